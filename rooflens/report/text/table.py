@@ -61,13 +61,16 @@ def kernels_document(
     Raises:
         UnknownNameError: There is no such quantity.
     """
-    chosen = [_quantity(name) for name in names]
+    chosen = [_quantity(name) for name in names if name.casefold() != FIRST_HEAD]
     gpus: defaultdict[str, list[KernelSummary]] = defaultdict(list)
     for kernel in kernels:
         gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
     by_time = sorted(gpus.items(), key=lambda item: -_total_ns(item[1]))
     return tuple(_section(gpu, members, top, chosen, each=each or bool(chosen)) for gpu, members in by_time)
 
+
+FIRST_HEAD = "kernel"
+"""What every table begins with, asked for or not."""
 
 _OF_HEADS = {
     "time": "kernel_time_ns",
@@ -89,7 +92,7 @@ def _quantity(name: str) -> Quantity:
     asked = name.casefold()
     if asked in heads:
         return known[heads[asked]]
-    raise UnknownNameError("column", name, list(known), synonyms=heads)
+    raise UnknownNameError("column", name, list(known), "rooflens about columns", synonyms=heads)
 
 
 def _total_ns(kernels: Sequence[KernelSummary]) -> float:
