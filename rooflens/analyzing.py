@@ -282,13 +282,27 @@ def look_into(
 
 
 def looked_into(
-    report: AnalyzedReport, analysis: Analysis, places: Mapping[str, Path] = MappingProxyType({})
+    report: AnalyzedReport, analysis: Analysis, limits: Thresholds, places: Mapping[str, Path] = MappingProxyType({})
 ) -> tuple[AnalyzedReport, Analysis]:
-    """Look inside of one kernel; return its report and itself with what was found."""
+    """Look inside of one kernel; return its report and itself with what was found, judged by the same thresholds."""
     if analysis.kernel.inside is not None:
         return report, analysis
-    (seen,) = look_into(Analyzed((report,), default_thresholds()), [analysis], places=places).reports
+    (seen,) = look_into(Analyzed((report,), limits), [analysis], places=places).reports
     return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
+
+
+_MOST_COMPARED = 12
+"""Launches of a side: of more none is looked into, as findings that loops tell would come and go with the chosen."""
+
+
+def with_code(sides: Sequence[Analyzed], places: Mapping[str, Path] = MappingProxyType({})) -> Sequence[Analyzed]:
+    """Look into all launches of two sides that are compared: their loops, and whether they run the same machine code.
+
+    Further sides, and sides of many launches, stay as they are.
+    """
+    if len(sides) != 2 or any(len(side.analyses) > _MOST_COMPARED for side in sides):
+        return sides
+    return [look_into(side, side.analyses, places=places) for side in sides]
 
 
 def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:

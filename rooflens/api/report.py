@@ -226,6 +226,11 @@ class Report:
         return self._found
 
     @property
+    def places(self) -> dict[str, Path]:
+        """Where each report lies, by its `source`; those of a store are left out."""
+        return {name: path for run in self.runs for name, path in self._sources[run.digest].places.items()}
+
+    @property
     def gpu_time_ns(self) -> float:
         """GPU time of all kernels that did not fail, in nanoseconds."""
         return sum(kernel.gpu_time_ns or 0.0 for kernel in self.kernels if kernel.status != "failed")

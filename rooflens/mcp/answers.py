@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
+from msgspec.structs import replace
 from pydantic import Field
 
 from rooflens import format as fmt
+from rooflens.analyzing import Analyzed
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
@@ -220,27 +222,30 @@ class Answers:
         return Told(_page(to_markdown(explained(name)), offset))
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
-        found = self._root.analyzed(path)
+        return self._analyzed(path, kernel, nvtx).reports
+
+    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "", *, inside: bool = True) -> Analyzed:
+        found = self._root.analyzed(path, inside=inside)
         if not found.reports and found.failures:
             raise found.failures[0][1]
-        return select(found.reports, _selection(kernel, nvtx))
+        return replace(found, reports=tuple(select(found.reports, _selection(kernel, nvtx))))
 
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
-        reports = self._reports(base, kernel)
+        first = self._analyzed(base, kernel, inside=False)
         if not head:
-            return pair_versions(reports, base)
-        heads = self._reports(head, kernel)
-        if len(reports) == 1 and len(heads) > 1:
-            others = [one for one in heads if one.run.digest != reports[0].run.digest]
-            found = pair_with_versions(reports[0], others)
+            return pair_versions(first.reports, base)
+        second = self._analyzed(head, kernel, inside=False)
+        if len(first.reports) == 1 and len(second.reports) > 1:
+            others = [one for one in second.reports if one.run.digest != first.reports[0].run.digest]
+            found = pair_with_versions(first.reports[0], others)
             if found:
                 return found
-            heads = others
-        elif {one.run.digest for one in heads} <= {one.run.digest for one in reports}:
+            second = replace(second, reports=tuple(others))
+        elif {one.run.digest for one in second.reports} <= {one.run.digest for one in first.reports}:
             hint = f"give `{head}` as base and `{base}` as head, or `{base}` alone to compare all of its versions"
             raise UsageError(f"`{base}` holds `{head}` itself", hint)
-        return pair_sides((reports, heads), (base, head))
+        return pair_sides([side.reports for side in self._root.with_code([first, second])], (base, head))
 
     def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[Analysis, list[str]]:
         """Choose the kernel with most to win, and name the others that a pattern matches."""

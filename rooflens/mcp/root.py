@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into, read_programs
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into, read_programs, with_code
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline
@@ -20,13 +20,14 @@ from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.program.program import Program
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.store import MARKER
+from rooflens.model.verdict.thresholds import default_thresholds
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds and size in bytes of each file that was read."""
 
 _LISTED = "`list_reports` names the reports"
 _NAMED_CHARACTERS = 200
-_KEPT = 8
+_KEPT = 16
 """How many places keep their analyses: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
@@ -45,7 +46,7 @@ class Root:
         self.folder = folder.resolve()
         if not self.folder.is_dir():
             raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
-        self._kept: OrderedDict[str, tuple[Stamp, Analyzed]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bool], tuple[Stamp, Analyzed]] = OrderedDict()
         self._lock = threading.Lock()
         self._places: dict[str, Path] = {}
 
@@ -118,8 +119,12 @@ class Root:
             raise InputError(self._without_folder(str(error)), error.hint) from error
         return replace(program, source=self._shown(place))
 
-    def analyzed(self, given: str) -> Analyzed:
+    def analyzed(self, given: str, *, inside: bool = True) -> Analyzed:
         """Analyze a report, a folder of them, or a store; what has not changed is not read again.
+
+        Args:
+            given: Its path, relative to the folder.
+            inside: Look inside of the kernels with most to win, too.
 
         Raises:
             InputError: The path leads out, holds no report, or too many kernels.
@@ -127,12 +132,24 @@ class Root:
         place = self.inside(given)
         with self._lock:
             stamp = tuple(self._stamps(place))
-            kept = self._kept.pop(str(place), None)
-            found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
-            self._kept[str(place)] = stamp, found
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            found = self._once((str(place), False), stamp, lambda: self._read(place, given))
+            if inside and not (place / MARKER).is_file():
+                found = self._once((str(place), True), stamp, lambda: look_into(found, places=self._places))
         return found
+
+    def _once(self, key: tuple[str, bool], stamp: Stamp, make: Callable[[], Analyzed]) -> Analyzed:
+        """Return what is kept of a place, or make and keep it; forget what was asked for longest ago."""
+        kept = self._kept.pop(key, None)
+        found = kept[1] if kept and kept[0] == stamp else make()
+        self._kept[key] = stamp, found
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+    def with_code(self, sides: Sequence[Analyzed]) -> Sequence[Analyzed]:
+        """Look into two sides that are compared, where all of their reports lie below the folder."""
+        known = all(report.run.source in self._places for side in sides for report in side.reports)
+        return with_code(sides, self._places) if known else sides
 
     def looked_into(self, report: AnalyzedReport, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
         """Look inside of one kernel of a report below the folder; return its report and itself with what was found.
@@ -141,13 +158,13 @@ class Root:
         """
         if report.run.source not in self._places:
             return report, analysis
-        return looked_into(report, analysis, self._places)
+        return looked_into(report, analysis, default_thresholds(), self._places)
 
     def _read(self, place: Path, given: str) -> Analyzed:
         if not (place / MARKER).is_file():
             inputs = self.inputs(given)
             self._places |= {job.source: job.path for job in inputs.jobs}
-            return look_into(analyze_inputs(inputs), places=self._places)
+            return analyze_inputs(inputs)
         if not all(map(self._is_inside, place.rglob("*"))):
             raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
         from rooflens.model.store.dataset import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
