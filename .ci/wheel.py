@@ -93,7 +93,7 @@ def build_again(*built: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(REPOSITORY / name, place, follow_symlinks=False)
             if not place.is_symlink():
-                place.chmod(0o600)
+                place.chmod(0o700 if os.access(REPOSITORY / name, os.X_OK) else 0o600)
                 os.utime(place, (1e9, 1e9))
         others = build(copy, Path(folder) / "dist")
         different = [
