@@ -334,8 +334,7 @@ def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway
     check_count(len(sides))
     smallest = parse_per_cent(threshold, "threshold")
     opened = [_side(one) for one in sides]
-    places = {name: path for one in opened for name, path in one.places.items()}
-    compared = with_code([one.analyzed for one in opened], places)
+    compared = with_code([one.analyzed for one in opened])
     if len(sides) == 1:
         found, unpaired = pair_versions(compared[0].reports, _labels(sides)[0], smallest)
     else:

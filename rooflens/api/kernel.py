@@ -458,7 +458,7 @@ class Kernel(Mapping[str, Any]):
         return Text(explain(report, analysis))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as one of the `kernels` of `rooflens analyze --format json`, which has a JSON Schema.
+        """Return it as one of the `kernels` of `rooflens explain --format json`, loops included; it has a JSON Schema.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -467,7 +467,8 @@ class Kernel(Mapping[str, Any]):
         """
         from rooflens.model.catalogue import KERNEL
 
-        written: dict[str, Any] = KERNEL.json(self._analysis)
+        _, analysis = self._source.looked_into(self._analysis)
+        written: dict[str, Any] = KERNEL.json(analysis)
         return written
 
 

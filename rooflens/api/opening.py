@@ -36,32 +36,27 @@ if TYPE_CHECKING:
 class Source:
     """One report, whole, and where it came from."""
 
-    def __init__(self, report: AnalyzedReport, place: Job | str, limits: Thresholds, gpu: str | None) -> None:
+    def __init__(self, found: Analyzed, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
         """Take a report.
 
         Args:
+            found: All that was opened with it.
             report: With all of its kernels.
             place: The job that read it, or the store that holds it.
-            limits: Thresholds of its verdicts.
             gpu: Name of the GPU that was given to its reader; None where none was.
         """
         self.report = report
         self.place = place
-        self.limits = limits
         self.gpu = gpu
+        self._found = found
         self._looked_into: dict[int, tuple[AnalyzedReport, Analysis]] = {}
 
     def looked_into(self, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
         """Look inside of one of its kernels, once; return the report and the kernel with what was found."""
         index = analysis.kernel.index
         if index not in self._looked_into:
-            self._looked_into[index] = looked_into(self.report, analysis, self.limits, self.places)
+            self._looked_into[index] = looked_into(self._found, analysis)
         return self._looked_into[index]
-
-    @property
-    def places(self) -> dict[str, Path]:
-        """Where its file lies, by the name that it was given; of one in a store only the name is known."""
-        return {} if isinstance(self.place, str) else {self.report.run.source: self.place.path}
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -130,12 +125,10 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
     if (shell := notebook.shell()) is not None:
         rendering.register(shell)
-    sources = {
-        report.run.digest: Source(report, places[report.run.digest], found.limits, gpu) for report in found.reports
-    }
+    sources = {report.run.digest: Source(found, report, places[report.run.digest], gpu) for report in found.reports}
     analyses = timed(found.analyses)
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
-    chosen = replace(found, reports=tuple(select(found.reports, selection)))
+    chosen = found.only(select(found.reports, selection))
     return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
 
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into, read_programs, with_code
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, read_programs
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.program.program import Program
-from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.store import MARKER
-from rooflens.model.verdict.thresholds import default_thresholds
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds and size in bytes of each file that was read."""
@@ -48,7 +46,6 @@ class Root:
             raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
         self._kept: OrderedDict[tuple[str, bool], tuple[Stamp, Analyzed]] = OrderedDict()
         self._lock = threading.Lock()
-        self._places: dict[str, Path] = {}
 
     def inside(self, given: str) -> Path:
         """Resolve a path relative to the folder.
@@ -134,7 +131,7 @@ class Root:
             stamp = tuple(self._stamps(place))
             found = self._once((str(place), False), stamp, lambda: self._read(place, given))
             if inside and not (place / MARKER).is_file():
-                found = self._once((str(place), True), stamp, lambda: look_into(found, places=self._places))
+                found = self._once((str(place), True), stamp, lambda: look_into(found))
         return found
 
     def _once(self, key: tuple[str, bool], stamp: Stamp, make: Callable[[], Analyzed]) -> Analyzed:
@@ -146,25 +143,9 @@ class Root:
             self._kept.popitem(last=False)
         return found
 
-    def with_code(self, sides: Sequence[Analyzed]) -> Sequence[Analyzed]:
-        """Look into two sides that are compared, where all of their reports lie below the folder."""
-        known = all(report.run.source in self._places for side in sides for report in side.reports)
-        return with_code(sides, self._places) if known else sides
-
-    def looked_into(self, report: AnalyzedReport, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-        """Look inside of one kernel of a report below the folder; return its report and itself with what was found.
-
-        A store names where its reports once lay, which may be anywhere: those are not opened.
-        """
-        if report.run.source not in self._places:
-            return report, analysis
-        return looked_into(report, analysis, default_thresholds(), self._places)
-
     def _read(self, place: Path, given: str) -> Analyzed:
         if not (place / MARKER).is_file():
-            inputs = self.inputs(given)
-            self._places |= {job.source: job.path for job in inputs.jobs}
-            return analyze_inputs(inputs)
+            return analyze_inputs(self.inputs(given))
         if not all(map(self._is_inside, place.rglob("*"))):
             raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
         from rooflens.model.store.dataset import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
@@ -174,7 +155,8 @@ class Root:
             raise InputError(
                 f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line"
             )
-        return analyze_store(place)
+        # A store names where its reports once lay, which may be anywhere: those are not opened.
+        return replace(analyze_store(place), places=None)
 
     def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:
         files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
