@@ -27,7 +27,10 @@ def _alike(report: str, folder: Path) -> None:
     opened = rl.open(report)
     assert opened.to_dict() == json.loads(_printed("analyze", report, "--format", "json"))
     assert str(opened.digest(600)) == _printed("analyze", report, "--format", "digest", "--max-tokens", "600").rstrip()
-    assert str(opened[0].explain()).rstrip() == _printed("explain", report, "--kernel", opened[0].key, "--format", "md").rstrip()
+    assert (
+        str(opened[0].explain()).rstrip()
+        == _printed("explain", report, "--kernel", opened[0].key, "--format", "md").rstrip()
+    )
     of_command, of_python = folder / "command.html", folder / "python.html"
     _printed("report", report, "-o", str(of_command))
     assert opened.save(of_python).read_bytes() == of_command.read_bytes()

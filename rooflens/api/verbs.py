@@ -110,7 +110,10 @@ def _predict_measured(
     check_change(gpus, dtype, "give gpu, dtype, or both")
     sheets = [the_datasheet(one) for one in gpus]
     report = given if isinstance(given, Report) else open_reports(given)
-    answers, _ = elsewhere(report.analyzed.analyses, sheets, dtype)
+    answers, left_out = elsewhere(report.analyzed.analyses, sheets, dtype)
+    if not answers:
+        why = "; ".join(f"{name}: {error}" for name, error in left_out.items())
+        raise UsageError("none of these kernels can be predicted", why)
     return tuple(answers)
 
 
@@ -238,9 +241,9 @@ def ingest(
     """
     from rooflens.files import path_text
     from rooflens.ingest.load import ingest_reports
-    from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.ingest.reports.inputs import find_inputs
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.ingest.reports.unprofiled import read_unprofiled
     from rooflens.model.store.dataset import Store
 
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths

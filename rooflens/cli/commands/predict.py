@@ -185,6 +185,8 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
         raise
     for name, why in left_out.items():
         say(f"note: {name} left out: {why}; {why.hint}")
+    if not answers:
+        raise UsageError("none of these kernels can be predicted", "the notes above say why")
     deliver(of_what_if(answers), style or "table")
     finish(found, "")
 

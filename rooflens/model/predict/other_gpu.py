@@ -336,7 +336,7 @@ def elsewhere(
         The predictions, and by name of a kernel why it is left out.
 
     Raises:
-        UsageError: The type has no effect on any of them, or none can be predicted.
+        UsageError: The type has no effect on any of them.
         InputError: No kernel was measured; or no GPU was given, and none of them ran on one with a datasheet.
     """
     kernels = [kernel for kernel in in_order(summarize(analyses)) if not kernel.is_failed]
@@ -351,9 +351,6 @@ def elsewhere(
             left_out[kernel.shown] = error
     if not answers and len({(str(why), why.hint) for why in left_out.values()}) == 1:
         raise next(iter(left_out.values()))
-    if not answers:
-        why = "; ".join(f"{name}: {error}, {error.hint}" for name, error in left_out.items())
-        raise UsageError("none of these kernels can be predicted", why)
     return answers, left_out
 
 
