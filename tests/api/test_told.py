@@ -53,20 +53,12 @@ def _values() -> set[str]:
     """Return the words that are values: of literals, of tables, of options."""
     literals = [thing for module in MODULES for thing in vars(module).values() if get_origin(thing) is Literal]
     stalls = {name for kind in KINDS for name in named(kind)}
+    tensors = [f"tensor_{dtype}" for dtype in ELEMENT_BYTES]
+    pipes = [row.key for row in PIPE_ROWS]
     return {
         *(value for one in literals for value in get_args(one)),
-        *(
-            *LEVELS,
-            *(row.key for row in PIPE_ROWS),
-            *OPERATIONS,
-            *ELEMENT_BYTES,
-            *DETAILS,
-            *LINKS,
-            *NAMES,
-            *COMMANDS,
-            *stalls,
-            *EXAMPLES,
-        ),
+        *(*LEVELS, *pipes, *tensors, *OPERATIONS, *ELEMENT_BYTES, *DETAILS, *LINKS, *NAMES, *COMMANDS, *stalls),
+        *EXAMPLES,
     }
 
 
