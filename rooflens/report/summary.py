@@ -254,18 +254,18 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
     )
 
 
-def brief_move(move: str) -> str:
+def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
     """Shorten a move to what to do, with as many of its numbers as leave it readable at a glance; commands stay whole.
 
     What explains it is left out from the end, by clauses.
     """
     said, command = move.partition("`")[0], "`" in move
-    if command or len(said.split()) <= MOVE_WORDS:
+    if command or len(said.split()) <= most_words:
         return move
     clauses = _CLAUSE.split(said)
-    while len(clauses) > 1 and len("".join(clauses).split()) > MOVE_WORDS:
+    while len(clauses) > 1 and len("".join(clauses).split()) > most_words:
         clauses = clauses[:-2]
-    return " ".join("".join(clauses).split()[:MOVE_WORDS])
+    return " ".join("".join(clauses).split()[:most_words])
 
 
 def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
@@ -317,10 +317,10 @@ def cannot_tell(content: Content) -> str:
     return f"{report} no throughput counters, so what limits {kernels} cannot be told."
 
 
-def headline(content: Content) -> list[str]:
+def origin(content: Content) -> list[str]:
     """List GPU and date, then what was measured: what a reader must know before the first number; charts say the clock.
 
-    A page of one launch says its time beside its name; one of several reports has their dates and launches in its list.
+    A page of one launch says its time in its headline; one of several reports has their dates and launches in its list.
     """
     dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
     gpus = content.gpus[0] if len(content.gpus) == 1 else fmt.count(len(content.gpus), "GPU") if content.gpus else ""

@@ -12,6 +12,7 @@ from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
+from rooflens.report.headline import headline
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.charts import roofline_figures
@@ -21,9 +22,10 @@ from rooflens.report.page.kernels import kernels
 from rooflens.report.page.ladder import ladders
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.program_map import program_map
-from rooflens.report.page.selectors import items
+from rooflens.report.page.selectors import items, keys
 from rooflens.report.page.sweeps import sweeps
-from rooflens.report.summary import headline, synthetic_words
+from rooflens.report.summary import origin, synthetic_words
+from rooflens.report.templates import render
 
 Section = Callable[[Content], Markup]
 
@@ -89,8 +91,10 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     anchors = [*(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        headline(content),
+        origin(content),
         [first_screen(content, anchors, figures)],
+        headline=render("report/headline", headline=headline(content)),
+        keys=keys(content),
         head=header(content),
         synthetic=synthetic_words(content),
         blocks=[json_block("items", items(content))],
