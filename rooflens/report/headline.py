@@ -7,8 +7,9 @@ from msgspec import Struct
 from rooflens.format import count, cut_name, duration, sentence_case
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.knowledge.items import after_words
+from rooflens.model.records import Move
 from rooflens.model.summary import KernelSummary, first_move
-from rooflens.model.verdict.sentences import gain_words, without_move
+from rooflens.model.verdict.sentences import gain_how, without_move
 from rooflens.report.content import Content
 from rooflens.report.ladder import headline as ladder_headline
 from rooflens.report.summary import brief_move, failed_words, ranking
@@ -69,9 +70,14 @@ def said_of(group: KernelSummary) -> str:
 def after_of(group: KernelSummary) -> str:
     """Say the time after the first move and what it changes: `about 4.73 ms with more blocks`; empty where unknown."""
     move = next(iter(group.analysis.verdict.moves), None)
-    if move is None or move.gain is None:
+    return after_move(move, group.duration_ns) if move else ""
+
+
+def after_move(move: Move, time_ns: float | None) -> str:
+    """Say the same of any move."""
+    if move.gain is None or time_ns is None:
         return ""
-    figure = gain_words(move.gain, group.duration_ns).rpartition("\u2192 ")[2].partition(" (")[0].partition(",")[0]
+    figure = f"{gain_how(move.gain)} {duration(time_ns / move.gain.factor)}"
     return f"{figure} {after_words(move.kind, move.finding) or f'if you {move_head(move.text)}'}"
 
 

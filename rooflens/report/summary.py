@@ -7,13 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import Tier, opportunities, tiers, worth_a_line
-from rooflens.model.records import Analysis, Gain, timed
+from rooflens.model.records import Analysis, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
 from rooflens.model.same_work import same_work
@@ -30,7 +29,7 @@ from rooflens.model.summary import (
 )
 from rooflens.model.verdict.sentences import (
     first_gain_words,
-    gain_words,
+    gain_figure,
     limit_factor_words,
     limit_words,
     unmeasured_words,
@@ -184,13 +183,13 @@ def own_reports(content: Content) -> dict[str, ReportBar]:
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank what can be done first, each kernel as its newest version; the first few rows, if worth a line."""
-    first = worth_a_line(opportunities(_newest(content)))[:RANKED_SHOWN]
+    first = worth_a_line(rows_of(content))[:RANKED_SHOWN]
     return tuple(ranked(place, group) for place, group in enumerate(first, start=1))
 
 
 def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
     """Map the key of each kernel to that of the row that it is part of, and to what that row is ranked by."""
-    rows = opportunities(_newest(content))
+    rows = rows_of(content)
     return {
         kernel.key: (row.key, tier)
         for row, tier in zip(rows, tiers(rows), strict=True)
@@ -201,13 +200,14 @@ def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
 def unranked(content: Content) -> list[KernelSummary]:
     """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
     shown = {row.group.key for row in ranking(content)}
-    rest = (row for row in opportunities(_newest(content)) if row.key not in shown)
+    rest = (row for row in rows_of(content) if row.key not in shown)
     return [kernel for row in rest for kernel in row.members or (row,)]
 
 
-def _newest(content: Content) -> list[KernelSummary]:
+def rows_of(content: Content) -> list[KernelSummary]:
+    """List the rows of what to do, in order, each kernel as its newest version."""
     earlier = earlier_versions(content)
-    return [group for group in content.kernels if group.key not in earlier]
+    return opportunities([group for group in content.kernels if group.key not in earlier], opening=True)
 
 
 def earlier_versions(content: Content) -> dict[str, KernelSummary]:
@@ -266,11 +266,6 @@ def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
     while len(clauses) > 1 and len("".join(clauses).split()) > most_words:
         clauses = clauses[:-2]
     return " ".join("".join(clauses).split()[:most_words])
-
-
-def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
-    """Say what a move brings to so much time, without what it changes; empty where that is unknown."""
-    return gain_words(gain and replace(gain, changes=None), time_ns)
 
 
 def limiter(launch: Launch) -> str:

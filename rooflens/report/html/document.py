@@ -41,7 +41,7 @@ def document(  # noqa: PLR0913 - a page is made of these
     """Put a page together.
 
     Args:
-        title: What ran, as the browser's tab shows it: the heading, or the first of the facts where there is a headline.
+        title: What ran, which the browser's tab shows too: the heading, or the first of the facts above a headline.
         facts: What ran where, in a line below the heading, or above the headline.
         sections: What is shown, from top to bottom; its charts are drawn before a browser reads on.
         headline: The answer of the page in a sentence, its heading.
@@ -113,7 +113,8 @@ _FRAME = (
 {brand}
 <span class="tools scripted" hidden>
 {share}
-<button type="button" class="quiet" id="help" aria-haspopup="dialog" title="Keys and theme" aria-label="Keys and theme">?</button>
+<button type="button" class="quiet" id="help" aria-haspopup="dialog" title="Keys and theme" aria-label="Keys and theme">
+?</button>
 </span>
 </div>
 {below}
@@ -142,7 +143,8 @@ _FRAME = (
 
 _H1 = Markup("<h1>{}</h1>")
 _SHARE = Markup(
-    '<button type="button" class="quiet" id="share" title="Save headline and chart as PNG, and copy the sentence">Share</button>'
+    '<button type="button" class="quiet" id="share" title="Save headline and chart as PNG, and copy the sentence">'
+    "Share</button>"
     '<span class="visually-hidden" id="shared" aria-live="polite"></span>'
 )
 
