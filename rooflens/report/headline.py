@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rooflens.format import count, cut_name, duration, sentence_case
+from rooflens.format import cut_name, duration, sentence_case
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.knowledge.items import after_words
 from rooflens.model.records import Move
@@ -54,8 +54,7 @@ def headline(content: Content) -> Headline:
         failed = failed_words(content)
         return Headline("", f"Nothing to judge: {failed}" if failed else "No kernels in this report")
     group = first.group
-    name = count(len(group.members), "kernel") if group.members else cut_name(group.shown, NAME_WIDTH)
-    return Headline(name, said_of(group), group.representative.key)
+    return Headline(cut_name(group.shown, NAME_WIDTH), said_of(group), group.representative.key)
 
 
 def said_of(group: KernelSummary) -> str:

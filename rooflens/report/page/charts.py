@@ -79,7 +79,9 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         key=lambda one: not one.points,
     )
     fastest = content.ladder.fastest if content.ladder else None
-    ranks = {row.group.representative.key: row.rank for row in ranking(content)}
+    ranks = {
+        kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
+    }
     if fastest is not None:
         ranks = {launch.key: 1 for launch in content.timed if launch.analysis == fastest.analysis}
     return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(planes))

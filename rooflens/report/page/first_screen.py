@@ -19,6 +19,7 @@ from rooflens.report.content import Content
 from rooflens.report.headline import after_move
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
+from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
@@ -164,6 +165,8 @@ def verdict(content: Content) -> Markup:
         moves=moves,
         chosen=0 if moves and moves[0].figure else -1,
         figures=[figure for figure in (loop_bars(analysis), hot_lines(analysis.kernel)) if figure],
+        memory=memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1),
+        facts=memory(analysis, has_chart=True).facts,
         classes=segments(kernel.launches) if len(kernel.class_ns) > 1 else (),
     )
 

@@ -29,7 +29,7 @@ from rooflens.report.templates import render
 
 Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (ladders, sweeps, program_map, kernels, predicted, explanations, method)
+SECTIONS: tuple[Section, ...] = (ladders, sweeps, kernels, predicted, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
@@ -41,6 +41,7 @@ ANCHORS: Mapping[Section, tuple[str, str]] = {
 """Name in the address of a section that the bar at the top links to, and its words."""
 
 STYLES = (
+    "report/program_map.css",
     "report/first_screen.css",
     "report/selectors.css",
     "report/cards.css",
@@ -92,7 +93,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     return document(
         title,
         origin(content),
-        [first_screen(content, anchors, figures)],
+        [program_map(content), first_screen(content, anchors, figures)],
         headline=render("report/headline", headline=headline(content)),
         keys=keys(content),
         head=header(content),
