@@ -16,14 +16,13 @@ from rooflens.model.records import Move, timed
 from rooflens.model.summary import KernelSummary, parted, time_part
 from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
-from rooflens.report.headline import after_move
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts
+from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
-from rooflens.report.program import program_lines
 from rooflens.report.roofline.ghost import Choice, choices
 from rooflens.report.summary import (
     Ranked,
@@ -41,6 +40,7 @@ from rooflens.report.summary import (
     segments,
 )
 from rooflens.report.templates import render
+from rooflens.report.words.program import program_lines
 
 LISTED = 12
 """Rows of the list: those of the ranking, then the next ones with their times alone."""

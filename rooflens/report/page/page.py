@@ -12,12 +12,12 @@ from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.headline import headline
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
+from rooflens.report.page.headline import headline
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.ladder import ladders
 from rooflens.report.page.method import explanations, method

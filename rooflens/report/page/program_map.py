@@ -13,9 +13,9 @@ from rooflens.model.records import ratio
 from rooflens.model.summary import KernelSummary, Launch
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.content import Content
-from rooflens.report.program import place_of
 from rooflens.report.summary import own_reports
 from rooflens.report.templates import render
+from rooflens.report.words.program import place_of
 
 MOST_STRIPS = 24
 LEAST_PART = 0.002
