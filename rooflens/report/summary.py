@@ -72,12 +72,11 @@ class Segment(Struct, frozen=True):
     launches: int
 
 
-class ReportBar(Struct, frozen=True):
-    """The GPU time of one report by verdict."""
+class ReportTime(Struct, frozen=True):
+    """The GPU time of one report."""
 
     label: str
     time_ns: float
-    segments: tuple[Segment, ...]
 
 
 class Ranked(Struct, frozen=True):
@@ -144,11 +143,11 @@ def segments(launches: Sequence[Launch]) -> tuple[Segment, ...]:
     )
 
 
-def report_bars(content: Content) -> tuple[ReportBar, ...]:
+def _report_times(content: Content) -> tuple[ReportTime, ...]:
     """Part the GPU time by report where all are versions: no program took the time of all its versions.
 
     Returns:
-        One bar a report, in the order of recording; none where a report shares no kernel of its GPU with another one.
+        In the order of recording; none where a report shares no kernel of its GPU with another one.
     """
     launches: defaultdict[str, list[Launch]] = defaultdict(list)
     homes: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
@@ -159,25 +158,25 @@ def report_bars(content: Content) -> tuple[ReportBar, ...]:
     shared = set().union(*(digests for digests in homes.values() if len(digests) > 1))
     if not shared or launches.keys() - shared:
         return ()
-    bars = (
-        ReportBar(label, sum(launch.duration_ns or 0.0 for launch in launches[digest]), segments(launches[digest]))
+    times = (
+        ReportTime(label, sum(launch.duration_ns or 0.0 for launch in launches[digest]))
         for digest, label in content.report_labels.items()
     )
-    return tuple(bar for bar in bars if bar.time_ns)
+    return tuple(one for one in times if one.time_ns)
 
 
-def own_reports(content: Content) -> dict[str, ReportBar]:
+def own_reports(content: Content) -> dict[str, ReportTime]:
     """Map the key of each kernel to the time of its own report where all reports are versions; empty elsewhere.
 
     A share of the time of all versions together would say nothing of any of them.
     """
-    bars = {bar.label: bar for bar in report_bars(content)}
+    times = {one.label: one for one in _report_times(content)}
     found = {}
     for group in content.kernels:
         digests = {launch.analysis.kernel.digest for launch in group.launches}
         label = content.report_labels.get(next(iter(digests))) if len(digests) == 1 else None
-        if label in bars:
-            found[group.key] = bars[label]
+        if label in times:
+            found[group.key] = times[label]
     return found
 
 

@@ -148,6 +148,7 @@ def what_first(content: Content) -> Markup:
         versions=_versions(content),
         limited=at_limit(content),
         untold=cannot_tell(content),
+        untimed=sum(not group.duration_ns for group in content.kernels),
     )
 
 
