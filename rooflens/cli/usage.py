@@ -180,6 +180,8 @@ _OPTIONS_MEANT = {
     ),
     **dict.fromkeys(("--name", "--kernel-name", "--filter", "-k"), ("--kernel", "`--kernel NAME`")),
     **{f"--{style}": ("--format", f"`--format {style}`") for style in ("csv", "md", "html", "png", "svg", "digest")},
+    **dict.fromkeys(("--seq", "--seq-len", "--seqlen", "--sequence", "--tokens"), ("--length", "`--length SIZE`")),
+    **dict.fromkeys(("--head-dim", "--d-head", "--dim", "-d"), ("--width", "`--width SIZE`")),
     **{f"--{grain}": ("--by", f"`--by {grain}`") for grain in ("line", "sass", "function")},
     **dict.fromkeys(
         ("-o", "--output"), ("", "it writes to stdout: `> FILE`; `rooflens report PATH -o FILE` writes files")
