@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from rooflens.errors import UnknownNameError
+from rooflens.errors import UnknownKeyError
 from rooflens.format import count, cut_name, duration, factor, percent, quantity, si, significant
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
@@ -59,9 +59,9 @@ def kernels_document(
         each: A row for each of the kernels; else one for all that one move is for, where no columns are chosen.
 
     Raises:
-        UnknownNameError: There is no such quantity.
+        UnknownKeyError: There is no such quantity.
     """
-    chosen = [_quantity(name) for name in names]
+    chosen = [_quantity(name) for name in names if name.casefold() != _NAME.heading]
     gpus: defaultdict[str, list[KernelSummary]] = defaultdict(list)
     for kernel in kernels:
         gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
@@ -89,7 +89,7 @@ def _quantity(name: str) -> Quantity:
     asked = name.casefold()
     if asked in heads:
         return known[heads[asked]]
-    raise UnknownNameError("column", name, list(known), synonyms=heads)
+    raise UnknownKeyError("column", name, list(known), "rooflens about columns", heads)
 
 
 def _total_ns(kernels: Sequence[KernelSummary]) -> float:
