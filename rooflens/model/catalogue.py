@@ -968,7 +968,7 @@ TOTALS: tuple[Key, ...] = (
         "bytes that all launches moved to and from DRAM",
         "B",
         "DRAM traffic",
-        value=methodcaller("bytes_at", "dram"),
+        value=attrgetter("dram_bytes"),
         page="Work",
     ),
 )

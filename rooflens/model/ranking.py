@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from rooflens.format import count, percent
 from rooflens.model.records import Analysis, Move, timed
-from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, summarize, time_part
+from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
 from rooflens.model.verdict.library import ONLY_FILLS
 
@@ -139,24 +139,15 @@ def _shared_move(kernel: KernelSummary) -> str:
 def _folded(members: Sequence[KernelSummary], move: Move) -> KernelSummary:
     """Make one row of kernels that one move is for; the one with most time gives its name, class and limit."""
     first = max(members, key=lambda kernel: kernel.duration_ns or 0.0)
-    launches = tuple(launch for kernel in members for launch in kernel.launches)
     verdict = first.analysis.verdict
     head = (
         f"{count(len(members), 'kernel')}, the longest one {verdict.shown_class}: {verdict.cause or 'no cause known'}"
     )
     sentence = f"{head}. {move.text[:1].upper()}{move.text[1:]}."
     analysis = replace(first.analysis, findings=(), verdict=replace(verdict, moves=(move,), sentence=sentence))
-    name = f"{first.shown} and {len(members) - 1} more"
-    return KernelSummary(
-        key=first.key,
-        launches=launches,
-        representative=replace(first.representative, analysis=analysis, short_name=name),
-        duration_ns=known_sum(kernel.duration_ns for kernel in members),
-        time_share=time_part(members),
-        class_ns=class_times_ns(launches),
-        winnable_ns=known_sum(kernel.winnable_ns for kernel in members),
-        members=tuple(members),
-    )
+    median = replace(first.representative, analysis=analysis, short_name=f"{first.shown} and {len(members) - 1} more")
+    folded = summed([launch for kernel in members for launch in kernel.launches], 0.0, median)
+    return replace(folded, time_share=time_part(members), members=tuple(members))
 
 
 def _of_time(members: Sequence[KernelSummary]) -> str:

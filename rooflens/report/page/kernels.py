@@ -15,7 +15,7 @@ from rooflens import format as fmt
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import MainWork, Unit, main_work
-from rooflens.model.summary import KernelSummary, Launch, known_sum
+from rooflens.model.summary import KernelSummary, Launch, cautions, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
@@ -69,7 +69,7 @@ class Subject(Struct, frozen=True):
     @property
     def flags(self) -> tuple[str, ...]:
         """Flags that change the verdict of any of its launches."""
-        return tuple(sorted({flag for launch in self.group.launches for flag in launch.cautions}))
+        return tuple(sorted({flag for launch in self.group.launches for flag in cautions(launch.analysis)}))
 
     @property
     def work(self) -> MainWork:
@@ -310,7 +310,7 @@ def _line(launch: Launch, *, has_card: bool) -> Line:
     return Line(
         launch=launch,
         has_card=has_card,
-        bottleneck=bottleneck_words(launch.bottleneck, launch.gpu, missing=fmt.MISSING),
+        bottleneck=bottleneck_words(analysis.verdict.bottleneck, launch.gpu, missing=fmt.MISSING),
         intensity=intensity_cell(work.intensity(analysis.levels["dram"]), work.unit),
         grid=f"{prod(analysis.kernel.grid):,}" if analysis.kernel.grid else fmt.MISSING,
     )

@@ -67,7 +67,7 @@ def time_pieces(content: Content) -> list[dict[str, Any]]:
         (launch for launch in content.timed if launch.duration_ns), key=lambda one: one.key not in medians
     )
     reports = content.report_labels if len(content.report_labels) > 1 else {}
-    kernels = {(launch.gpu, launch.name): launch.analysis for launch in launches}
+    kernels = {(launch.gpu, launch.name): launch.name for launch in launches}
     names = short_names(kernels, NAME_WIDTH - (REPORT_WIDTH if reports else 0))
     pieces = []
     for launch in launches:

@@ -131,7 +131,7 @@ def test_few_drawn_kernels_keep_their_bars_beside_the_others() -> None:
 def test_hidden_launches_lay_out_the_rest_anew() -> None:
     """Without the launches of one verdict others move up, and shares stay those of the whole GPU time."""
     page = make_page(samples.many(40))
-    hidden = {launch.key: True for launch in page.launches if launch.bound != "memory"}
+    hidden = {launch.key: True for launch in page.launches if launch.shown_class != "memory"}
     bars = draw(page, hidden=hidden)
     left = [launch for launch in page.launches if launch.key not in hidden]
     assert [bar.words for bar in bars] == [words(one.duration_ns or 0, one.time_share or 0) for one in left]

@@ -13,7 +13,7 @@ from rooflens.model.knowledge.items import names_of
 from rooflens.model.ranking import in_rank
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes
-from rooflens.model.summary import Launch
+from rooflens.model.summary import Launch, cautions, notes
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     limit_factor_words,
@@ -66,6 +66,8 @@ class Card(Struct, frozen=True):
         family: Page of the documentation on kernels of its family; None where its name tells none.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
         mix: What the shares of opcodes are of, and the groups.
+        cautions: Flags that change its verdict.
+        remarks: Flags that say how its numbers were made.
         sums: What the numbers are where the launch stands for several; empty for a single one.
         predicted: Rows of predicted against measured work; empty without a prediction.
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
@@ -83,6 +85,8 @@ class Card(Struct, frozen=True):
     moves: tuple[str, ...]
     family: str | None
     evidence: tuple[str, ...]
+    cautions: tuple[str, ...]
+    remarks: tuple[str, ...]
     sums: str
     levels: Bars
     pipes: Bars
@@ -178,6 +182,8 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         moves=_moves(analysis),
         family=family_page(analysis.kernel.function_name),
         evidence=_evidence(analysis),
+        cautions=cautions(analysis),
+        remarks=notes(analysis),
         sums=_sums(content, launch),
         levels=level_bars(analysis),
         pipes=pipe_bars(analysis),
