@@ -239,7 +239,9 @@ def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspo
     """Set hot spots against their kernel's total."""
     samples = kernel.code_totals.get("samples")
     return [
-        ShownHotspot(hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel, hotspot)))
+        ShownHotspot(
+            hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel.inside, hotspot))
+        )
         for hotspot in hotspots
     ]
 

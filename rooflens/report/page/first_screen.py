@@ -168,7 +168,7 @@ def verdict(content: Content) -> Markup:
         stage_full=stage_full_words(analysis),
         moves=moves,
         chosen=0 if moves and moves[0].figure else -1,
-        figures=[figure for figure in (loop_bars(analysis), hot_lines(analysis.kernel)) if figure],
+        figures=[figure for figure in (loop_bars(analysis.loops, kernel.gpu), hot_lines(analysis.kernel)) if figure],
         classes=summary(content),
     )
 

@@ -81,7 +81,7 @@ def _row(label: str, expected: float, found: float | None, unit: str, *, least: 
 
 def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
     """Give the rows of a kernel's card; none where its report has no prediction, or where it stands for a sum."""
-    checked = _checked_for(launch, page.predictions)
+    checked = _checked_for(launch.analysis.kernel.digest, launch.name, page.predictions)
     if checked is None or page.aggregated or launch.failed:
         return ()
     if checked.kernel is not None:
@@ -91,10 +91,10 @@ def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
     return tuple(_sourced(rows, checked))
 
 
-def _checked_for(launch: Launch, predictions: Iterable[Checked]) -> Checked | None:
+def _checked_for(digest: str, name: str, predictions: Iterable[Checked]) -> Checked | None:
     """Find the prediction of a launch: that of its kernel before that of its whole report."""
-    own = [prediction for prediction in predictions if prediction.digest == launch.analysis.kernel.digest]
-    by_name = (found for found in own if found.kernel is not None and covers(found.kernel, launch.name))
+    own = [prediction for prediction in predictions if prediction.digest == digest]
+    by_name = (found for found in own if found.kernel is not None and covers(found.kernel, name))
     return next(by_name, None) or next((found for found in own if found.kernel is None), None)
 
 
