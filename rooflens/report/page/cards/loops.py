@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rooflens import format as fmt
 from rooflens.model.records import JudgedLoop
-from rooflens.report.inside import body_words, class_words, counted, depth, loop_label, shown_loops
 from rooflens.report.page.cards.hot_lines import HotLine, HotLines
+from rooflens.report.words.inside import body_words, class_words, counted, depth, loop_label, shown_loops
 
 
 def loop_bars(loops: Sequence[JudgedLoop], gpu: str | None) -> HotLines | None:
