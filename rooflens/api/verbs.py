@@ -93,14 +93,12 @@ def predict(  # noqa: PLR0913 - the words of a command line
         return _predict_measured(from_, gpu, dtype)
     if operation is None:
         raise UsageError("nothing is to be predicted", "give an operation, such as `gemm`, or from_=REPORT")
-    from rooflens.model.predict.forecast import forecast, usual_dtype
+    from rooflens.model.predict.forecast import asked
     from rooflens.model.predict.operations import the_operation
-    from rooflens.model.predict.sizes import check_shape, checked_sizes
-    from rooflens.model.roofline.datasheets import the_datasheet
+    from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    found, sheet = the_operation(operation), the_datasheet(gpu or "h100-sxm")
-    check_shape(checked_sizes(found, sizes))
-    return forecast(found, sizes, dtype or usual_dtype(found, sheet), sheet, link, out_dtype=out_dtype)
+    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link)
+    return asked(the_operation(operation), sizes, options).steps[0][1]
 
 
 def _predict_measured(

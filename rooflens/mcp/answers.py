@@ -17,13 +17,11 @@ from rooflens.model.catalogue import PROGRAM_KERNEL
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
-from rooflens.model.predict.forecast import swept, usual_dtype
+from rooflens.model.predict.forecast import asked
 from rooflens.model.predict.operations import OPERATIONS, the_operation
-from rooflens.model.predict.rows import ELEMENT_BYTES
-from rooflens.model.predict.sizes import checked_sizes
+from rooflens.model.predict.options import Options
 from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
-from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
 from rooflens.model.verdict.sentences import TODAY, limit_cell
@@ -197,14 +195,11 @@ class Answers:
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
         sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
-        dtype: Annotated[str, Field(description=f"{', '.join(ELEMENT_BYTES)}; empty for the usual one")] = "",
-        gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
+        **options: Any,
     ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
-        found = the_operation(operation)
-        held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
-        written, there = {name: str(value) for name, value in held.items()}, the_datasheet(gpu)
-        row = swept(found, written, dtype or usual_dtype(found, there), there)
+        given = Options(**{name: value for name, value in options.items() if value})
+        row = asked(the_operation(operation), {name.replace("-", "_"): size for name, size in sizes.items()}, given)
         _, step = row.steps[0]
         numbers = {
             "flop": step.flop,
