@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, marks_of, table_of
-from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     RAW_CELLS,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.predict.measured import Checked
     from rooflens.model.selecting import Selection
     from rooflens.writing.answers import Answer
 
@@ -143,14 +144,22 @@ def analyze(
     )
     if style in {"json", "digest"}:
         found = look_into(found, reading=reading)
+    expected = None if stated is None else check_expected(found.reports, find_expected(found.reports, stated))
     deliver(
         _answer(
-            found, top, max_tokens or DEFAULT_TOKENS, names, each_launch=launches, place=place, raw_cells=raw_cells
+            found,
+            top,
+            max_tokens or DEFAULT_TOKENS,
+            names,
+            each_launch=launches,
+            place=place,
+            raw_cells=raw_cells,
+            expected=expected,
         ),
         style,
     )
-    if stated is not None:
-        print_expected(found.reports, find_expected(found.reports, stated))
+    if expected is not None and style == "table":
+        print_expected(found.reports, expected)
     is_kept = keep and timeline is None and found.not_kept is None and found.reports
     finish(found, f"wrote {shown(store)}" if store and is_kept else "")
 
@@ -163,8 +172,8 @@ def _check_options(
     Raises:
         UsageError: An option that goes with another format.
     """
-    if predict is not None and style != "table":
-        raise UsageError(f"--predict works with the table, not with --format {style}", "drop one of the two")
+    if predict is not None and style not in {"table", "json"}:
+        raise UsageError(f"--predict works with table and JSON, not with --format {style}", "drop one of the two")
     if columns is not None and style not in {"table", "md"}:
         hint = "CSV and JSON hold all of them; `md` takes --columns"
         raise UsageError(f"--columns works with the table, not with --format {style}", hint)
@@ -184,6 +193,7 @@ def _answer(
     each_launch: bool,
     place: Sequence[str],
     raw_cells: bool,
+    expected: Sequence[Checked] | None,
 ) -> Answer:
     """Answer what limits each kernel; a model and a terminal get less than programs do."""
     from rooflens.model.summary import summarize
@@ -202,7 +212,7 @@ def _answer(
 
     return Answer(
         document=lambda: kernels_document(summarize(found.analyses), top, columns),
-        data={"json": lambda: _json(found), "csv": csv, "digest": digest},
+        data={"json": lambda: _json(found, expected), "csv": csv, "digest": digest},
         table=lambda: table_of(found, top, each_launch=each_launch, place=place, columns=columns),
         remarks=lambda: _remarks(found, columns),
     )
@@ -215,11 +225,11 @@ def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
     yield from program_lines(found.reports)
 
 
-def _json(found: Analyzed) -> str | Iterator[str]:
+def _json(found: Analyzed, expected: Sequence[Checked] | None) -> str | Iterator[str]:
     """Write JSON: indented for people, a line for each launch where a program reads it, as it is made."""
     from rooflens.report.data import json_lines, to_json
 
     if sys.stdout.isatty():
-        return to_json(found.analyses, found.reports)
-    parts = json_lines(found.analyses, found.reports)
+        return to_json(found.analyses, found.reports, expected)
+    parts = json_lines(found.analyses, found.reports, expected)
     return iter(lambda: "".join(islice(parts, 256)), "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, marks_of, say, show, table_of
-from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     STORE,
@@ -124,7 +124,7 @@ def report(
         show(table_of(found))
         for line in marks_of(found):
             say(line)
-        print_expected(found.reports, expected)
+        print_expected(found.reports, check_expected(found.reports, expected))
     if opened:
         _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
