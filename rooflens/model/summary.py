@@ -92,7 +92,8 @@ class KernelSummary(Struct, frozen=True):
         class_ns: GPU time by the class of each launch, open ones apart.
         winnable_ns: What can be won of them; None where it is known of none.
         at_stake_ns: Time to look at first: what its moves win, else what lies above its limit, else all of it.
-        spread: How the times of its launches spread, `median 11.8 ms, 11.0 ms to 12.1 ms`; empty where they hardly do.
+        spread: How the times of its launches spread, `median 11.8 ms, 11.0 ms to 12.1 ms`; empty where they hardly
+            do, and of several kernels.
         work: Operations of all launches, in the unit of the median one's main work; None where one lacks or differs.
         dram_bytes: Bytes that all launches moved to and from DRAM; None where one of them was not measured.
         members: The kernels that a row for one move of many stands for; empty of a kernel.

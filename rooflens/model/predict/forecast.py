@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError, UsageError
 from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
-from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.options import Options
 from rooflens.model.predict.rates import SideRates, side_rates
 from rooflens.model.predict.rows import (
@@ -449,15 +449,16 @@ class Row(Struct, frozen=True):
         return result_type(self.operation, self.dtype, self.options.out_dtype)
 
 
-def asked(operation: Operation, sizes: Mapping[str, int], options: Options) -> Row:
-    """Predict one set of sizes, in the usual type of the operation on that GPU where none is asked for.
+def predicted(operation: str, sizes: Mapping[str, int], options: Options) -> Row:
+    """Predict one set of sizes of an operation, in its usual type on that GPU where none is asked for.
 
     Raises:
-        UsageError: A size is missing, out of range or does not fit another one, or there is no such type or GPU.
+        UsageError: There is no such operation, type or size, a size does not fit another one, or no GPU, or more than
+            one, has this name.
         InputError: The GPU has no peak for the type, or no link to as many others.
     """
-    gpu = the_datasheet(options.gpu)
-    return _row(operation, [sizes], options.dtype or usual_dtype(operation, gpu), gpu, options)
+    found, gpu = the_operation(operation), the_datasheet(options.gpu)
+    return _row(found, [sizes], options.dtype or usual_dtype(found, gpu), gpu, options)
 
 
 def swept(

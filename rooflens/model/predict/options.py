@@ -11,6 +11,7 @@ from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.roofline.datasheets import LinkKind
 
 DEFAULT_GPU = "h100-sxm"
+"""What is predicted where no GPU is named."""
 
 
 class Option(Struct, frozen=True):

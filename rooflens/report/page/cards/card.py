@@ -33,6 +33,7 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
+from rooflens.report.roofline.ghost import choices
 from rooflens.report.templates import render
 from rooflens.report.words.findings import ShownFinding, shown
 from rooflens.report.words.labels import BOUND_LABELS
@@ -64,6 +65,7 @@ class Card(Struct, frozen=True):
         sentence: The verdict without its move, which follows below: its class, and the rest.
         facts: Confidence, limit and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
+        said: Moves that the first screen of a page of one kernel says.
         moves: What can help kernels of its class, where no finding says what helps this one.
         family: Page of the documentation on kernels of its family; None where its name tells none.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
@@ -84,6 +86,7 @@ class Card(Struct, frozen=True):
     loops: HotLines | None
     hot_lines: HotLines | None
     course: Course | None
+    said: tuple[str, ...]
     moves: tuple[str, ...]
     family: str | None
     evidence: tuple[str, ...]
@@ -177,6 +180,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         loops=loop_bars(analysis.loops, kernel.gpu),
         hot_lines=hot_lines(kernel),
         course=course(analysis),
+        said=tuple(choice.text for choice in choices(analysis)),
         moves=_moves(verdict, has_costing=bool(told.costing)),
         family=family_page(kernel.function_name),
         evidence=_evidence(verdict.evidence, drawn=drawn, has_costing=bool(told.costing)),
