@@ -15,7 +15,7 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, place_of_move
+from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
 from rooflens.report.summary import RANKED_SHOWN, most_first
@@ -266,9 +266,11 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
     """
     reasons: Counter[str] = Counter()
     flagged: Counter[str] = Counter()
-    for kernel in kernels:
-        reasons.update(kernel.reasons)
-        flagged.update(kernel.cautions)
+    for launch in (launch for kernel in kernels for launch in kernel.launches):
+        if launch.failed:
+            reasons[launch.analysis.kernel.status_reason or ALL_NAN] += 1
+        else:
+            flagged.update(cautions(launch.analysis))
     del reasons[ALL_NAN]
     failed = (f"{count(amount, 'launch')} not analyzed: {why}" for why, amount in reasons.most_common())
     flags = (f"{count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in most_first(flagged))
