@@ -607,7 +607,6 @@ class Verdict(Struct, frozen=True):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """The moves in words."""
         return tuple(move.text for move in self.moves)
 
     @property

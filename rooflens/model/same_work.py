@@ -65,7 +65,6 @@ class UnitTime(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Write it as `4.30 ns a kFLOP`."""
         return f"{duration(self.time_ns)} {'a' if self.unit.startswith('k') else 'for'} {self.unit}"
 
 

@@ -90,7 +90,6 @@ class Budget:
 
     @property
     def is_late(self) -> bool:
-        """Whether its time is over."""
         return time.thread_time() > self._until_s
 
     def check_time(self) -> None:

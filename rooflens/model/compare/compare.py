@@ -183,7 +183,6 @@ class Side(Struct, frozen=True):
 
     @property
     def digests(self) -> frozenset[str]:
-        """Digests of the recordings."""
         return frozenset(run.digest for run in self.runs)
 
     @property

@@ -76,7 +76,6 @@ class Rung(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What the version is called."""
         return self.side.label
 
 

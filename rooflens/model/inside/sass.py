@@ -128,7 +128,6 @@ class Instruction(Struct, frozen=True):
 
     @property
     def never_runs(self) -> bool:
-        """Return whether its predicate is never true."""
         return self.guard in _NEVER
 
     @property

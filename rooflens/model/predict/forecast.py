@@ -449,7 +449,6 @@ class Row(Struct, frozen=True):
 
     @property
     def result_dtype(self) -> str:
-        """The type of its results."""
         return result_type(self.operation, self.dtype, self.out_dtype)
 
 

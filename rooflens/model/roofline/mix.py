@@ -42,7 +42,6 @@ class Mix(Struct, frozen=True):
 
     @property
     def total(self) -> float:
-        """Return all of them."""
         return self.apart + self.fma
 
     @property
