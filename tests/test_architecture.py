@@ -247,7 +247,7 @@ def test_public_methods_say_what_they_do() -> None:
 
 
 LATER = {("forecast", "published"), ("texts", "nvidia")}
-"""Files that import one another, the second only once it is asked: published points need the floors of forecasts, and
+"""Files that import each other, the second only once it is asked: published points need the floors of forecasts, and
 the child that runs NVIDIA's module answers in the records of what it was asked."""
 
 

@@ -115,7 +115,7 @@ def _predict_measured(
     from rooflens.model.summary import summarize
 
     if gpu is None and dtype is None:
-        raise UsageError("nothing is to be changed", "give gpu, dtype, or both")
+        raise UsageError("nothing to predict", "give gpu, dtype, or both")
     if dtype is not None and dtype not in ELEMENT_BYTES:
         raise UnknownNameError("type", dtype, ELEMENT_BYTES)
     report = given if isinstance(given, Report) else open_reports(given)

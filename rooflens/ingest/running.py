@@ -32,7 +32,7 @@ ExecutorChoice: TypeAlias = str | Executor
 """What `--executor` accepts, or any executor that pickles its calls or shares our memory."""
 
 _IN_FLIGHT = 2
-"""Groups handed over for each that can run at once, so that no worker waits for its next one."""
+"""Groups handed over for each that can run at once, so that no worker waits for its next."""
 
 _FORMS = "`process:8` or `dask:tcp://host:8786`"
 _BYTES_PER_WORKER = 1 << 30
@@ -48,7 +48,7 @@ class Workers(Struct, frozen=True):
 
     Attributes:
         open: Opens the executor for a block; again if it broke.
-        alone: Opens the one in which items are tried again, one at a time.
+        alone: Opens the executor in which items are tried again, one at a time.
         count: About how many groups run at once.
     """
 

@@ -155,7 +155,8 @@ class Root:
         kernels = Store.existing(place).kernel_count()
         if kernels > MOST_KERNELS:
             raise InputError(
-                f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line"
+                f"`{given}` holds {kernels:,} kernels, too many for a client",
+                "name a smaller place, or use the command line",
             )
         return analyze_store(place)
 

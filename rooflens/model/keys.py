@@ -1,7 +1,7 @@
 """What kernels are called, and each launch from run to run: by where it was launched, name, shape and order.
 
     gemm_kernel-3f9a1c      the first launch of this kernel in this shape and NVTX range
-    gemm_kernel-3f9a1c#2    the second one
+    gemm_kernel-3f9a1c#2    the second
 
 The digits stand for what the name before them leaves out. A key is unique within its report, and a word that shells,
 URLs and file names take as it is.

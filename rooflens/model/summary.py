@@ -1,6 +1,6 @@
 """All launches of a kernel summed up, in one way for every table, page, text, comparison and gate.
 
-A real launch represents the kernel: the median one, in the middle of the kernel's GPU time. It gives verdict, findings,
+A real launch represents the kernel: the median, in the middle of the kernel's GPU time. It gives verdict, findings,
 shares and intensities: nothing is averaged. What can be added (time, launches, FLOPs, bytes) is in the totals.
 """
 
@@ -26,7 +26,7 @@ from rooflens.model.verdict.flags import changes_verdict
 UNKNOWN_GPU = "unknown GPU"
 
 SPREAD_FROM = 0.05
-"""Launches whose times lie within this part of the median one take the same time."""
+"""Launches whose times lie within this part of the median take the same time."""
 
 Identity = tuple[str, str, str]
 
@@ -71,7 +71,7 @@ class Launch(Struct, frozen=True):
 
     @property
     def at_stake_ns(self) -> float:
-        """Time that is looked at first: what can be won, or all of it where that is not known."""
+        """Recoverable time, else total time: what to look at first."""
         return (self.duration_ns or 0.0) if self.winnable_ns is None else self.winnable_ns
 
     @property
@@ -97,7 +97,7 @@ class Launch(Struct, frozen=True):
 
     @property
     def shown_class(self) -> ShownClass:
-        """What it is called and added up by: an open class is none of the sure ones."""
+        """Its class in totals: an open class counts apart from the sure ones."""
         return self.analysis.verdict.shown_class
 
     @property
@@ -345,7 +345,7 @@ def whole(kernel: KernelSummary) -> Launch:
 
 
 def rest_of(kernels: Iterable[KernelSummary], drawn: Iterable[Launch], total_ns: float) -> Other | None:
-    """Sum up the kernels that are not drawn; None where there are none."""
+    """Sum up the kernels that are not drawn; None if there is none."""
     keys = {launch.group_key for launch in drawn}
     rest = [kernel for kernel in kernels if kernel.key not in keys]
     if not rest:
@@ -408,7 +408,7 @@ def asks_first(analysis: Analysis) -> bool:
 
 
 def place_of_move(analysis: Analysis) -> str:
-    """Return file and line that the first move is about; empty where not known."""
+    """Return file and line that the first move is about; empty if unknown."""
     return place_of(place for move in analysis.verdict.moves[:1] for place in move.where)
 
 

@@ -175,7 +175,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     from rooflens.writing.answers import of_what_if
 
     if not gpu_names and dtype is None:
-        raise UsageError("nothing is to be changed", "give --gpu NAME, --dtype TYPE, or both")
+        raise UsageError("nothing to predict", "give --gpu NAME, --dtype TYPE, or both")
     if dtype is not None and dtype not in ELEMENT_BYTES:
         raise UnknownNameError("type", dtype, ELEMENT_BYTES)
     gpus: list[Datasheet | None] = [*_gpus(gpu_names)] or [None]

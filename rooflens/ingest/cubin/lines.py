@@ -1,7 +1,7 @@
 """Line tables of cubins: which source line an instruction was compiled from.
 
 They have the form of DWARF 2, with two opcodes more of NVIDIA's, which say what was inlined where. One address then has
-several rows, from the function itself to the innermost that was inlined into it; the first one counts, as it does in
+several rows, from the function itself to the innermost that was inlined into it; the first counts, as it does in
 NVIDIA's tools.
 """
 
@@ -69,7 +69,7 @@ class Lines:
         self._places.setdefault(offset, place)
 
     def at(self, offset: int) -> tuple[str, int] | None:
-        """Return the file and the line of an instruction; None where they are not known."""
+        """Return the file and the line of an instruction; None if unknown."""
         if not self._starts:
             self._starts = sorted(self._places)
         index = bisect_right(self._starts, offset) - 1

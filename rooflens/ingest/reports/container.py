@@ -293,7 +293,7 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
 
 
 def _whole_part(data: Bytes) -> tuple[int, int, str]:
-    """Return up to which offset a report is complete, how many results come before it, and what is wrong there."""
+    """Return the offset up to which a report is complete, the results before it, and what is wrong there."""
     end, count = _check_file_header(data, ""), 0
     try:
         for block in _blocks(data, end):

@@ -59,7 +59,7 @@ _MOST_NAMES, _MOST_RULES = 1 << 14, 1 << 10
 """Sizes of the caches of names and rules, which the kernels of a report share."""
 
 _NOT_TEXT = "\N{REPLACEMENT CHARACTER}"
-"""In the name of a metric, which is ASCII, it stands for damage."""
+"""Marks damage: names of metrics are ASCII."""
 
 _ODD: Any = object()
 """Stands for a metric that is more, or less, than one value."""
@@ -232,7 +232,7 @@ class ResultReader:
         return self._modules.notes if "_modules" in vars(self) else ()
 
     def _listing(self, source: bytes, mangled_name: bytes, name: str, start: int | None) -> Listing | None:
-        """List the instructions of a result's code; None where its form is not known, or it is not a kernel."""
+        """List the instructions of a result's code; None if its form is unknown, or it is not a kernel."""
         module = self._modules.module(source, name) if source else None
         return module.listing(mangled_name, start) if module else None
 
@@ -286,7 +286,7 @@ class _Metrics:
         self.by_instance: set[str] = set()
 
     def drop(self, name: str) -> None:
-        """Forget a metric, as it is stored once more, and the last one counts."""
+        """Forget a metric, as it is stored once more, and the last counts."""
         for kept in (self.values, self.others, self.instances):
             kept.pop(name, None)
 
@@ -353,7 +353,7 @@ def _as_value(scalar: float | bytes) -> Value:
 
 
 def _scalar(value: Any) -> Value | None:
-    """Return a single value; None where there is none."""
+    """Return a single value; None if there is none."""
     fields = value.ListFields()
     if len(fields) > 1 or (not fields and unknown_fields(value)):
         raise _UnreadError

@@ -1,6 +1,6 @@
 """Unpack reports: from 2026.3 on ncu writes `.ncu-repz`, the ordinary container as zstd frames; people use gzip.
 
-The first bytes tell what a file is, whatever its name; what was compressed twice is unpacked twice. A few megabytes can
+The first bytes decide what a file is, not its name; what was compressed twice is unpacked twice. A few megabytes can
 unpack to terabytes, so the output is counted as it comes, and is deleted where it grows too large. Standard library
 only, except for zstd: a bare GPU box has to tell the kinds apart.
 """
@@ -79,7 +79,7 @@ _STEP_BYTES = 64 << 10
 """How much a layer unpacks at once: at most this is lost before a cut."""
 
 HEAD_BYTES = 4096
-"""So much of a file tells what it is."""
+"""Bytes at the start of a file that identify its format."""
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -115,7 +115,7 @@ def is_packed(path: Path) -> bool:
 
 
 def foreign_format(head: bytes) -> str | None:
-    """Say what a file is that is no report and no export, by its first `HEAD_BYTES`; None where that is not known."""
+    """Name the format of any other file by its first `HEAD_BYTES`; None if unknown."""
     return next((text for at, magic, text in _FOREIGN_FORMATS if head[at:].startswith(magic)), None)
 
 
@@ -125,7 +125,7 @@ def is_incomplete(path: Path) -> bool:
 
 
 def likely_bytes(path: Path) -> int:
-    """Return about how many bytes the report at `path` has at most, unpacked; 0 where there is none."""
+    """Return about how many bytes the report at `path` has at most, unpacked; 0 if there is none."""
     if not path.is_file():
         return 0
     file_bytes = path.stat().st_size

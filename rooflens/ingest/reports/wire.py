@@ -16,7 +16,7 @@ from rooflens.ingest.messages.messages import FIELDS
 from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC
 
 Treatment: TypeAlias = "Callable[[bytes], bytes] | Mapping[int, Treatment] | None"
-"""What becomes of a field: its bytes are mapped, its message is treated field by field, or (None) it goes."""
+"""How to treat a field: map its bytes, treat its message field by field, or (None) drop it."""
 
 _VERSION = b"\x08\x07"  # the file header of version 7, which every known Nsight Compute writes
 _LENGTH_BYTES = 4
@@ -165,7 +165,7 @@ def decoded(name: str, encoded: bytes) -> Any:
 
 
 def _nothing(label: str, kind: str) -> Any:
-    """Return what stands for a field that is not there."""
+    """Return the default of an absent field."""
     if label == "repeated":
         return []
     return None if kind in FIELDS else b"" if kind == "bytes" else 0
@@ -191,7 +191,7 @@ def treated(encoded: bytes, treatment: Treatment, numbers: Mapping[int, int] | N
 
 
 def _treated_field(old: bytes, content: bytes, number: int, treatment: Treatment) -> bytes:
-    """Treat one field; one that need not change keeps its very bytes."""
+    """Treat one field; if nothing changes, its bytes stay the same."""
     if treatment is None:
         return b""
     new = treated(content, treatment)

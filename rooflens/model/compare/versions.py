@@ -221,7 +221,7 @@ def _launches(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, 
 def pair_versions(
     reports: Sequence[AnalyzedReport], place: str, threshold: float = DEFAULT_THRESHOLD
 ) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
-    """Set the versions of each program in one place upon one another; return what is a version of nothing, too.
+    """Set the versions of each program in one place side by side; return what is a version of nothing, too.
 
     Raises:
         InputError: No program there has two versions.

@@ -18,7 +18,7 @@ class Block(Struct, frozen=True):
     """Instructions that run one after the other.
 
     Attributes:
-        first, end: Positions of its first instruction, and behind its last one, in the function's instructions.
+        first, end: Positions of its first instruction, and behind its last, in the function's instructions.
     """
 
     first: int
@@ -167,7 +167,7 @@ class _Ways:
 def _with_unknown_ways(
     ways: _Ways, after: Sequence[tuple[int, ...]], entered: Collection[int], ran: Collection[int]
 ) -> list[tuple[int, ...]]:
-    """Let jumps by a table go wherever nothing else does, of what ran."""
+    """Let jumps by a table lead to every block that ran and has no other way in."""
     reached = {one for found in after for one in found} | set(entered)
     orphans = [index for index, first in enumerate(ways.firsts) if index not in reached and (not ran or first in ran)]
     changed = list(after)

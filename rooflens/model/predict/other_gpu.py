@@ -166,7 +166,7 @@ class WhatIf(Struct, frozen=True):
     """A measured kernel on another GPU, in another type, or both.
 
     Attributes:
-        kernel: All of its launches; the median one gives the factor, as everywhere.
+        kernel: All of its launches; the median gives the factor, as everywhere.
         dtype: The other type; None for the types as measured.
         lower_ns: Lower bound of their time there; None where a peak is missing.
         about_ns: Their time there if each keeps its distance from the lower bound; None where that says nothing of it.

@@ -156,7 +156,7 @@ class Datasheet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         id: Short name: the stem of its file, such as `h100-sxm`.
-        names: Display names as ncu's `device__attribute_display_name` spells them, the usual one first.
+        names: Display names as ncu's `device__attribute_display_name` spells them, the usual first.
         compute_capability: `9.0`, as in `Kernel.compute_capability`.
         chip: Chip in lower case: `gh100`.
         peaks: Dense operations per second by `PEAK_KEYS`, at the clock of `clock_of`; an FMA is two operations.
@@ -233,7 +233,7 @@ def load_datasheets() -> tuple[Datasheet, ...]:
 def datasheet_of(display_name: str | None) -> Datasheet | None:
     """Look a GPU up by the display name of a report; None when no file has exactly that name.
 
-    Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out. Only files in which the name
+    Case and a leading `NVIDIA ` do not count: older drivers leave the maker out. Only files in which the name
     stands are parsed.
     """
     if display_name is None:

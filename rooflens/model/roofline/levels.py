@@ -79,7 +79,7 @@ PARTIAL: Mapping[str, frozenset[str]] = {
     "l1": frozenset({LSU_INPUT, SHARED_DATA, WHOLE}),
     "l2": frozenset({L2_INTERNAL}),
 }
-"""Level -> stages that do not show how busy the rest of it is, or what of it is."""
+"""Level -> stages that say nothing of the rest of that level."""
 
 PER_CENTS_OF_L1 = frozenset({LSU_INPUT, WHOLE})
 """Stages of L1 that NVIDIA's per cents of whole units give, as ncu prints them: no part of its data path."""
@@ -91,7 +91,7 @@ _TELLING = 0.1
 _SAME = 1e-3
 """A per cent that another one repeats differs by no more of itself."""
 _HALVED = 0.0005
-"""Half of a printed per cent is nearer than that to the one that it halves, of which another pass counted."""
+"""Memory's share, counted in another pass, differs by less than this from half of NVIDIA's printed per cent."""
 _NEARLY_ALL = 0.9
 _NEARLY = 0.005
 """Shares of the run made from those of active cycles are rounded, and cycles are those of a GPC."""
@@ -138,7 +138,7 @@ class Delivered(Struct, frozen=True):
 
 
 def uses_shared_memory(kernel: Kernel) -> bool:
-    """Return whether a kernel has shared memory of its own; one whose launch is not known is taken to.
+    """Return whether a kernel has shared memory of its own; assume so if its launch is unknown.
 
     The kilobyte that the driver takes of each block does not count.
     """
@@ -147,7 +147,7 @@ def uses_shared_memory(kernel: Kernel) -> bool:
 
 
 def delivered_bytes(kernel: Kernel) -> Delivered | None:
-    """Choose the best count of what shared memory delivered; None where there is none, or nothing counts it."""
+    """Choose the best count of what shared memory delivered; None if there is none, or none was counted."""
     if not uses_shared_memory(kernel):
         return None
     counters, sources, opcodes = kernel.counters, kernel.counter_sources, kernel.warp_opcodes
@@ -253,7 +253,7 @@ def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
 
 
 def active_part(counters: Mapping[str, float]) -> float | None:
-    """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None where not known."""
+    """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None if unknown."""
     active = counters.get("sm_cycles_active_avg")
     elapsed = counters.get("sm_cycles_elapsed_avg") or counters.get("elapsed_cycles")
     part = ratio(active, elapsed)
@@ -261,7 +261,7 @@ def active_part(counters: Mapping[str, float]) -> float | None:
 
 
 def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None:
-    """Turn NVIDIA's per cent of L1's active cycles into one of the run; None where the cycles are not known.
+    """Turn NVIDIA's per cent of L1's active cycles into one of the run; None if the cycles are unknown.
 
     By L1's own cycles, or those of SMs, that is exact, whatever the pass. By cycles of GPCs, which another pass
     counted, it is NVIDIA's per cent of memory where that lies between the two: the busiest of several parts leads, and
@@ -300,7 +300,7 @@ def _whole_l1(counters: Mapping[str, float]) -> float | None:
         return whole
     if memory is None or of_active is None or memory < _TELLING:
         return None
-    # Where how long SMs were active is not known: no less of the run than that of memory, which it equals.
+    # If the SMs' active time is unknown, but the per cent repeats memory's: that share of the run.
     is_memory = abs(of_active / 2 - memory) < _HALVED or (whole is None and abs(of_active - memory) < _NEARLY)
     return memory if is_memory else None
 
@@ -336,7 +336,7 @@ def binding_stage(level: Level) -> str | None:
 
 
 def leading_stage(level: Level) -> str | None:
-    """Name the busiest stage, of those that set the level's share; None where none is measured."""
+    """Name the busiest of the stages that set the level's share; None if none was measured."""
     share = level.share or 0.0
     return max(level.stages, key=lambda name: min(level.stages[name], share), default=None)
 

@@ -40,7 +40,7 @@ class Occupancy(Struct, frozen=True):
         limiters: The scarcest resources, without shared memory where the program uses none and others are as scarce;
             empty where every warp slot can be filled or the report does not say.
         waves: Blocks of the grid over those that all SMs hold at once.
-        tail_share: Part of the SM time of all waves that the last one leaves idle, 0 to 1.
+        tail_share: Part of the SM time of all waves that the last leaves idle, 0 to 1.
     """
 
     achieved: float | None = None
@@ -120,7 +120,7 @@ class Step(Struct, frozen=True):
 
 
 def next_step(kernel: Kernel, limiter: str) -> Step | None:
-    """Return the next step of a resource that limits occupancy; None where there is none or it is unknown.
+    """Return the next step of a resource that limits occupancy; None if there is none, or if unknown.
 
     It is CUDA's own arithmetic: registers are given to a warp 256 at a time, out of a quarter of an SM's for each
     scheduler; shared memory comes in units of 128 bytes (256 before compute capability 8.0), the driver's part in it.
@@ -130,7 +130,7 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
 
 
 def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
-    """Return what one resource must become for an SM to hold so many blocks; None where it cannot, or is not known."""
+    """Return what one resource must become for an SM to hold so many blocks; None if impossible or unknown."""
     counters = kernel.counters
     if resource == "registers":
         used, size = counters.get("registers_per_thread"), counters.get("block_size")
@@ -167,7 +167,7 @@ _SM_SMEM_BYTES: Mapping[str, float] = {
 }
 """Shared memory that an SM can set aside, by compute capability (the same table)."""
 _SMEM_UNIT = 256
-"""Shared memory is given to a block in so many bytes at most at a time."""
+"""Largest unit, in bytes, in which shared memory is allocated to a block."""
 _REGISTER_UNIT = 256
 _SAME_REGISTERS = 8
 """Registers are given to a warp 256 at a time: this many values for a thread take as many."""
@@ -212,7 +212,7 @@ def sm_smem_bytes(kernel: Kernel) -> float | None:
 
 
 def block_smem_bytes(counters: Mapping[str, float]) -> float | None:
-    """Return the shared memory that a block takes, as allocated or as its parts add up; None where one is not known."""
+    """Return the shared memory that a block takes, as allocated or as its parts add up; None if one is unknown."""
     parts = [counters.get(f"smem_{part}") for part in ("static_per_block_bytes", "dynamic_per_block_bytes")]
     allocated = counters.get("smem_per_block_bytes")
     if allocated is not None or None in parts:
@@ -221,7 +221,7 @@ def block_smem_bytes(counters: Mapping[str, float]) -> float | None:
 
 
 def set_aside_bytes(kernel: Kernel) -> float | None:
-    """Return the shared memory of an SM by which the launch's limit was worked out; None where it fits neither.
+    """Return the shared memory of an SM that explains the launch's limit; None if neither size does.
 
     It is what the SM set aside for this launch, or all that it could.
     """
@@ -280,9 +280,9 @@ MOST_THREADS = 1024
 _BLOCK_SMEM_BYTES = 49_152
 """Shared memory of a block before compute capability 7.0, which cannot opt in to more."""
 _SAME = 0.005
-"""A model of occupancy that is off by more is none."""
+"""Drop the model of occupancy if it misses the report by more."""
 _WORTH = 0.05
-"""A change that allows less more is none."""
+"""A change that raises occupancy by less is not worth naming."""
 
 
 class Curve(Struct, frozen=True):
@@ -306,11 +306,11 @@ class _Sm(Struct, frozen=True):
     """What an SM holds, and what a launch takes of it.
 
     Attributes:
-        slots: Blocks, by whatever does not depend on the three properties.
+        slots: Blocks, by the limits that do not depend on the three properties.
         smem_blocks: Blocks, by the shared memory of this launch.
         smem_bytes: All that an SM can set aside.
         driver_bytes: What the driver takes of each block's.
-        smem_unit: Shared memory is given to a block in so many bytes at a time.
+        smem_unit: Unit, in bytes, in which shared memory is allocated to a block.
     """
 
     warps: float
@@ -385,7 +385,7 @@ def _curve(of: Property, now: float, occupancy: float, steps: list[tuple[float, 
 
 
 def _merged(steps: Iterable[tuple[float, float]]) -> Steps:
-    """Keep of neighbours that allow the same the last, and of those at one value the first."""
+    """Merge neighbours of equal occupancy and keep the last; of several at one value keep the first."""
     merged: list[tuple[float, float]] = []
     for value, occupancy in steps:
         if merged and merged[-1][0] == value:

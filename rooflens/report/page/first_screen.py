@@ -66,7 +66,7 @@ class Entry(Struct, frozen=True):
 
 
 class MoveShown(Struct, frozen=True):
-    """One move in at most `MOVE_WORDS` words, with what it brings; the figure is empty where that is unknown."""
+    """One move in at most `MOVE_WORDS` words, with what it brings; the figure is empty if unknown."""
 
     text: str
     figure: str

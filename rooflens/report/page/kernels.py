@@ -245,7 +245,7 @@ def _raw(value: float) -> str:
 
 
 def longest_share(groups: Iterable[KernelSummary]) -> float:
-    """Find the share of GPU time that the longest bar stands for; 1 where none is known."""
+    """Find the share of GPU time of the longest bar; 1 if unknown."""
     return max((group.time_share or 0.0 for group in groups), default=0.0) or 1.0
 
 

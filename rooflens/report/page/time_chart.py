@@ -112,7 +112,7 @@ def _summed(bars: alt.Chart) -> alt.Chart:
 
 
 def _placed(bars: alt.Chart, undrawn_kernels: int) -> alt.Chart:
-    """Number the bars from 0 as `i`: the kernels with most time have one each, and the rest the last one.
+    """Number the bars from 0 as `i`: the kernels with most time have one each, and the rest the last.
 
     An isolated kernel always has a bar of its own: where it takes too little time for one, the last kernel gives way.
     """

@@ -79,7 +79,7 @@ class Text(Struct, frozen=True):
     Attributes:
         words: The text, then shorter ones.
         x: Place of its anchor in the units of the data.
-        spots: Where it may stand, the best one first.
+        spots: Where it may stand, the best first.
         own: Boxes that only this text has to avoid.
     """
 
@@ -131,7 +131,7 @@ class Canvas(Struct, frozen=True):
         return replace(self, lines=[other for other in self.lines if other != line])
 
     def place(self, text: Text) -> Row | None:
-        """Place a text at the best of its spots that is free, and take that; None where there is none."""
+        """Place a text at the best of its spots that is free, and take that; None if there is none."""
         return self.take(text.places(self.view), Boxes(text.own))
 
     def take(self, places: Iterable[Place], own: Boxes | None = None) -> Row | None:

@@ -50,7 +50,7 @@ def to_terminal(document: Document, width: int | None = None, *, colour: bool = 
 
     Args:
         document: What is to be shown.
-        width: Columns of the terminal; None where there is none.
+        width: Columns of the terminal; None if there is none.
         colour: Whether it shows bold text and colours.
     """
     paper = _Paper(width, colour)
