@@ -224,6 +224,7 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
                 on_commit(ingested)
     for name in held.remove_replaced():
         ingested.notes.append((name, "lacks files; its reports are stored anew, but it could not be removed"))
+    # Workers finish in any order; two ingests of the same files must print the same.
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
 
@@ -273,6 +274,7 @@ def tabulate_group(
             except InputError as error:
                 warnings.append((job.source, error))
             rows[number] = ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances)
+            # The kernels are rows now: sending both back to the parent would double what is pickled.
             outcomes[number] = Outcome(job, Report(report.run, (), notes=report.notes, loss=report.loss))
     tables, refused = _tables(rows)
     for number, why in refused.items():
@@ -289,6 +291,7 @@ def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]
     try:
         return [report_tables(*{report.run.digest: report for report in rows.values()}.values())], {}
     except Exception as error:  # noqa: BLE001 - a value of any kind, or memory
+        # Alone it still fails, so this report is the one to refuse; otherwise find it by trying each.
         if len(rows) == 1:
             return [], dict.fromkeys(rows, _refusal(error))
     each = [_tables({number: report}) for number, report in rows.items()]
@@ -310,7 +313,9 @@ def _batches(
     on_read: Callable[[Job], None],
 ) -> Iterator[Batch]:
     """Read reports in groups where it was asked for; each of the jobs comes out, with an outcome."""
+    # By all jobs: which of them are new is found out only while they are read.
     total_bytes = sum(map(bytes_of, all_jobs))
+    # A dict, not a set: jobs without an answer are named in the order they were asked for.
     without_answer: dict[Job, None] = {}
 
     def groups(workers: int) -> Iterator[tuple[Job, ...]]:

@@ -82,6 +82,7 @@ def _parts(name: str) -> Iterator[tuple[str, int]]:
         elif part == ")":
             while opened and opened.pop() != "(":
                 pass
+        # `->` and `operator>` close nothing, and a demangled name may hold both.
         elif part == ">" and opened[-1:] == ["<"]:
             opened.pop()
 
@@ -92,6 +93,7 @@ def bare_name(signature: str) -> str:
 
     `void at::native::relu<float>(float *, int)` -> `at::native::relu<float>`.
     """
+    # From the right: template arguments may hold parentheses of their own, `f<(int)3>(float)`.
     depth, end = 0, len(signature)
     if signature.endswith(")"):
         for position in range(len(signature) - 1, -1, -1):

@@ -236,6 +236,7 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
     for name, ways in steps:
         for way in ways:
             value = way.value(stored, resolved)
+            # A way that gives NaN, as over a missing duration, lets the next one try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
                 found[name], sources[name] = value, way.source
                 break
@@ -253,6 +254,7 @@ def shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
 def plan_for(names: tuple[str, ...]) -> Plan:
     """Plan how to resolve results that store these names: keep the ways that need no other names."""
     stored = frozenset(names)
+    # Names of tensor counters grow with each chip, so they are taken from the report and not from a table.
     bases = sorted({base for name in names if (base := name.partition(".")[0]).startswith(_TENSOR)})
     return (
         _steps([(counter.name, counter.recipes) for counter in COUNTERS], stored),

@@ -184,6 +184,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         rules=tuple(map(_checked_rule, raw.rules)),
         series=raw.series,
     )
+    # These are read outside the table of counters, whose gate (`checked`) does not see them.
     for name, limit in limits_of_others(tuple(raw.numbers)):
         if (why := beyond(raw.numbers[name], limit)) is not None:
             return failed_kernel(kernel, reason(name, raw.numbers[name], why))
@@ -336,6 +337,7 @@ def stalls_of(numbers: Mapping[str, float], counters: Mapping[str, float]) -> di
             ways.append(({reason: counters.get(f"stall_{reason}_{form}", 0.0) for reason in sorted(STALLS)}, whole))
     for stalls, whole in ways:
         total = sum(stalls.values())
+        # A report that holds two of twenty reasons would show each at half of all waiting.
         if total > 0 and total >= _NEARLY_ALL * whole:
             return {reason: value / total for reason, value in stalls.items() if value > 0}
     return {}

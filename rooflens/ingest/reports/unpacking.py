@@ -209,6 +209,7 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
         stream = io.BufferedReader(file.raw, _STEP_BYTES)
         kinds: list[str] = []
         while kind := _kind(stream.peek(4)):
+            # Each layer multiplies the last, so a few hundred bytes could ask for terabytes.
             if len(kinds) == _MOST_LAYERS:
                 raise InputError(f"compressed more than {_MOST_LAYERS} times, as no report is", NOT_A_REPORT_HINT)
             kinds.append(kind)
@@ -254,6 +255,7 @@ class _Layer:
 
     def read(self, size_bytes: int) -> bytes:
         try:
+            # Small steps: the library unpacks a step whole before anything here can count it.
             return bytes(self._stream.read(min(size_bytes, _STEP_BYTES)))
         except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's, without one the library's
             reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
@@ -278,6 +280,7 @@ class _Counted(io.RawIOBase):
                 f"{self._verb} more than {_size(self._max_bytes)}, the limit",
                 "ROOFLENS_MAX_UNPACKED=SIZE raises it if you trust the file and have room; or profile fewer kernels",
             )
+        # Checked while unpacking: a bomb is noticed after megabytes, not once the disk is full.
         if self._read_bytes and self._given_bytes > max(_UNSUSPECTED_BYTES, _MOST_RATIO * self._read_bytes()):
             raise InputError(
                 f"unpacks to more than {_MOST_RATIO} times its size, as no report does",

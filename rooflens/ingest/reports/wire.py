@@ -79,6 +79,7 @@ def encode_block(header: bytes, messages: Sequence[tuple[int, bytes]], treatment
         messages: In the order of the payload.
         treatment: What becomes of the header's fields.
     """
+    # Counts and size stand in the header, so a block that loses a message needs a new header.
     payload = b"".join(framed(message) for _, message in messages)
     kinds = [kind for kind, _ in messages]
     numbers = {PAYLOAD_SIZE: len(payload), **{kind: kinds.count(kind) for kind in _IN_ORDER}}
@@ -126,6 +127,7 @@ def fields(encoded: bytes) -> Iterator[Field]:
             end = content + (8 if kind == _FIXED64 else 4)
         else:
             raise damaged(offset)
+        # Field number 0 is forbidden by the format: seeing it means that these bytes are not a message.
         if not number or end > len(encoded):
             raise damaged(offset)
         yield Field(number, kind, value, offset, content, end)
@@ -195,6 +197,7 @@ def _treated_field(old: bytes, content: bytes, number: int, treatment: Treatment
     if treatment is None:
         return b""
     new = treated(content, treatment)
+    # Encoding is not unique (a length may have spare bytes), so an untouched field is copied, not written anew.
     return old if new == content else encode_field(number, new)
 
 

@@ -191,6 +191,7 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
             amount_bytes, source = (delivered.amount_bytes, delivered.source or None) if delivered else (None, None)
         else:
             amount = next(filter(counters.__contains__, AMOUNTS[level]), "")
+            # On a discrete GPU system memory lies behind PCIe, which is another roof than DRAM's.
             if amount == "sysmem_bytes" and kernel.compute_capability not in SOC_CAPABILITIES:
                 amount = ""
             amount_bytes, source = counters.get(amount), kernel.counter_sources.get(amount)
@@ -269,6 +270,7 @@ def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None
     """
     for unit in ("l1", "sm"):
         active, elapsed = (counters.get(f"{unit}_cycles_{which}_avg") for which in ("active", "elapsed"))
+        # L1's own cycles first: its SMs may be active while it is not.
         if (part := ratio(active, elapsed)) is not None:
             return of_active * part
     part, memory = active_part(counters), counters.get("sol_memory")
@@ -313,6 +315,7 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     others, 37 of 41 where memory instructions equal the SM.
     """
     stages.pop(WHOLE, None)
+    # A measured stage is better than NVIDIA's per cent, which does not say which stage it is of.
     if not stages.keys() <= PARTIAL["l1"]:
         return
     if (whole := _whole_l1(counters)) is not None:

@@ -180,6 +180,7 @@ _SCHEDULERS_OF_P100 = 2
 def blocks_by_registers(registers: float, block_size: float, sm_registers: float, schedulers: int = _SCHEDULERS) -> int:
     """Return how many blocks an SM can hold by their registers a thread; each scheduler has its part of them."""
     warp_registers = max(1, math.ceil(registers * WARP_THREADS / _REGISTER_UNIT)) * _REGISTER_UNIT
+    # Each scheduler owns its registers, so a warp must fit into one part; the sum over the SM would allow more.
     warps = schedulers * (sm_registers // schedulers // warp_registers)
     return int(warps // warps_of(block_size))
 
@@ -346,6 +347,7 @@ def occupancy_curves(kernel: Kernel) -> tuple[Curve, ...]:
     if smem is not None and sm.smem_bytes:
         most = sm.smem_bytes if kernel.capability >= (7, 0) else min(sm.smem_bytes, _BLOCK_SMEM_BYTES)
         found.append(_by_shared_memory(sm, registers, threads, smem, most))
+    # The report's own occupancy is the test of this arithmetic: a curve that misses it here is wrong elsewhere too.
     return tuple(curve for curve in found if abs(curve.occupancy - allowed) < _SAME)
 
 
@@ -356,6 +358,7 @@ def _sm(counters: Mapping[str, float], capability: tuple[int, int]) -> _Sm | Non
         return None
     return _Sm(
         warps=warps,
+        # Older reports lack the limit by barriers.
         slots=min(slots, counters.get("blocks_limit_barriers", slots)),
         registers=registers,
         schedulers=_SCHEDULERS_OF_P100 if capability == (6, 0) else _SCHEDULERS,
@@ -371,6 +374,7 @@ def _by_shared_memory(sm: _Sm, registers: float, threads: float, taken: float, m
     held = sm.smem_bytes or 0.0
     steps = []
     for blocks in range(int(sm.slots), 0, -1):
+        # The driver's kilobyte counts against the SM, but a program cannot use it.
         fitting = min(held // blocks // sm.smem_unit * sm.smem_unit, most) - sm.driver_bytes
         steps.append((max(0.0, fitting), sm.occupancy(registers, threads, blocks)))
     own = max(0.0, taken - sm.driver_bytes)
