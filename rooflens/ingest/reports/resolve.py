@@ -236,7 +236,7 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
     for name, ways in steps:
         for way in ways:
             value = way.value(stored, resolved)
-            # A way that gives NaN, as over a missing duration, lets the next one try.
+            # A way that gives NaN, as over a missing duration, lets the next try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
                 found[name], sources[name] = value, way.source
                 break
