@@ -97,7 +97,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         max_tokens: Size of a digest.
         columns: Quantities to show instead of the usual columns.
         each_launch: A row for each launch on a terminal, instead of one for each kernel.
-        place: What to give to a command that says more: paths, or a store; empty where there is none.
+        place: What to give to a command that says more: paths, or a store; empty if there is none.
         raw_cells: Leave cells of CSV as they are, even those that a spreadsheet would run.
         indented: Write JSON for people; otherwise a line for each launch, as it is made.
         expected: What was predicted, which JSON holds; None where nobody predicted anything.

@@ -167,7 +167,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(root: Path) -> Said:
-    """Ask one server everything, in a thread of its own: in the first one the browser of other tests keeps a loop."""
+    """Ask one server everything, in a thread of its own: in the first the browser of other tests keeps a loop."""
     anyio = pytest.importorskip("anyio")
     asked = (*ASKED, *(TRANSCRIBED if (root / "published").is_dir() else ()))
     with ThreadPoolExecutor(1) as thread:

@@ -115,7 +115,7 @@ def find_inputs(
 
 
 def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
-    """Return the files that belong to no report; an un-profiled run and a log belong to the one beside them."""
+    """Return the files without a report; un-profiled runs and logs belong to the report beside them."""
     own = {job.path.with_name(_stem(job.path.name) + suffix) for job in jobs for suffix in _COMPANIONS}
     return (file for file in files if file not in own)
 
