@@ -189,7 +189,10 @@ class Answers:
         found, unpaired = self._ladders(base, head, kernel)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
-        return Told(page, {"programs": [{"program": one.program, "factor": one.total.factor} for one in ladders]})
+        programs = [
+            {"program": one.program, "factor": one.total.factor, "warnings": list(one.warnings)} for one in ladders
+        ]
+        return Told(page, {"programs": programs})
 
     def predict(
         self,
@@ -226,6 +229,8 @@ class Answers:
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
         first = self._analyzed(base, kernel, inside=False)
+        if not head and len(first.reports) == 1:
+            raise UsageError(f"`{base}` is one recording", "give another one as head, or a folder of versions as base")
         if not head:
             return pair_versions(first.reports, base)
         second = self._analyzed(head, kernel, inside=False)

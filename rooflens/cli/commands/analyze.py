@@ -151,7 +151,7 @@ def analyze(
         ),
         style,
     )
-    if expected is not None and style == "table":
+    if expected is not None and style != "json":  # which holds it
         print_expected(found.reports, expected)
     is_kept = keep and timeline is None and found.not_kept is None and found.reports
     finish(found, f"wrote {shown(store)}" if store and is_kept else "")
