@@ -35,7 +35,7 @@ from rooflens.ingest.ncu.command import (
 )
 from rooflens.ingest.ncu.failures import NO_PERMISSION, PERMISSION_HINT
 from rooflens.ingest.ncu.nsys import trace
-from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, ONE_NCU, split_launcher, waits_for_ranks
+from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, ONE_NCU, split_launcher
 from rooflens.ingest.ncu.run import check_place, collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.torch_trace import count_launches
@@ -46,6 +46,7 @@ from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import counters_are_open, cuda_has_gpu, local_gpu, may_administer, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
 from rooflens.model.keys import function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.timeline import place
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.build import architecture_of, build, lacking_library

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, str] = {
     "analyzing": "format errors files ingest/* model/* workloads",
     "machine": "",
     "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters model/keys "
-    "model/records model/timeline "
+    "model/knowledge model/records model/timeline "
     "model/unprofiled workloads",
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
     "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/ncu ingest/reports "
@@ -49,8 +49,8 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
     "model/inside model/roofline model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
-    "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
-    "model/timeline model/keys",
+    "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/keys "
+    "model/knowledge model/unprofiled model/timeline",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
     "model/calibration": "",
@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
-    "model/knowledge": "",
+    "model/knowledge": "model/keys",
     "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
     "model/hotspots model/knowledge model/roofline",
     "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
@@ -79,8 +79,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
-    "model/program": "errors format model/bounds model/keys model/predict model/roofline model/timeline "
-    "model/unprofiled",
+    "model/program": "errors format model/bounds model/keys model/knowledge model/predict model/records "
+    "model/roofline model/selecting model/summary model/timeline model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
     "model/roofline model/summary model/verdict",
     "model/compare": "format errors model/bounds model/counters model/keys model/records model/roofline "
@@ -118,7 +118,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
     "report/plane report/roofline report/summary",
     "report/forecast": "format errors model/* report/document report/labels report/plane report/text",
-    "report/trace": "format model/* report/document report/sizes report/writers",
+    "report/trace": "errors format model/* report/document report/sizes report/text report/writers",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 

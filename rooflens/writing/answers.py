@@ -107,7 +107,12 @@ def of_what_if(answers: Sequence[WhatIf]) -> Answer:
 
 
 def of_traces(
-    programs: Sequence[Program], top: int | None = None, max_tokens: int | None = None, *, raw_cells: bool = False
+    programs: Sequence[Program],
+    top: int | None = None,
+    max_tokens: int | None = None,
+    *,
+    columns: Sequence[str] = (),
+    raw_cells: bool = False,
 ) -> Answer:
     """Answer what the kernels of timelines take without a report, what can be won, and what to profile."""
     from rooflens.report.data import json_text, traces_csv, traces_document
@@ -116,11 +121,11 @@ def of_traces(
     from rooflens.report.trace.document import traces_document as document
 
     return Answer(
-        document=lambda: document(programs, top),
+        document=lambda: document(programs, top, columns),
         data={
             "json": lambda: json_text(traces_document(programs)),
             "csv": lambda: traces_csv(programs, raw_cells=raw_cells),
-            "digest": lambda: digest(programs, max_tokens),
+            "digest": lambda: digest(programs, max_tokens, top),
         },
         heading=lambda: heading(programs),
     )

@@ -16,9 +16,11 @@ from rooflens.cli.loading import (
     STORE,
     THRESHOLDS,
     TIMELINE,
+    answer_of,
     load_analyzed,
     place_of,
-    timelines_of,
+    refuse_with_traces,
+    traces_of,
     with_reading,
     with_selection,
 )
@@ -110,25 +112,24 @@ def analyze(
     from rooflens.analyzing import look_into
 
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
-    if traces := timelines_of(
-        paths,
-        store=store,
-        kernel=selection,
-        thresholds=thresholds,
-        timeline=timeline,
-        launches=launches,
-        columns=columns,
-        predict=predict,
-        without_nvidia=without_nvidia,
-    ):
-        from rooflens.analyzing import read_programs
-        from rooflens.writing.answers import of_traces
-
-        deliver(of_traces(read_programs(traces, reading.gpu), top, max_tokens, raw_cells=raw_cells), style)
+    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+    if traces := traces_of(paths, reading, thresholds=thresholds, without_nvidia=without_nvidia):
+        refuse_with_traces(traces, store=store, timeline=timeline, launches=launches, predict=predict)
+        answer = answer_of(
+            traces,
+            reading,
+            selection=selection,
+            thresholds=thresholds,
+            without_nvidia=without_nvidia,
+            top=top,
+            max_tokens=max_tokens,
+            columns=names,
+            raw_cells=raw_cells,
+        )
+        deliver(answer, style)
         return
     stated = read_stated(predict)
     keep = not without_nvidia
-    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
     place = place_of(paths, store)
     found = load_analyzed(
         paths,

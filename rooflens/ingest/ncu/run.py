@@ -17,7 +17,7 @@ from rooflens.files import give_back, make_folder, write_whole
 from rooflens.ingest.ncu.command import build_argv
 from rooflens.ingest.ncu.failures import explain, stuck, too_slow
 from rooflens.ingest.ncu.log import LogFollower
-from rooflens.ingest.ncu.ranks import ONE_NCU, waits_for_ranks
+from rooflens.ingest.ncu.ranks import ONE_NCU
 from rooflens.ingest.reports.unpacking import (
     INCOMPLETE_SUFFIX,
     PACKED_SUFFIX,
@@ -26,6 +26,7 @@ from rooflens.ingest.reports.unpacking import (
     log_of,
     unpacked,
 )
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.processes import Command, capture, run
 
 if TYPE_CHECKING:
