@@ -27,7 +27,6 @@ from rooflens.files import read_text
 from rooflens.format import count, cut_name, percent, plain_name, some
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
@@ -47,12 +46,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.jobs import Outcome
+    from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
-    from rooflens.model.program.program import Program
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.selecting import Selection
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
 
@@ -609,45 +606,3 @@ def read_thresholds(file: Path | None) -> Thresholds:
     if file is None:
         return default_thresholds()
     return override_thresholds(read_text(file, "`rooflens/model/verdict/thresholds.toml` is one"), str(file))
-
-
-def read_programs(
-    files: Sequence[str | os.PathLike[str] | Job],
-    gpu: str | None = None,
-    *,
-    selection: Selection | None = None,
-    reports: Sequence[AnalyzedReport] = (),
-) -> tuple[Program, ...]:
-    """Read timelines without a report, and rank their kernels by what can be won.
-
-    Args:
-        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems; of a job its source is named.
-        gpu: The GPU of those that do not name one whose peaks are known.
-        selection: Which kernels are wanted, by name and by NVTX range; all by default.
-        reports: What counters say of their kernels.
-
-    Raises:
-        InputError: One cannot be read, is cut, or has no kernels.
-        UsageError: No GPU has that name, or several have it; or a pattern cannot be read.
-        NoMatchError: No kernel is wanted.
-        EnvironmentMissingError: One is a report of Nsight Systems, and nsys is not installed.
-    """
-    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
-    from rooflens.model.program.beside import refined  # noqa: PLC0415 - the same
-    from rooflens.model.program.program import read_program  # noqa: PLC0415 - the same
-    from rooflens.model.selecting import Chooser  # noqa: PLC0415 - only where something is chosen
-
-    chooser = Chooser(selection) if selection else None
-    found = []
-    for file in files:
-        job = file if isinstance(file, Job) else Job(Path(file), str(file))
-        try:
-            with opened_timeline(job.path) as timeline:
-                program = read_program(timeline, gpu, chooser)
-        except InputError as error:
-            raise InputError(str(error).replace(str(job.path), job.source), error.hint) from error
-        found.append(replace(program, source=job.source))
-    if chooser is not None:
-        chooser.check()
-    analyses = [analysis for report in reports for analysis in report.analyses]
-    return tuple(refined(one, analyses) if analyses else one for one in found)

@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, str] = {
     "checking": "errors",
     "local_gpu": "errors processes",
     "analyzing": "format errors files ingest/* model/* workloads",
+    "tracing": "errors ingest/reports ingest/timelines model/program model/records model/selecting",
     "machine": "",
     "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters model/keys "
     "model/knowledge model/records model/timeline "
@@ -35,9 +36,9 @@ MAY_IMPORT: dict[str, str] = {
     "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/ncu ingest/reports "
     "ingest/timelines model/* "
     "report/* workloads",
-    "api": "format globs errors addresses files analyzing writing collecting ingest/* model/* report/*",
+    "api": "format globs errors addresses files analyzing tracing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
+    "cli": "format errors addresses files machine analyzing tracing writing ingest/* model/* report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collecting doctor mcp "
     "ingest/* model/* report/* workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
@@ -114,7 +115,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/text/digest": "format errors model/* report/document report/findings report/inside "
     "report/how_it_runs report/sizes report/labels report/content report/program report/summary report/text "
     "report/writers",
-    "mcp": "errors format analyzing writing ingest/* model/* report/*",
+    "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
     "report/plane report/roofline report/summary",
     "report/forecast": "format errors model/* report/document report/labels report/plane report/text",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from contextlib import closing
 from decimal import Decimal
@@ -19,17 +21,18 @@ from support.timelines import Launched, write_export
 from support.traces import Event, host, kernel, launch, write_trace
 
 import rooflens as rl
-from rooflens.analyzing import read_programs
 from rooflens.cli.group import main
 from rooflens.errors import NoMatchError
 from rooflens.mcp.answers import Answers
 from rooflens.mcp.root import Root
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.report.data import traces_schema_text
+from rooflens.tracing import read_programs
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
-OUTCOMES = Path(__file__).parents[2] / "shared" / "outcomes" / "timelines"
+ROOT = Path(__file__).parents[1]
+OUTCOMES = ROOT.parent / "shared" / "outcomes" / "timelines"
 GPU = "NVIDIA A100-SXM4-40GB"
 SCHEMA = files("rooflens.report").joinpath("trace.schema.json").read_text(encoding="utf-8")
 
@@ -411,6 +414,19 @@ def test_options_that_a_trace_has_no_place_for_say_so(tmp_path: Path, option: st
     trace = write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10)])
     result = run("analyze", trace, option)
     assert (result.exit_code, "is a timeline" in result.stderr) == (2, True)
+
+
+def test_a_trace_alone_starts_without_what_reports_need() -> None:
+    """Neither verdicts nor findings are imported, nor a library of tables: half of the time that a start took."""
+    code = (
+        "import sys; from click.testing import CliRunner; from rooflens.cli.group import main; "
+        f"assert not CliRunner().invoke(main, [{str(ROOT / BESIDE[0])!r}]).exit_code; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    loaded = done.stdout.split()
+    assert "rooflens.tracing" in loaded
+    barred = ("rooflens.analyzing", "rooflens.model.findings", "rooflens.model.verdict", "pyarrow", "jinja2", "altair")
+    assert not [name for name in loaded if name.startswith(barred)]
 
 
 def test_the_shipped_schema_is_the_catalogues() -> None:

@@ -163,8 +163,8 @@ def trace(
     >>> program.launches, program.kernels[0].count
     (12, 2)
     """
-    from rooflens.analyzing import read_programs
     from rooflens.model.selecting import Selection
+    from rooflens.tracing import read_programs
 
     kernels, ranges = ((given,) if isinstance(given, str) else tuple(given) for given in (kernel, nvtx))
     opened = _opened(reports).analyzed.reports if reports else ()

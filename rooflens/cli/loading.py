@@ -242,7 +242,7 @@ def answer_of(
     raw_cells: bool = False,
 ) -> Answer:
     """Answer what the kernels of timelines take and what can be won, with what reports beside them say of them."""
-    from rooflens.analyzing import read_programs
+    from rooflens.tracing import read_programs
     from rooflens.writing.answers import of_traces
 
     reports: tuple[AnalyzedReport, ...] = ()

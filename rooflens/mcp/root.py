@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into, read_programs
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
@@ -21,6 +21,7 @@ from rooflens.model.program.program import Program
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.selecting import Selection
 from rooflens.model.store import MARKER
+from rooflens.tracing import read_programs
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds and size in bytes of each file that was read."""

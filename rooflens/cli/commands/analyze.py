@@ -106,11 +106,6 @@ def analyze(
     A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
     won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.
     """
-    from msgspec.structs import replace
-
-    from rooflens.addresses import shown
-    from rooflens.analyzing import look_into
-
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
     names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
     if traces := traces_of(paths, reading, thresholds=thresholds, without_nvidia=without_nvidia):
@@ -128,6 +123,11 @@ def analyze(
         )
         deliver(answer, style)
         return
+    from msgspec.structs import replace
+
+    from rooflens.addresses import shown
+    from rooflens.analyzing import look_into
+
     stated = read_stated(predict)
     keep = not without_nvidia
     place = place_of(paths, store)

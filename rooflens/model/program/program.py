@@ -261,6 +261,11 @@ class Program(Struct, frozen=True):
         return sum(one.share for one in self.every if one.by == "time")
 
     @property
+    def lacks_sizes(self) -> bool:
+        """Whether it names operators, but none of their sizes, which the profiler records where it is asked to."""
+        return any(one.operator for one in self.every) and not any(one.shape for one in self.every)
+
+    @property
     def next(self) -> tuple[ProgramKernel, ...]:
         """The kernels to profile."""
         return to_profile(self.kernels)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.program.program import OfShape, Program, ProgramKernel, in_order
-from rooflens.model.summary import known_sum
 
 WAITED_FOR = 0.8
 """A process whose kernels wait for other GPUs less than this part of what the others do is one that these wait for."""
@@ -68,15 +67,21 @@ def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         time_ns=time_ns,
         share=time_ns / total_ns if total_ns else 0.0,
         gap_ns=sum(one.gap_ns for one in rows),
-        floor_ns=known_sum(one.floor_ns for one in rows) if has_floors else None,
-        floor_cold_ns=known_sum(one.floor_cold_ns for one in rows) if has_floors else None,
+        floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
+        floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
         caches=first.caches if has_floors else None,
-        gain_ns=known_sum(one.gain_ns for one in rows),
+        gain_ns=_sum(one.gain_ns for one in rows),
         shapes=tuple(
             OfShape(own[0].grid, own[0].block, sum(one.count for one in own), sum(one.time_ns for one in own))
             for own in shapes.values()
         ),
     )
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Add up the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _waited_for(programs: Sequence[Program]) -> Program | None:

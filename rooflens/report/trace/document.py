@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
 from rooflens.format import count, cut_end, cut_middle, duration, factor, percent, quantity, si
 from rooflens.model.bounds import Bound, shown_class
-from rooflens.model.catalogue import PROGRAM_KERNEL, Key
 from rooflens.model.keys import short_names
 from rooflens.model.program.program import Program, ProgramKernel, Stretch, to_profile
 from rooflens.model.program.ranks import Joined, joined
-from rooflens.model.summary import first_move, known_sum
 from rooflens.report.document import (
     SPARE,
     Block,
@@ -34,7 +33,9 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
-from rooflens.report.text.table import verdict_words
+
+if TYPE_CHECKING:
+    from rooflens.model.catalogue import Key
 
 SHOWN = 10
 """Kernels of each list that a terminal and Markdown show; pages and data hold all."""
@@ -66,7 +67,7 @@ _NOTE = (
 _MEASURED = "to win, where a report holds the kernel: what its first move wins, else what lies above its limit"
 
 _COLUMNS = (
-    Column("kernel", fit="name", least=16, most=48),
+    Column("kernel", fit="name", least=26, most=48),
     Column("on one scale", fit="bar", page=True),
     Column("time", right=True, worth=9),
     Column("share", right=True, worth=8),
@@ -81,6 +82,10 @@ _COLUMNS = (
     Column("FLOP", right=True, page=True),
     Column("bytes", right=True, page=True),
 )
+_STEP = re.compile(r"^ProfilerStep#\d+(?:/|$)")
+"""The range that PyTorch's profiler opens around each step, which says nothing of the place."""
+
+_UNKNOWN = duration(None)
 _MOVE = Column("first move", fit="prose", least=60)
 _CLASS = Column("class", fit="wrap", least=18, most=36, worth=8)
 
@@ -139,12 +144,10 @@ def _blocks(programs: Sequence[Program], top: int, keys: Sequence[Key], *, brief
     yield from _elsewhere(programs, whole)
     yield from _gaps(programs, names)
     commands = profile_commands(whole.kernels)
-    if told := _explain_command(whole.kernels):
-        yield Heading("Next", 3)
-        yield bullets([code(command) for command in (told, *commands)], numbered=True)
-    elif commands:
-        yield Heading("Profile next", 3)
-        yield bullets([code(command) for command in commands], numbered=True)
+    steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
+    if steps:
+        yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
+        yield bullets(steps, numbered=True)
     if commands:
         yield Paragraph((_FROM_BEGIN,), "note")
     if notes := _notes(programs):
@@ -176,7 +179,7 @@ _FROM_BEGIN = (
 def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Words]:
     """Say in a line each where the program can win most, the largest first, and how much of it is not known."""
     wall_ns = sum(one.unprofiled.wall_ns or 0.0 for one in programs)
-    idle_ns = known_sum(one.unprofiled.gap_ns for one in programs) or 0.0
+    idle_ns = sum(one.unprofiled.gap_ns or 0.0 for one in programs)
     waits = [one.communication for one in programs if one.communication]
     lines: list[tuple[float, Words]] = []
     if wall_ns and idle_ns >= _LEAST_LINE * wall_ns:
@@ -191,8 +194,8 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
     if known:
         won_ns = sum(one.gain_ns or 0.0 for one in known)
         first = known[0]
-        head = "" if len(known) == 1 else f"{duration(won_ns)} to win at most in {count(len(known), 'row')}; most in "
-        words = (head, code(names[first.name]), f": {_won(first)}{_where(first)}.")
+        head = _won_of_operators(known, won_ns) if len(known) > 1 else ()
+        words = (*head, code(names[first.name]), f": {_won(first)}{_where(first)}.")
         lines.append((won_ns, words))
     yield from (words for _, words in sorted(lines, key=lambda line: -line[0]))
     if (open_ns := sum(one.time_ns for one in whole.kernels if one.by == "time")) and whole.time_ns:
@@ -201,6 +204,19 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
         several = sum(one.by == "time" for one in whole.kernels) > 1
         most = ("; most in ", code(names[first.name]), f", {duration(first.time_ns)}") if several else ()
         yield (f"What can be won is not known of {share} of the kernels' time", *most, ".")
+
+
+def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
+    """Add up what can be won by operator, where there are several."""
+    won: Counter[str] = Counter()
+    for one in known:
+        won[one.operator or ""] += round(one.gain_ns or 0.0)
+    of_each: list[Words] = [
+        (code(_cut(name)) if name else Span("no operator"), f" {duration(time_ns)}")
+        for name, time_ns in won.most_common()
+    ]
+    each = (": ", *few(of_each, 3)) if len(of_each) > 1 else ""
+    return f"{duration(won_ns)} to win at most in {count(len(known), 'row')}", *each, "; most in "
 
 
 def _won(one: ProgramKernel) -> str:
@@ -234,7 +250,7 @@ def _where(one: ProgramKernel) -> str:
 def _from(one: ProgramKernel) -> str:
     """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
     line = ", ".join(part.rpartition("/")[2] for part in (one.code or "").split(", "))
-    return ", ".join(filter(None, (one.module, line))) or one.nvtx_range or ""
+    return ", ".join(filter(None, (one.module, line))) or _STEP.sub("", one.nvtx_range or "")
 
 
 def _file_name(program: Program) -> str:
@@ -295,10 +311,8 @@ def _table(kernels: Sequence[ProgramKernel], part: _List, names: Mapping[str, st
     columns = (*(_CLASS if has_counters and column.heading == "class" else column for column in _COLUMNS), _MOVE)
     longest = max((one.share for one in kernels), default=0.0) or 1.0
     rows: tuple[tuple[Words, ...], ...] = tuple((*_row(one, names[one.name], longest), _move(one)) for one in kernels)
-    left_out = set() if has_counters else {"first move"}
-    if all(one.by == "time" for one in kernels):
-        left_out |= {"floor", "to win", "FLOP", "bytes"}
-    kept = [place for place, column in enumerate(columns) if column.heading not in left_out]
+    filled = {place for row in rows for place, words in enumerate(row) if words and words != _UNKNOWN}
+    kept = [place for place, column in enumerate(columns) if place in filled]
     columns = tuple(columns[place] for place in kept)
     rows = tuple(tuple(row[place] for place in kept) for row in rows)
     return Table(columns, rows, title, amount=amount, rest=part.rest, label=label)
@@ -329,6 +343,8 @@ def _class(one: ProgramKernel) -> Words:
     if one.is_communication:
         return Span("communication", "communication")
     if one.measured is not None:
+        from rooflens.report.text.table import verdict_words  # noqa: PLC0415 - only where there is a report
+
         return Span(verdict_words(one.measured), one.measured.verdict.shown_class)
     if one.bound != "unknown":
         return Span(one.bound, shown_class(one.bound, ()))
@@ -339,11 +355,17 @@ def _class(one: ProgramKernel) -> Words:
 
 
 def _move(one: ProgramKernel) -> Words:
-    return "" if one.measured is None else Span(first_move(one.measured).partition(": ")[0], "dim")
+    if one.measured is None:
+        return ""
+    from rooflens.model.summary import first_move  # noqa: PLC0415 - only where there is a report
+
+    return Span(first_move(one.measured).partition(": ")[0], "dim")
 
 
 def _key(name: str) -> Key:
     """Find a key of a kernel by its name, or by the head that the table has for it, in capitals or not."""
+    from rooflens.model.catalogue import PROGRAM_KERNEL  # noqa: PLC0415 - only where columns are chosen
+
     known = {key.name: key for key in PROGRAM_KERNEL.keys if key.shape.cell is not None}
     asked = name.casefold()
     heads = {
@@ -390,7 +412,7 @@ def _elsewhere(programs: Sequence[Program], whole: Joined) -> Iterator[Block]:
     if at_floor:
         share = percent(sum(one.share for one in at_floor))
         lines.append(f"Nothing to win in {count(len(at_floor), 'row')} at the floor or as short as a launch: {share}.")
-    if any(program.has_datasheet for program in programs):
+    if any(one.floor_ns is not None for one in whole.every):
         times: Counter[str | None] = Counter()
         for program in programs:
             for unknown in program.unknown:
@@ -434,7 +456,7 @@ def _gaps(programs: Sequence[Program], names: Mapping[str, str]) -> Iterator[Blo
     bare = short_names(gap.name for gap in told.gaps_after if gap.name)
     after: list[Words] = [
         (
-            code(_cut(bare[gap.name])) if gap.name else Span("copies and graphs"),
+            code(_cut(bare[gap.name])) if gap.name else Span("copies" if told.launches else "copies and graphs"),
             f" ({duration(gap.gap_ns)}, {count(gap.count, 'gap')})",
         )
         for gap in told.gaps_after
@@ -492,10 +514,13 @@ def _legend(kernels: Sequence[ProgramKernel]) -> Iterator[Words]:
         yield _MEASURED
 
 
-def _explain_command(kernels: Sequence[ProgramKernel]) -> str:
-    """Write the command that says more of the first kernel that a report holds; nothing where none does."""
-    first = next((one.measured for one in kernels if one.measured is not None), None)
-    return "" if first is None else shlex.join(("rooflens", "explain", first.kernel.source, "--kernel", first.key))
+def _before_profiling(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
+    """Say what tells more than to profile: the report of the first kernel that is in one, sizes that were left out."""
+    first = next((one.measured for one in whole.kernels if one.measured is not None), None)
+    if first is not None:
+        yield code(shlex.join(("rooflens", "explain", first.kernel.source, "--kernel", first.key)))
+    if any(program.lacks_sizes for program in programs):
+        yield "record the trace again with `record_shapes=True`: sizes of operators tell how far each is from its floor"
 
 
 def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
