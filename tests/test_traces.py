@@ -416,6 +416,30 @@ def test_options_that_a_trace_has_no_place_for_say_so(tmp_path: Path, option: st
     assert (result.exit_code, "is a timeline" in result.stderr) == (2, True)
 
 
+def story(*arguments: object) -> str:
+    """Run the example as a user does, in the root of a clone."""
+    command = [sys.executable, "examples/trace_to_line.py", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout  # noqa: S603 - ours
+
+
+def test_the_story_leads_from_a_trace_to_a_line_of_code(tmp_path: Path) -> None:
+    """The trace says where a kernel is launched and what to profile; with its report the line in the kernel."""
+    first, *_ = story(BESIDE[0]).split("\nattention")
+    assert first.splitlines()[1:] == [
+        "  launched by aten::_scaled_dot_product_flash_attention in Attention_1 at model.py:42",
+        "  not profiled yet",
+    ]
+    events = [
+        host("python_function", "train.py(31): step", 1, 20),
+        *(host("cpu_op", "own::adamw", 2, 9), launch(5, 1)),
+        kernel("adamw_kernel2", 100, 900, correlation=1, grid=[2048, 1, 1], block=[512, 1, 1]),
+    ]
+    told = story(write_trace(tmp_path / "t.json", events), "fixtures/published/llm.c__adamw_coalsecing_shared.ncu-rep")
+    assert "  launched by own::adamw in None at train.py:31" in told
+    assert "  line: " in told
+    assert "adamw.cu:95" in told
+
+
 def test_a_trace_alone_starts_without_what_reports_need() -> None:
     """Neither verdicts nor findings are imported, nor a library of tables: half of the time that a start took."""
     code = (

@@ -75,9 +75,9 @@ _COLUMNS = (
     Column("a launch", right=True, worth=SPARE + 1),
     Column("floor", right=True, worth=8),
     Column("to win", right=True, worth=9),
-    Column("operator", fit="end", least=12, worth=7),
+    Column("operator", fit="end", least=12, worth=6),
     Column("shape", fit="end", least=12, worth=5),
-    Column("from", fit="end", least=10, worth=5),
+    Column("from", fit="end", least=10, worth=7),
     Column("class", fit="wrap", least=12, worth=SPARE),
     Column("FLOP", right=True, page=True),
     Column("bytes", right=True, page=True),
@@ -87,7 +87,7 @@ _STEP = re.compile(r"^ProfilerStep#\d+(?:/|$)")
 
 _UNKNOWN = duration(None)
 _MOVE = Column("first move", fit="prose", least=60)
-_CLASS = Column("class", fit="wrap", least=18, most=36, worth=8)
+_CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
 
 _OF_HEADS = {"on one scale": "share", "from": "module", "class": "bound", "bytes": "moved_bytes", "to win": "gain_ns"}
 """Heads of the table whose cell is made of several keys, or that have another name -> the one asked for."""
