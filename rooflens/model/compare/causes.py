@@ -270,3 +270,12 @@ def differs(old: float | None, new: float | None) -> bool:
         return False
     low, high = sorted((old, new))
     return high > MOVED_RATIO * low
+
+
+STEPPED_SHARE = 0.02
+"""A share that changed by less than two points is the same to a reader."""
+
+
+def share_differs(old: float | None, new: float | None) -> bool:
+    """Return whether a reader sees two shares as different."""
+    return old is not None and new is not None and abs(new - old) >= STEPPED_SHARE
