@@ -124,6 +124,8 @@ class Root:
         """
         place = self.inside(given)
         jobs = [] if place.is_dir() and not timelines_in(place) else self.traces(given)
+        if not jobs:
+            return ()
         try:
             return read_programs(jobs, selection=selection)
         except InputError as error:
