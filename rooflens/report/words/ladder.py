@@ -8,9 +8,9 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from rooflens.format import cut_name, duration, percent, plain_name, significant, span
+from rooflens.format import count, cut_name, duration, percent, plain_name, significant, span
 from rooflens.model.bounds import ShownClass
-from rooflens.model.compare.causes import MOST_NAMED
+from rooflens.model.compare.causes import reasons
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.keys import short_names
@@ -24,6 +24,9 @@ KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
 
 NAMES_SHOWN = 9
+LEFT_NAMED = 3
+"""Versions that a headline names as not compared; of more it says how many."""
+
 NAME_WIDTH = 48
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN_BLOCKS = "_.-=+*#@"
@@ -81,7 +84,7 @@ def ladder_table(ladder: Ladder) -> Table:
         Column("limited by", fit="wrap", worth=4),
         Column("what changed", fit="prose", least=36),
     )
-    rows = ladder_rows(ladder.rungs, ladder.threshold)
+    rows = ladder_rows(ladder.shown, ladder.threshold)
     return Table(
         columns,
         tuple((row.marked, row.time, row.against_first, Span(row.limiter, row.bound), row.changed) for row in rows),
@@ -95,7 +98,8 @@ def times(value: float | None) -> str:
 
 def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THRESHOLD) -> str:
     """Say what changed from the version before: `1.78x faster: 59 % fewer FLOPs`; empty for the first one."""
-    why = ", ".join(cause.words for cause in rung.changed[:MOST_NAMED])
+    factor = rung.to_previous.factor if rung.to_previous else None
+    why = reasons(rung.changed, is_faster=(factor or 1.0) >= 1)
     if rung.library and not rung.apart:
         return f"{rung.library}, beside which the others stand"
     if rung.apart == "GPU":
@@ -128,25 +132,32 @@ def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
 
 def headline(ladder: Ladder) -> str:
     """Say which version is the fastest, and how much faster than the first: the whole ladder in a line."""
-    own = [rung for rung in ladder.rungs if not rung.library]
-    fastest, count = ladder.fastest, f"{len(own)} version{'s' if len(own) > 1 else ''}"
+    fastest = ladder.fastest
     if fastest is None:
-        return count
+        return count(sum(not rung.library for rung in ladder.rungs), "version")
+    own, left = ladder.versions, _left_out(ladder)
+    amount = count(len(own), "version")
     if fastest.to_first is None:
         which = ", the first is the fastest" if len(own) > 1 else f", {fastest.label}"
-        return f"{count}{which}{_beside(ladder, fastest)}"
+        return f"{amount}{which}{_beside(ladder, fastest)}{left}"
     first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
-    beside = _beside(ladder, fastest)
     words = factor_words(fastest.to_first, ladder.threshold)
     runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
     than = "than" if "x faster" in words else "against"
-    return f"{count}, fastest {fastest.label}: {words} {than} {first.label}{runs}{beside}"
+    return f"{amount}, fastest {fastest.label}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
+
+
+def _left_out(ladder: Ladder) -> str:
+    """Name the versions that are not compared: `; not compared: v9`."""
+    left = [rung.label for rung in ladder.rungs if rung.apart]
+    if not left:
+        return ""
+    return f"; not compared: {', '.join(left)}" if len(left) <= LEFT_NAMED else f"; {len(left)} more not compared"
 
 
 def _beside(ladder: Ladder, fastest: Rung) -> str:
     """Say how near the fastest version comes to the library that others are set beside: `, 87 % of cuBLAS`."""
-    known = [rung for rung in ladder.rungs if rung.library and not rung.apart and rung.time.median_ns]
-    best = min(known, key=lambda rung: rung.time.median_ns or 0.0, default=None)
+    best = ladder.reference
     share = ratio(best.time.median_ns, fastest.time.median_ns) if best else None
     return f", {percent(share)} of {best.library}" if best and share else ""
 
