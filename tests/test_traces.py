@@ -335,7 +335,7 @@ def test_columns_of_a_trace_are_its_keys_and_the_heads_of_its_table(tmp_path: Pa
     trace = program(tmp_path / "t.json", deviceProperties=PROPERTIES)
     shown = run("analyze", trace, "--columns", "gain_ns,To win,moved_bytes,from", "--top", "2").stdout
     table = shown.partition("To win, most first\n")[2].splitlines()
-    assert table[0].split() == ["kernel", "gain", "gain", "moved", "bytes", "module"]
+    assert table[0].split() == ["kernel", "gain", "to", "win", "moved", "bytes", "from"]
     assert (table[1].startswith("kernel_166"), table[3]) == (True, "and 198 more with less to win")
     missed = run("analyze", trace, "--columns", "gains")
     assert (missed.exit_code, "gain_ns" in missed.stderr) == (2, True)

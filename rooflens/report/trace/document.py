@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -115,7 +116,8 @@ def traces_document(
     Raises:
         UnknownNameError: There is no such column.
     """
-    return tuple(_blocks(programs, top or SHOWN, [_key(name) for name in columns], brief=brief))
+    chosen = {name.casefold(): _key(name) for name in columns}
+    return tuple(_blocks(programs, top or SHOWN, chosen, brief=brief))
 
 
 def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
@@ -130,7 +132,7 @@ def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
     return title, [*gpus, f"{'traces' if len(named) > 1 else 'a trace'}, {counters}"], synthetic
 
 
-def _blocks(programs: Sequence[Program], top: int, keys: Sequence[Key], *, brief: bool) -> Iterator[Block]:
+def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, brief: bool) -> Iterator[Block]:
     """Yield what there is to say, the answer first."""
     whole = joined(programs)
     names = {name: _cut(short) for name, short in short_names(one.name for one in whole.every).items()}
@@ -162,7 +164,7 @@ def _folds(whole: Joined, lists: Sequence[_List], top: int, names: Mapping[str, 
     """Yield what a page has room for: all kernels, and how to read them."""
     if any(len(part.kernels) > top for part in lists) or sum(map(_size, lists)) < len(whole.kernels):
         part = _List("", " with less at stake", whole.kernels)
-        yield Folded("All kernels", (_table(whole.kernels[:_ON_PAGE], part, names, ()),))
+        yield Folded("All kernels", (_table(whole.kernels[:_ON_PAGE], part, names, {}),))
     yield Folded("How to read it", (paragraph(_HOW),))
 
 
@@ -300,12 +302,12 @@ def _lists(whole: Joined) -> Iterator[_List]:
         yield _List("Nothing to win that is known, by time", " with less time", rest)
 
 
-def _table(kernels: Sequence[ProgramKernel], part: _List, names: Mapping[str, str], keys: Sequence[Key]) -> Table:
+def _table(kernels: Sequence[ProgramKernel], part: _List, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
     title, amount = part.title, len(part.kernels)
     label = title or "All kernels"
     if keys:
-        columns = (_COLUMNS[0], *(_chosen_column(key) for key in keys))
-        cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys)) for one in kernels)
+        columns = (_COLUMNS[0], *starmap(_chosen_column, keys.items()))
+        cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
         return Table(columns, cells, title, amount=amount, rest=part.rest, label=label)
     has_counters = any(one.measured is not None for one in kernels)
     columns = (*(_CLASS if has_counters and column.heading == "class" else column for column in _COLUMNS), _MOVE)
@@ -380,9 +382,9 @@ def _key(name: str) -> Key:
     return found
 
 
-def _chosen_column(key: Key) -> Column:
+def _chosen_column(asked: str, key: Key) -> Column:
     is_number = bool(key.unit)
-    return Column(key.name.removesuffix("_ns").replace("_", " "), right=is_number, fit="keep" if is_number else "end")
+    return Column(asked.removesuffix("_ns").replace("_", " "), right=is_number, fit="keep" if is_number else "end")
 
 
 def _chosen_cell(key: Key, one: ProgramKernel) -> Words:
