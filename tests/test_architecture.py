@@ -108,7 +108,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/comparison": "format model/* report/document report/words report/html report/plane report/roofline "
     "report/summary report/rungs report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/trace": "errors format model/* report/document report/sizes report/text report/writers",
+    "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
+    "report/writers",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 

@@ -210,5 +210,6 @@ def of_traces(
     return Answer(
         document=lambda: traces_document(programs, top, columns),
         data={"json": json, "csv": csv, "digest": digest},
+        table=lambda: traces_document(programs, top, columns, brief=True),
         heading=lambda: heading(programs),
     )

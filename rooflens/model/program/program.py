@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
+from rooflens.model.bounds import shown_class
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
@@ -26,7 +27,7 @@ from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 
 if TYPE_CHECKING:
-    from rooflens.model.bounds import Bound
+    from rooflens.model.bounds import Bound, ShownClass
     from rooflens.model.records import Analysis
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
@@ -97,6 +98,8 @@ class ProgramKernel(Struct, frozen=True):
         bound, or_bound: Its class, `overhead` where gaps outweigh it, and what else it may be.
         launch: Typical launches' place among the program's launches of its function, from 0.
         is_communication: It waits for other GPUs.
+        calls: Of the operator: a part of one where several kernels share it; None where no floor is known.
+        peak: Which peak its arithmetic is held to: `tensor_fp16`; None where no floor is known.
         shapes: Its launches by grid and block, most time first.
         measured: The same kernel in a report beside the timeline, the median launch; None where no report has it.
     """
@@ -126,6 +129,8 @@ class ProgramKernel(Struct, frozen=True):
     or_bound: tuple[Bound, ...]
     launch: int
     is_communication: bool
+    calls: float | None = None
+    peak: str | None = None
     shapes: tuple[OfShape, ...] = ()
     measured: Analysis | None = None
 
@@ -139,6 +144,15 @@ class ProgramKernel(Struct, frozen=True):
         if not self.gain_ns:
             return "floor"
         return "gain" if self.measured is not None and self.measured.verdict.gain is not None else "limit"
+
+    @property
+    def shown_class(self) -> ShownClass | Literal["communication"]:
+        """What every output calls its class: one that is left alone is open, for nothing was counted."""
+        if self.is_communication:
+            return "communication"
+        if self.bound == "unknown" and self.measured is None:
+            return shown_class(self.or_bound[0], self.or_bound) if len(self.or_bound) == 1 else "unknown"
+        return shown_class(self.bound, self.or_bound)
 
     @property
     def stake_ns(self) -> float:
@@ -526,6 +540,8 @@ class _Rows:
             or_bound=or_bound,
             launch=row.places[typical],
             is_communication=waits_for_ranks(self._functions[row.name]),
+            calls=sum(parts) if found else None,
+            peak=found.peak if found else None,
             shapes=tuple(OfShape(*shape, row.shapes[shape], own_ns) for shape, own_ns in row.shapes_ns.most_common()),
         )
 

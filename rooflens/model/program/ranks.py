@@ -69,6 +69,7 @@ def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
         gap_ns=sum(one.gap_ns for one in rows),
         floor_ns=_sum(one.floor_ns for one in rows) if has_floors else None,
         floor_cold_ns=_sum(one.floor_cold_ns for one in rows) if has_floors else None,
+        calls=_sum(one.calls for one in rows) if has_floors else None,
         caches=first.caches if has_floors else None,
         gain_ns=_sum(one.gain_ns for one in rows),
         shapes=tuple(

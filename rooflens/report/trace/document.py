@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
 from rooflens.format import count, cut_end, cut_middle, duration, factor, percent, quantity, si
-from rooflens.model.bounds import Bound, shown_class
 from rooflens.model.keys import short_names
 from rooflens.model.program.program import Program, ProgramKernel, Stretch, to_profile
 from rooflens.model.program.ranks import Joined, joined
@@ -34,6 +32,7 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
+from rooflens.report.trace.words import without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key
@@ -83,9 +82,6 @@ _COLUMNS = (
     Column("FLOP", right=True, page=True),
     Column("bytes", right=True, page=True),
 )
-_STEP = re.compile(r"^ProfilerStep#\d+(?:/|$)")
-"""The range that PyTorch's profiler opens around each step, which says nothing of the place."""
-
 _UNKNOWN = duration(None)
 _MOVE = Column("first move", fit="prose", least=60)
 _CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
@@ -140,9 +136,12 @@ def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, b
     yield paragraph(*_facts(programs, whole))
     if len(programs) > 1:
         yield _traces(programs)
-    lists = [*_lists(whole)]
-    for part in lists:
-        yield _table(part.kernels[:top], part, names, keys)
+    tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
+    if brief:
+        yield from tables
+    else:
+        yield from _drawn(programs, whole, names)
+        yield Folded("All kernels", tables, on_text=False)
     yield from _elsewhere(programs, whole)
     yield from _gaps(programs, names)
     commands = profile_commands(whole.kernels)
@@ -157,19 +156,22 @@ def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, b
     if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
         yield Paragraph(tuple(legend), "note")
     if not brief:
-        yield Columns((tuple(_folds(whole, lists, top, names)),))
+        yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
 
 
-def _folds(whole: Joined, lists: Sequence[_List], top: int, names: Mapping[str, str]) -> Iterator[Folded]:
-    """Yield what a page has room for: all kernels, and how to read them."""
-    if any(len(part.kernels) > top for part in lists) or sum(map(_size, lists)) < len(whole.kernels):
-        part = _List("", " with less at stake", whole.kernels)
-        yield Folded("All kernels", (_table(whole.kernels[:_ON_PAGE], part, names, {}),))
-    yield Folded("How to read it", (paragraph(_HOW),))
+def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
+    """Yield what only pages show: where the time goes, what to look at first, and beside it the roofline."""
+    from rooflens.report.trace import charts  # noqa: PLC0415 - terminals draw nothing
 
-
-def _size(part: _List) -> int:
-    return len(part.kernels)
+    drawn_map = charts.program_map(programs, whole, names)
+    if drawn_map is not None:
+        yield drawn_map
+    beside = (
+        charts.opportunities(whole.kernels, names, _move, _from),
+        charts.roofline(programs, whole, names),
+    )
+    if any(beside):
+        yield Columns(tuple((block,) for block in beside if block is not None))
 
 
 _FROM_BEGIN = (
@@ -252,7 +254,7 @@ def _where(one: ProgramKernel) -> str:
 def _from(one: ProgramKernel) -> str:
     """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
     line = ", ".join(part.rpartition("/")[2] for part in (one.code or "").split(", "))
-    return ", ".join(filter(None, (one.module, line))) or _STEP.sub("", one.nvtx_range or "")
+    return ", ".join(filter(None, (one.module, line))) or without_step(one.nvtx_range)
 
 
 def _file_name(program: Program) -> str:
@@ -302,13 +304,12 @@ def _lists(whole: Joined) -> Iterator[_List]:
         yield _List("Nothing to win that is known, by time", " with less time", rest)
 
 
-def _table(kernels: Sequence[ProgramKernel], part: _List, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
-    title, amount = part.title, len(part.kernels)
-    label = title or "All kernels"
+def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
+    kernels, title, amount = part.kernels[:_ON_PAGE], part.title, len(part.kernels)
     if keys:
         columns = (_COLUMNS[0], *starmap(_chosen_column, keys.items()))
         cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
-        return Table(columns, cells, title, amount=amount, rest=part.rest, label=label)
+        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest)
     has_counters = any(one.measured is not None for one in kernels)
     columns = (*(_CLASS if has_counters and column.heading == "class" else column for column in _COLUMNS), _MOVE)
     longest = max((one.share for one in kernels), default=0.0) or 1.0
@@ -317,7 +318,7 @@ def _table(kernels: Sequence[ProgramKernel], part: _List, names: Mapping[str, st
     kept = [place for place, column in enumerate(columns) if place in filled]
     columns = tuple(columns[place] for place in kept)
     rows = tuple(tuple(row[place] for place in kept) for row in rows)
-    return Table(columns, rows, title, amount=amount, rest=part.rest, label=label)
+    return Table(columns, rows, title, shown=top, amount=amount, rest=part.rest)
 
 
 def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
@@ -341,19 +342,12 @@ def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
 
 
 def _class(one: ProgramKernel) -> Words:
-    """Write the class as everywhere: one that is left alone has a question mark, for nothing was counted."""
-    if one.is_communication:
-        return Span("communication", "communication")
-    if one.measured is not None:
-        from rooflens.report.text.table import verdict_words  # noqa: PLC0415 - only where there is a report
+    """Write the class as everywhere, with what makes it so where a report holds the kernel."""
+    if one.measured is None:
+        return Span(one.shown_class, one.shown_class)
+    from rooflens.report.text.table import verdict_words  # noqa: PLC0415 - only where there is a report
 
-        return Span(verdict_words(one.measured), one.measured.verdict.shown_class)
-    if one.bound != "unknown":
-        return Span(one.bound, shown_class(one.bound, ()))
-    if len(one.or_bound) == 1:
-        left: Bound = one.or_bound[0]
-        return Span(f"{left}?", shown_class(left, (left,)))
-    return Span("unknown", "unknown")
+    return Span(verdict_words(one.measured), one.shown_class)
 
 
 def _move(one: ProgramKernel) -> Words:
