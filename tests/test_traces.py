@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -389,11 +390,63 @@ def test_all_formats_come_of_one_answer(tmp_path: Path) -> None:
     assert run("report", trace, "-o", page).exit_code == 0
     text = page.read_text(encoding="utf-8")
     assert all(f"kernel_{number}" in text for number in (*SLOW, 0, 199))
-    assert '<p class="note">and 190 more with less to win</p>' in text
+    assert "188\u00a0more rows" in text or "188 more rows" in text
     (tmp_path / "u.json.gz").write_bytes(trace.read_bytes())
     both = data_of(trace, tmp_path / "u.json.gz")
     assert [one["source"] for one in both["traces"]] == [str(trace), str(tmp_path / "u.json.gz")]
     assert [len(program.kernels) for program in read_programs([trace])] == [200]
+
+
+def test_the_page_of_a_trace_has_headline_map_and_one_list(tmp_path: Path) -> None:
+    """The answer is the heading, modules and idle time are as wide as their time, rows without a gain are last."""
+    args = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::Half"] * 2}
+    events = [
+        *(host("python_function", "nn.Module: Block_0", 0, 9), host("cpu_op", "aten::mm", 1, 8, **args)),
+        *(launch(5, 1), kernel("gemm", 100, 9000, correlation=1)),
+        *(host("python_function", "nn.Module: Head_0", 10, 9), host("cpu_op", "own::op", 11, 8)),
+        *(launch(15, 2), kernel("other", 10_100, 2000, correlation=2)),
+    ]
+    trace = write_trace(tmp_path / "t.json", events, deviceProperties=PROPERTIES)
+    assert run("report", trace, "-o", tmp_path / "page.html").exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8").replace("\u00a0", " ")
+    won_ms = 9 - 2 * 8192**3 / the_datasheet(GPU).peaks["tensor_fp16"].value * 1e3
+    assert f"<h1><code>gemm</code>: {won_ms:.2f} ms of 9.00 ms" in page
+    widths = re.findall(r'class="strip"[^>]*flex-grow:([\d.]+)"><div class="range" title="([^,]+),', page)
+    assert [(name, round(float(width))) for width, name in widths] == [
+        ("Block_0", 750),
+        ("Head_0", 167),
+        ("no kernel ran", 83),
+    ]
+    hatched = re.search(r'<u style="width:([\d.]+)%"></u></span></div>', page)
+    assert hatched is not None
+    assert float(hatched[1]) == pytest.approx(100 * won_ms / 9, abs=0.1)
+    rows = re.findall(r"<li( class=\"begins\")?>.*?class=\"name\">(\w+)<", page)
+    assert rows == [("", "gemm"), (' class="begins"', "other")]
+
+
+def test_places_that_differ_by_number_alone_are_one(tmp_path: Path) -> None:
+    """A kernel of 48 layers or 50 steps is said to be of all of them, not of the one that took longest."""
+    events: list[Event] = []
+    for number in range(4):
+        at = 100 * number
+        events += [
+            *(
+                host("user_annotation", f"step_{number}", at, 90),
+                host("python_function", f"nn.Module: Layer_{number}", at, 80),
+            ),
+            *(launch(at + 5, number + 1), kernel("own", at + 20, 50 + number, correlation=number + 1)),
+        ]
+    (row,) = data_of(write_trace(tmp_path / "t.json", events))["kernels"]
+    assert (row["module"], row["nvtx_range"]) == ("Layer_*", "step_*")
+
+
+def test_pauses_between_steps_make_no_kernel_overhead(tmp_path: Path) -> None:
+    """A pause of 5 ms before every hundredth launch is the host's; the launches themselves follow one another."""
+    starts = [20_000 * i + 5_000_000 * (i // 100) for i in range(500)]
+    launched = [Launched("own", start, start + 19_000) for start in starts]
+    (row,) = data_of(write_export(tmp_path / "t.sqlite", launched))["kernels"]
+    assert row["gap_ns"] > row["time_ns"]
+    assert row["bound"] == "unknown"
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

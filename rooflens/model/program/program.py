@@ -59,6 +59,7 @@ _ROUNDED_NS = 1000
 """Old traces hold whole microseconds."""
 
 _LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
+_NUMBER = re.compile(r"\d+")
 _SCALAR_FP32 = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
 _TENSOR_FP32 = re.compile(r"tf32|s1688|s16816|tensorop|hmma|gmma", re.IGNORECASE)
 
@@ -86,7 +87,7 @@ class ProgramKernel(Struct, frozen=True):
         operator: The operator that launched it.
         shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None where unknown.
         dtype: Types of these tensors, each once: `float`.
-        module, code, nvtx_range: What most of its time came from.
+        module, code, nvtx_range: What most of its time came from; `Block_*` where it came from several of a kind.
         flop, moved_bytes: What one call must compute and move; None where operator or sizes do not say.
         limited_by: What the floor is the time of: `memory`, `compute`.
         floor_ns: The floor of all launches, with caches as `caches` says; None where it is not known.
@@ -359,7 +360,7 @@ class _Row:
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
-        self.gap_ns = 0
+        self.gap_ns = self.launch_gap_ns = 0
         self.shapes: Counter[tuple[Shape, Shape]] = Counter()
         self.shapes_ns: Counter[tuple[Shape, Shape]] = Counter()
         self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
@@ -370,6 +371,7 @@ class _Row:
         self.calls.append(event.call)
         self.places.append(place)
         self.gap_ns += gap_ns
+        self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
         self.shapes[event.grid, event.block] += 1
         self.shapes_ns[event.grid, event.block] += event.duration_ns
         self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
@@ -381,6 +383,20 @@ class _Row:
             if (found := origins[at]) is not None:
                 counter[found] += time_ns
         return counter.most_common(1)[0][0] if counter else None
+
+    def kind_of_origin(self, at: int) -> str | None:
+        """Return the same of what is numbered; those that differ by number alone are one, with `*` for the number."""
+        alike: defaultdict[str, set[str]] = defaultdict(set)
+        counter: Counter[str] = Counter()
+        for origins, time_ns in self.origins.items():
+            if (found := origins[at]) is not None:
+                kind = _NUMBER.sub("*", found)
+                alike[kind].add(found)
+                counter[kind] += time_ns
+        if not counter:
+            return None
+        most = counter.most_common(1)[0][0]
+        return next(iter(alike[most])) if len(alike[most]) == 1 else most
 
     def typical(self) -> int:
         """Return the place of the launch whose time is the median, the latter of two."""
@@ -526,9 +542,9 @@ class _Rows:
             operator=row.operator,
             shape=shape_text(row.operands),
             dtype=_types_text(row.operands),
-            module=row.origin(0),
+            module=row.kind_of_origin(0),
             code=row.origin(1),
-            nvtx_range=row.origin(2),
+            nvtx_range=row.kind_of_origin(2),
             flop=found.flop if found else None,
             moved_bytes=found.moved_bytes if found else None,
             limited_by=None if found is None else _limit(found),
@@ -620,7 +636,7 @@ def _class_of(
     row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
 ) -> tuple[Bound, tuple[Bound, ...]]:
     """Say what is known of a kernel's class without counters: gaps, and how near it is to its floor."""
-    if row.gap_ns > time_ns and row.gap_ns <= LAUNCH_GAP_NS * len(row.times_ns):
+    if row.launch_gap_ns > time_ns:
         return "overhead", ()
     if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
         return "unknown", ("memory",) if _limit(found) == "memory" else ("compute",)

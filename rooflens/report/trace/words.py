@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_STEP = re.compile(r"^ProfilerStep#\d+(?:/|$)")
+_STEP = re.compile(r"^ProfilerStep#(?:\d+|\*)(?:/|$)")
 
 
 def without_step(nvtx_range: str | None) -> str:
