@@ -93,7 +93,7 @@ class UnknownNameError(UsageError):
 
 
 class UnknownKeyError(UnknownNameError, KeyError):
-    """A key that a mapping of the Python API lacks: a `KeyError` with a hint."""
+    """A key of many words that there is not, such as a column: a `KeyError` with a hint."""
 
     __str__ = Exception.__str__  # not the quoted key that a `KeyError` shows
 

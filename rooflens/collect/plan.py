@@ -324,7 +324,10 @@ def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
         check_system()
     try:
         return local_gpu()
-    except EnvironmentMissingError:
+    except EnvironmentMissingError as error:
+        if chip is None and dry_run:
+            told = "`--chip gh100` writes the command of a GPU elsewhere; `rooflens metrics` lists chips"
+            raise EnvironmentMissingError(str(error), told) from error
         if chip is None or not (dry_run or cuda_has_gpu()):
             raise
         return None

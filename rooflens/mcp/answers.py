@@ -20,7 +20,7 @@ from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
 from rooflens.model.predict.forecast import predicted
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.options import Options
 from rooflens.model.program.ranks import joined
 from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
@@ -214,11 +214,11 @@ class Answers:
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
         sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
-        dtype: Annotated[str, Field(description=f"{', '.join(ELEMENT_BYTES)}; empty for the usual one")] = "",
-        gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
+        **options: Any,
     ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
-        row = predicted(operation, {name.replace("-", "_"): value for name, value in sizes.items()}, dtype, gpu)
+        given = Options(**{name: value for name, value in options.items() if value})
+        row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
         _, step = row.steps[0]
         numbers = {
             "flop": step.flop,

@@ -17,6 +17,8 @@ Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
 Role = Literal["kernel", "library", "fill", "copy"]
 """What a kernel is to its reader: code that can be changed, a library's, or what fills or copies memory."""
+SharedMove = Literal["", "graph", "collect", "fills"]
+"""One graph around many launches, counters that many kernels lack, a report of nothing but fills."""
 MoveKind = Literal[
     "coalesce",
     "tile",
@@ -565,6 +567,9 @@ class Move(Struct, frozen=True):
         finding: Id of the finding that it comes from; None where it is the limiter's, or asks for counters.
         where: Lines or instructions it is about, worst first.
         gain: What it brings, alone; None where that cannot be modelled.
+        shared: What it is the same for in many kernels, which then are one row of a ranking; empty of one for a kernel
+            alone.
+        command: The command in its text that collects a launch of the kernel; empty without one.
     """
 
     text: str
@@ -572,6 +577,8 @@ class Move(Struct, frozen=True):
     finding: str | None = None
     where: tuple[Place, ...] = ()
     gain: Gain | None = None
+    shared: SharedMove = ""
+    command: str = ""
 
 
 class Verdict(Struct, frozen=True):

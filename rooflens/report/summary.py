@@ -22,7 +22,7 @@ from rooflens.model.summary import (
     cautions,
     class_times_ns,
     first_move,
-    kernel_name,
+    identity,
     place_of_move,
     summarize,
     time_part,
@@ -269,14 +269,14 @@ def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
 
 def limiter(launch: Launch) -> str:
     """Name the verdict with the resource nearest its peak."""
-    label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.shown_class]
-    or_bound = launch.analysis.verdict.or_bound
-    label += f" ({unmeasured_words(or_bound)})" if or_bound else ""
-    if launch.bottleneck is None:
+    verdict = launch.analysis.verdict
+    label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[launch.shown_class]
+    label += f" ({unmeasured_words(verdict.or_bound)})" if verdict.or_bound else ""
+    if verdict.bottleneck is None:
         return label
-    is_said = launch.bound in {"memory", "compute", "balanced"} or launch.bottleneck.resource is None
+    is_said = verdict.bound in {"memory", "compute", "balanced"} or verdict.bottleneck.resource is None
     near = "" if is_said else "busiest unit "
-    roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
+    roof = ", at the roof" if verdict.at_roof else ""
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 
 
@@ -304,7 +304,7 @@ def _of_report(content: Content, launch: Launch) -> str:
 def cannot_tell(content: Content) -> str:
     """Say that no kernel of the page has what a verdict needs; empty where one has."""
     launches = content.counted
-    if not launches or any(launch.bound != "unknown" for launch in launches):
+    if not launches or any(launch.shown_class != "unknown" for launch in launches):
         return ""
     report = "This report has" if len(content.runs) == 1 else f"These {len(content.runs)} reports have"
     kernels = "this kernel" if len(content.kernels) == 1 else "these kernels"
@@ -438,7 +438,7 @@ def _about(content: Content, flagged: Sequence[Analysis]) -> str:
     """Name the kernels in order of falling time, and the reports in that of recording, where not all are meant."""
     times_ns: defaultdict[str, float] = defaultdict(float)
     for analysis in flagged:
-        times_ns[kernel_name(analysis)] += analysis.gpu_time_ns or 0.0
+        times_ns[identity(analysis)[1]] += analysis.gpu_time_ns or 0.0
     digests = {analysis.kernel.digest for analysis in flagged}
     names = sorted(times_ns, key=lambda name: -times_ns[name])
     kernels = [fmt.cut_middle(fmt.plain_name(name), NAME_WIDTH) for name in names[:KERNELS_NAMED]]

@@ -177,7 +177,7 @@ def found_ladders(reports: Sequence[AnalyzedReport]) -> tuple[Ladder, ...]:
     """Find the ladders that reports hold: versions of programs, and kernels of one report that do the same work."""
     if not reports or len(reports) > MOST_SIDES:
         return ()
-    across = [one for one in ladders_of(reports) if one.fastest]
+    across = [one for one in ladders_of(reports) if one.fastest] if len(reports) > 1 else []
     taken = {digest for one in across for rung in one.rungs for digest in rung.side.digests}
     alone = (ladder_inside(report) for report in reports if report.run.digest not in taken)
     return (*across, *(one for one in alone if one))
@@ -192,6 +192,8 @@ def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) 
     kernels = [kernel for kernel in summarize(timed(report.analyses)) if kernel.duration_ns]
     whole_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     kernels = [kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= LEAST_INSIDE * whole_ns]
+    if len({kernel.analysis.kernel.function_name for kernel in kernels}) < 2:
+        return None
     for own in _jobs_of(kernels):
         is_most = sum(one.duration_ns or 0.0 for one in own) >= INSIDE * whole_ns
         names = {one.analysis.kernel.function_name for one in own}

@@ -329,7 +329,7 @@ def low_occupancy(facts: Facts) -> Found | None:
 def _is_full_by_design(facts: Facts) -> bool:
     """Return whether a few warps fill an SM: those of warpgroup matrix instructions, or of tiles that TMA copies."""
     has_wgmma = facts.counter("smem_wgmma_bytes") or any(name.endswith("_wgmma") for name in facts.pipes)
-    waits = stall_shares(facts)
+    waits = stall_shares(facts.kernel)
     return (
         bool(has_wgmma)
         or bool(waits.get("gmma") or waits.get("warpgroup_arrive"))
@@ -343,7 +343,7 @@ def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
     busiest = max(shares, key=lambda name: shares[name], default=None)
     stalls = facts.kernel.stalls
     leading = max(stalls, key=lambda reason: stalls[reason], default=None)
-    are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
+    are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts.kernel))
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
         more = "give each thread more independent work, as warps wait on fixed latencies most"
         return f"{more}; or {raise_it}", "inflight"
@@ -374,7 +374,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
     waves, threads = facts.counter("waves"), facts.counter("block_size")
     if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
         return None
-    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts, stall_shares(facts)):
+    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts, stall_shares(facts.kernel)):
         return None
     allowed, block = facts.measured("theoretical_occupancy", "share"), facts.measured("block_size", "threads")
     warps = warps_of(threads)

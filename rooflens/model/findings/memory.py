@@ -463,7 +463,9 @@ def many_wavefronts(facts: Facts) -> Found | None:
         and (facts.share("l1") or 0.0) >= facts.limits.contributing_share
     ):
         # Each of these passes is waited for, and no stall says for how long.
-        severity = "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts) else "contributes"
+        severity = (
+            "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts.kernel) else "contributes"
+        )
     passes = f"a memory instruction takes {significant(each)} passes through L1, where the widest coalesced one takes 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
@@ -639,7 +641,7 @@ def host_memory(facts: Facts) -> Found | None:
     words += f", {percent(link.value)} of what its link carries in that direction" if link else ""
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     # With the data in DRAM, that moves these bytes as well, and no wait goes that was not measured to be for memory.
-    waiting = sum(stall_shares(facts).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
+    waiting = sum(stall_shares(facts.kernel).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
     peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
     dram = (facts.share("dram") or 0.0) + rate.value / peak if peak else 0.0
     left = max(dram, 1 - waiting if waiting else 0.0, *shares_of(facts.levels, facts.pipes).values(), 0.0)

@@ -19,7 +19,7 @@ from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.loops import loops_of
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places, producers
-from rooflens.model.records import Evidence, MoveKind, ratio
+from rooflens.model.records import Evidence, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
@@ -61,7 +61,7 @@ def stall(
 
     The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
     """
-    share, issued = stall_shares(facts).get(reason), facts.counter("issue_active_per_cycle")
+    share, issued = stall_shares(facts.kernel).get(reason), facts.counter("issue_active_per_cycle")
     if issued is None:
         issued = facts.share("issue")
     if share is None or share <= facts.limits.dominant_stall:
@@ -104,9 +104,9 @@ def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
     return replace(found, kind=kind) if found else None
 
 
-def stall_shares(facts: Facts) -> dict[str, float]:
+def stall_shares(kernel: Kernel) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
-    counters, stalls = facts.kernel.counters, facts.kernel.stalls
+    counters, stalls = kernel.counters, kernel.stalls
     between = counters.get("warp_latency_cycles")
     issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
     waiting = 1 - issued / samples if issued is not None and samples else 1.0
@@ -277,7 +277,7 @@ def barrier(facts: Facts) -> Found | None:
 
 def wait(facts: Facts) -> Found | None:
     """Say that warps wait for the fixed latency of instructions that depend on one another."""
-    if not is_usual_wait(facts, stall_shares(facts)):
+    if not is_usual_wait(facts, stall_shares(facts.kernel)):
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
         return stall(facts, "wait", do)
     found = stall(facts, "wait", "more warps would fill these waits, which are no longer than those of any kernel")
@@ -336,7 +336,7 @@ def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
 
     Of a few reasons it is the largest of those counted, where the others may take more of the time.
     """
-    shares = stall_shares(facts)
+    shares = stall_shares(facts.kernel)
     harmless = {"not_selected", *(("wait",) if is_usual_wait(facts, shares) else ())}
     shares = {reason: share for reason, share in shares.items() if reason not in harmless}
     if not shares:
@@ -369,7 +369,7 @@ def counters_of_wait(finding: str) -> str:
 def long_waits(facts: Facts) -> Iterator[FindingRule]:
     """Yield the rules of the reasons that take over `dominant_stall` of a warp's time: no other finds anything."""
     least = facts.limits.dominant_stall
-    return (_RULE_OF[reason] for reason, share in stall_shares(facts).items() if share > least)
+    return (_RULE_OF[reason] for reason, share in stall_shares(facts.kernel).items() if share > least)
 
 
 def _tensor(facts: Facts) -> frozenset[str]:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.format import duration
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.ranking import in_order
 from rooflens.model.records import Analysis
@@ -184,6 +185,11 @@ class WhatIf(Struct, frozen=True):
     side: Side | None = None
     reason: str = ""
     pipe: str | None = None
+
+    def __repr__(self) -> str:
+        where = self.gpu.name + (f" in {self.dtype}" if self.dtype else "")
+        times = f"{duration(self.measured_ns)} here, about {duration(self.about_ns)} there"
+        return f"<WhatIf of {self.kernel.shown!r} on {where}: {self.reason or times}>"
 
     @property
     def worth(self) -> bool | None:

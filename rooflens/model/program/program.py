@@ -22,6 +22,7 @@ from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import Work, work_of_call
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
@@ -589,7 +590,9 @@ class _Floors:
     @staticmethod
     def _forecast(work: Work, dtype: str, gpu: Datasheet) -> Forecast | None:
         try:
-            return forecast(OPERATIONS[work.operation], work.sizes, dtype, gpu, out_dtype=_result_of(work, dtype))
+            return forecast(
+                OPERATIONS[work.operation], work.sizes, dtype, gpu, Options(out_dtype=_result_of(work, dtype))
+            )
         except (InputError, UsageError):
             return None
 

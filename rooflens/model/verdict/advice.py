@@ -403,7 +403,8 @@ def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[Move, ...]:
     if cannot:
         return (Move(f"this report lacks counters, and {cannot}", "collect"),)
     command = collect_command(kernel.function_name, command_line)
-    return (Move(f"collect what this report lacks: `{command}`", "collect"),)
+    text = f"collect what this report lacks: `{command}`"
+    return (Move(text, "collect", shared="collect", command=command),)
 
 
 def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[Move, ...]:

@@ -137,7 +137,7 @@ def _facts(result: Forecast) -> dict[str, str]:
 
 def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
     """Place the sizes from which the regime is another one; None where they have no place."""
-    result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link, out_dtype=row.out_dtype)
+    result = forecast(row.operation, sizes, row.dtype, row.gpu, row.options)
     if not _is_placed(result):
         return None
     said = crossing_words(row, sizes, result.regime)

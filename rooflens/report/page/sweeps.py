@@ -20,7 +20,7 @@ from rooflens import format as fmt
 from rooflens.model.predict.measured import Checked
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, timed
 from rooflens.model.roofline.roofs import Roof, level_roofs, pipe_roofs
-from rooflens.model.summary import gpu_name
+from rooflens.model.summary import identity
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
 from rooflens.report.page.cards.expectation import LADDERS, sizes_text
@@ -164,7 +164,7 @@ def _reports(content: Content) -> Iterator[_Report]:
         keys[launch.analysis.kernel.digest].append(launch.key)
     for checked in content.predictions:
         analyses = by_digest[checked.digest]
-        gpus = {gpu_name(analysis) for analysis in analyses}
+        gpus = {identity(analysis)[0] for analysis in analyses}
         if checked.kernel is None and len(gpus) == 1:
             yield _Report(checked, analyses, gpus.pop(), tuple(keys[checked.digest]))
 

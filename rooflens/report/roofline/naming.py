@@ -125,7 +125,7 @@ class KernelNames(Struct, frozen=True):
 
 def kernel_names(plane: Plane) -> KernelNames:
     """Find the names of a plane's kernels."""
-    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
+    kernels = {p.launch.group_key: p.launch.name for p in plane.placed}
     known = {version.launch.group_key: one for one in versions(plane) for version in one}
     # Namesakes get distinct names; versions are one kernel and are distinguished by their labels.
     newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}

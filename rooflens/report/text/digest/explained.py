@@ -317,13 +317,13 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
 
 def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
     reason = leading_stall(hotspot)
-    words = "; ".join(filter(None, (stall_label(reason) if reason else "", wait_words(kernel, hotspot))))
+    words = "; ".join(filter(None, (stall_label(reason) if reason else "", wait_words(kernel.inside, hotspot))))
     return plain(words) if words else fmt.MISSING
 
 
 def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate its loops: how often they run, what part of warps' time they take, and what limits each."""
-    rows = shown_loops(analysis)
+    rows = shown_loops(analysis.loops)
     if not rows:
         return ()
     columns = (
@@ -338,13 +338,13 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
     )
     cells = (
         (
-            code(f"{'. ' * depth(one, analysis)}{loop_label(one)}"),
+            code(f"{'. ' * depth(one, analysis.loops)}{loop_label(one)}"),
             plain(fmt.percent(one.share if one.loop.kind == "loop" else one.share_self)),
             number(one.loop.trips) if one.loop.trips is not None else "",
             plain(one.job),
             fmt.si(one.flop_per_s, "FLOP/s") if one.flop_per_s else "",
             fmt.significant(one.intensity) if one.intensity else "",
-            plain(class_words(one, analysis.kernel)),
+            plain(class_words(one, analysis.kernel.gpu)),
             plain(body_words(one)),
         )
         for one in rows

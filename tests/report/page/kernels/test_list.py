@@ -54,7 +54,7 @@ def test_launches_of_few_kernels_are_few_rows(corpus: Path) -> None:
     content = build_content(found.reports, "test", default_thresholds())
     assert len(content.analyses) == 154
     assert len(rows(str(kernels(content)))) == 5
-    looks = [(one.group_key, one.bound, one.analysis.kernel.grid) for one in carded(content)]
+    looks = [(one.group_key, one.shown_class, one.analysis.kernel.grid) for one in carded(content)]
     assert len(set(looks)) == len(looks)
 
 
