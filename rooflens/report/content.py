@@ -34,7 +34,7 @@ MAX_KERNELS = 200
 """Kernels drawn where launches are not drawn one by one: those with most GPU time."""
 
 FIRST_KEPT = 10
-"""Kernels with most time at stake are drawn whatever they take: the first screen names the first of them."""
+"""Kernels with most recoverable time are always drawn: the first screen names the first of them."""
 
 MAX_FAILED = 20
 """Failed launches listed where launches are not drawn one by one; all are counted."""
