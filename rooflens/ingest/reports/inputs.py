@@ -262,6 +262,8 @@ def _missing(path: Path) -> str:
 
 def _near(missing: Path) -> str:
     """Point to the same report compressed, or not compressed, where that exists."""
+    if "*" in missing.name or "?" in missing.name:
+        return "no file is called so: leave it out of quotes, or give the folder; in Python, `Path().glob(...)`"
     if not has_name_of_report(missing):
         is_a_word = not missing.suffix and len(missing.parts) == 1
         kernel = f"; if it is a kernel: `--kernel {quote(str(missing))}`" if is_a_word else ""
