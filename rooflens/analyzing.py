@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
-from rooflens.format import count, cut_name, percent, plain_name, some
+from rooflens.format import as_unicode, count, cut_name, percent, plain_name, some
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unpacking import sidecar
@@ -32,6 +32,7 @@ from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
 from rooflens.model.keys import Keys, function_of, launch_id, short_names
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.records import AnalyzedReport, Inside, Outside, ratio, timed
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
-    from rooflens.model.program.program import Program
+    from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
@@ -136,6 +137,9 @@ class Analyzed(Struct, frozen=True):
         warnings: Path and error of what could not be used: for a sidecar the path of its report, for a calibration that
             of the folder.
         notes: Path of a report, and a remark on how it was read.
+        whole: Where launches were chosen, the reports with all of theirs; empty where none was left out.
+        reading: How the reports were read, and are read again to look into kernels.
+        places: Where those lie whose names are no paths from here; None where none may be opened again.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -147,6 +151,17 @@ class Analyzed(Struct, frozen=True):
     not_kept: InputError | None = None
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    whole: tuple[AnalyzedReport, ...] = ()
+    reading: ReadOptions | None = None
+    places: Mapping[str, Path] | None = MappingProxyType({})
+
+    def only(self, reports: Iterable[AnalyzedReport]) -> Analyzed:
+        """Leave the launches in these reports alone; what was found of one by its others stays."""
+        return replace(self, reports=tuple(reports), whole=self.whole or self.reports)
+
+    def whole_of(self, analysis: Analysis) -> AnalyzedReport:
+        """Return the report of a launch with all of its launches."""
+        return next(one for one in self.whole or self.reports if one.run.digest == analysis.kernel.digest)
 
     @property
     def report_count(self) -> int:
@@ -182,6 +197,8 @@ class Analyzed(Struct, frozen=True):
             self.not_kept,
             tuple(warning for one in every for warning in one.warnings),
             tuple(note for one in every for note in one.notes),
+            reading=self.reading,
+            places={name: path for one in every for name, path in (one.places or {}).items()},
         )
 
 
@@ -230,6 +247,8 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
         skipped_count=loaded.skipped_count,
         ignored=inputs.ignored,
         notes=tuple(loaded.notes),
+        reading=reading,
+        places={as_unicode(job.source): job.path for job in inputs.jobs},
     ).joined(
         ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
     )
@@ -240,12 +259,7 @@ SHOWN_IN_FULL = 5
 """Kernels of an answer that are looked into, the first by time to win: each takes tenths of a second."""
 
 
-def look_into(
-    found: Analyzed,
-    wanted: Iterable[Analysis] | None = None,
-    reading: ReadOptions | None = None,
-    places: Mapping[str, Path] = MappingProxyType({}),
-) -> Analyzed:
+def look_into(found: Analyzed, wanted: Iterable[Analysis] | None = None) -> Analyzed:
     """Look inside of kernels, and analyze them once more with what was found there.
 
     A kernel that cannot be looked into says why; nothing else changes.
@@ -253,10 +267,8 @@ def look_into(
     Args:
         found: All kernels.
         wanted: Those that are to be looked into; by default the first by time to win.
-        reading: How the reports are read.
-        places: Where reports lie whose names are no paths from here.
     """
-    if not any(one.kernel.code_totals.get("warp_inst") for one in found.analyses):
+    if found.places is None or not any(one.kernel.code_totals.get("warp_inst") for one in found.analyses):
         return found
     if wanted is None:
         from rooflens.model.ranking import in_rank  # noqa: PLC0415 - only for what is shown in full
@@ -272,23 +284,38 @@ def look_into(
     if not chosen:
         return found
     analyzer = _Analyzer(found.limits, without_nvidia=False)
-    reports = [
-        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading, places))
-        if report.run.digest in chosen
-        else report
-        for report in found.reports
-    ]
-    return replace(found, reports=tuple(reports))
+
+    def seen(report: AnalyzedReport) -> AnalyzedReport:
+        kernels = chosen[report.run.digest]
+        # Of the whole report, for a launch's key and what other launches say of it do not depend on the chosen ones.
+        again = analyzer.again(found.whole_of(report.analyses[0]), _insides(report.run, kernels, found))
+        known = {one.kernel.index: one for one in again.analyses if one.kernel.index in kernels}
+        return replace(report, analyses=tuple(known.get(one.kernel.index, one) for one in report.analyses))
+
+    return replace(found, reports=tuple(seen(one) if one.run.digest in chosen else one for one in found.reports))
 
 
-def looked_into(
-    report: AnalyzedReport, analysis: Analysis, places: Mapping[str, Path] = MappingProxyType({})
-) -> tuple[AnalyzedReport, Analysis]:
-    """Look inside of one kernel; return its report and itself with what was found."""
+def looked_into(found: Analyzed, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
+    """Look inside of one kernel; return its whole report and itself with what was found."""
+    report = found.whole_of(analysis)
     if analysis.kernel.inside is not None:
         return report, analysis
-    (seen,) = look_into(Analyzed((report,), default_thresholds()), [analysis], places=places).reports
+    (seen,) = look_into(replace(found, reports=(report,), whole=()), [analysis]).reports
     return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
+
+
+_MOST_COMPARED = 12
+"""Launches of a side: of more none is looked into, as findings that loops tell would come and go with the chosen."""
+
+
+def with_code(sides: Sequence[Analyzed]) -> Sequence[Analyzed]:
+    """Look into all launches of two sides that are compared: their loops, and whether they run the same machine code.
+
+    Further sides, and sides of many launches, stay as they are.
+    """
+    if len(sides) != 2 or any(len(side.analyses) > _MOST_COMPARED for side in sides):
+        return sides
+    return [look_into(side, side.analyses) for side in sides]
 
 
 def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
@@ -300,11 +327,9 @@ def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
     return replace(kernel, inside=inside, hotspots=spots)
 
 
-def _insides(
-    run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
-) -> dict[int, Inside]:
+def _insides(run: Run, kernels: Mapping[int, Kernel], found: Analyzed) -> dict[int, Inside]:
     """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
-    path = places.get(run.source, Path(run.source))
+    path = (found.places or {}).get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
@@ -312,7 +337,7 @@ def _insides(
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
     try:
-        codes = read_machine_code(path, run.digest, kernels, reading or ReadOptions())
+        codes = read_machine_code(path, run.digest, kernels, found.reading or ReadOptions())
         return {
             index: Inside(note=code) if isinstance(code, str) else look_inside(code) for index, code in codes.items()
         }
@@ -476,7 +501,9 @@ class _Analyzer:
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            outsides, missing = _outsides(run, kernels, unprofiled, is_all=self._program is not None)
+            outsides, missing = _outsides(
+                run, kernels, unprofiled, self._calibrations, is_all=self._program is not None
+            )
             analyses: list[Analysis] = []
             for at in range(0, len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
@@ -490,7 +517,7 @@ class _Analyzer:
     def again(self, report: AnalyzedReport, insides: Mapping[int, Inside]) -> AnalyzedReport:
         """Analyze those kernels of a report once more that were looked into."""
         kernels = [analysis.kernel for analysis in report.analyses]
-        outsides, _ = _outsides(report.run, kernels, report.unprofiled, is_all=False)
+        outsides, _ = _outsides(report.run, kernels, report.unprofiled, self._calibrations, is_all=False)
         places = [place for place, kernel in enumerate(kernels) if kernel.index in insides]
         looked_into = [_with_inside(kernels[place], insides[kernels[place].index]) for place in places]
         known = [replace(outsides[place], launches=report.analyses[place].launches) for place in places]
@@ -505,8 +532,7 @@ class _Analyzer:
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""
         try:
-            known = [self._with_attainable(*one) for one in zip(kernels, outsides, strict=True)]
-            return analyze_all(kernels, self._limits, known, with_evidence=self._with_evidence)
+            return analyze_all(kernels, self._limits, outsides, with_evidence=self._with_evidence)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
             if len(kernels) > 1:
                 alone = zip(kernels, outsides, strict=True)
@@ -514,13 +540,14 @@ class _Analyzer:
             failed = failed_kernel(kernels[0], bug_reason(error))
             return [analyze(failed, self._limits, Outside(key=outsides[0].key))]
 
-    def _with_attainable(self, kernel: Kernel, outside: Outside) -> Outside:
-        attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), self._calibrations)
-        return outside if attainable is None else replace(outside, attainable=attainable)
-
 
 def _outsides(
-    run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None, *, is_all: bool
+    run: Run,
+    kernels: Sequence[Kernel],
+    unprofiled: Unprofiled | None,
+    calibrations: Sequence[Attainable],
+    *,
+    is_all: bool,
 ) -> tuple[list[Outside], tuple[str, ...]]:
     """Return what the program says of each kernel, and the names of kernels that ran but are not in the report.
 
@@ -528,6 +555,7 @@ def _outsides(
         run: The report.
         kernels: Its kernels.
         unprofiled: Its program without the profiler.
+        calibrations: What GPUs were measured to reach.
         is_all: That is a timeline: a kernel that is not on it did not run.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
@@ -539,8 +567,9 @@ def _outsides(
 
         placed, lacking = place(kernels, unprofiled)
     fewest = 0 if is_all and unprofiled and unprofiled.launches is not None else 1
-    compulsory_bytes = _compulsory_bytes(run, kernels)
-    outsides, named, short = [], Keys(), short_names(kernel.name for kernel in kernels)
+    names = [kernel.name for kernel in kernels]
+    compulsory_bytes = _compulsory_bytes(run, names)
+    outsides, named, short = [], Keys(), short_names(names)
     for kernel, (ran, in_program) in zip(kernels, placed, strict=True):
         launches = max(fewest if not ran else 1, round(ran))
         outsides.append(
@@ -549,6 +578,7 @@ def _outsides(
                 command_line=run.command_line,
                 slowdown=slowdown or (ratio(kernel.duration_ns, in_program.time_ns) if in_program else None),
                 launches=launches,
+                attainable=find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations),
                 compulsory_bytes=compulsory_bytes if launches == 1 else None,
                 key=named.next(launch_id(kernel)),
                 short_name=short[kernel.name],
@@ -562,18 +592,17 @@ def _outsides(
     return outsides, _left_out(run, [name for name, _ in launches_of.most_common()])
 
 
-def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
+def _compulsory_bytes(run: Run, names: Sequence[str]) -> float | None:
     """Return the compulsory bytes of a launch of a bundled workload with one launch an iteration; else None."""
     ran = recognize(run.command_line)
-    alone = len({kernel.name for kernel in kernels}) == 1
-    if ran is None or not alone or len(kernels) not in {1, ran.iterations}:
+    if ran is None or len(set(names)) != 1 or len(names) not in {1, ran.iterations}:
         return None
     return ran.case.byte_count(ran.parameters)
 
 
 def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
     """Return the missing kernels of a report that was meant to hold each one, but for those that wait for ranks."""
-    from rooflens.collect.ranks import NO_COMMUNICATION, waits_for_ranks  # noqa: PLC0415 - beside an un-profiled run
+    from rooflens.collect.ranks import NO_COMMUNICATION  # noqa: PLC0415 - beside an un-profiled run
     from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - as above
 
     coverage = read_coverage(run)
@@ -606,25 +635,3 @@ def read_thresholds(file: Path | None) -> Thresholds:
     if file is None:
         return default_thresholds()
     return override_thresholds(read_text(file, "`rooflens/model/verdict/thresholds.toml` is one"), str(file))
-
-
-def read_programs(files: Sequence[str | os.PathLike[str]], gpu: str | None = None) -> tuple[Program, ...]:
-    """Read timelines without a report, and rank their kernels by what can be won.
-
-    Args:
-        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems.
-        gpu: The GPU of those that do not name one whose peaks are known.
-
-    Raises:
-        InputError: One cannot be read, is cut, or has no kernels.
-        UsageError: No GPU has that name, or several have it.
-        EnvironmentMissingError: One is a report of Nsight Systems, and nsys is not installed.
-    """
-    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
-    from rooflens.model.program.program import read_program  # noqa: PLC0415 - the same
-
-    found = []
-    for file in files:
-        with opened_timeline(file) as timeline:
-            found.append(read_program(timeline, gpu))
-    return tuple(found)

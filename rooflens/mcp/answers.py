@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from rooflens import format as fmt
+from rooflens.analyzing import Analyzed, looked_into, with_code
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
@@ -17,13 +18,12 @@ from rooflens.model.catalogue import PROGRAM_KERNEL
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
-from rooflens.model.predict.forecast import swept, usual_dtype
-from rooflens.model.predict.operations import OPERATIONS, the_operation
-from rooflens.model.predict.rows import ELEMENT_BYTES
-from rooflens.model.predict.sizes import checked_sizes
+from rooflens.model.predict.forecast import predicted
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
+from rooflens.model.program.ranks import joined
 from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
-from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
 from rooflens.model.verdict.sentences import TODAY, limit_cell
@@ -56,7 +56,7 @@ NAMED = 5
 GPUS = 2
 _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 
-Path = Annotated[str, Field(description="report, folder of reports or store, relative to the root folder")]
+Path = Annotated[str, Field(description="report, trace, folder of them or store, relative to the root folder")]
 Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
 Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
 Tokens = Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
@@ -88,15 +88,34 @@ class Answers:
         self._root = root
 
     def list_reports(self, folder: Path = ".", offset: Offset = 0) -> Told:
-        """List the reports and stores that can be opened, newest file first: date, GPU, kernels."""
-        jobs = sorted(self._root.inputs(folder).jobs, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
+        """List the reports, traces and stores that can be opened, newest file first: date, GPU, kernels."""
+        traces = self._root.traces(folder)
+        found = [*self._reports_in(folder, traces), *traces]
+        jobs = sorted(found, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
         stores = self._root.stores() if folder == "." else []
-        rows: list[Words] = [(code(job.source), ": ", *_told(job)) for job in jobs[offset : offset + ROWS]]
+        are_traces = {job.source for job in traces}
+        rows: list[Words] = [
+            (code(job.source), ": ", *_told(job, is_trace=job.source in are_traces))
+            for job in jobs[offset : offset + ROWS]
+        ]
         rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
         total = len(jobs) + len(stores)
         names = [*(job.source for job in jobs), *stores][offset : offset + len(rows)]
         text = _more(to_markdown((bullets(rows),)), offset, len(rows), total)
         return Told(text, {"paths": names, **_place(offset, len(rows), total)})
+
+    def _reports_in(self, folder: str, traces: Sequence[Job]) -> Sequence[Job]:
+        """Find the reports of a folder; none where it holds traces alone.
+
+        Raises:
+            InputError: There is neither.
+        """
+        try:
+            return self._root.inputs(folder).jobs
+        except InputError:
+            if traces:
+                return ()
+            raise
 
     def open_report(
         self,
@@ -106,12 +125,11 @@ class Answers:
         max_tokens: Tokens = 600,
     ) -> Told:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
-        if (trace := self._root.trace(path)) is not None:
-            if kernel or nvtx:
-                raise UsageError(f"`{path}` is a trace, whose kernels are shown together", "leave out kernel and nvtx")
-            first = [PROGRAM_KERNEL.json(one) for one in trace.kernels[:NAMED]]
-            text = of_traces([trace], max_tokens=max_tokens).text("digest")
-            return Told(text, {"kernels": first, **_place(0, len(first), len(trace.kernels))})
+        if programs := self._root.programs(path, _selection(kernel, nvtx)):
+            of_all = joined(programs).kernels
+            first = [PROGRAM_KERNEL.json(one) for one in of_all[:NAMED]]
+            text = of_traces(programs, max_tokens=max_tokens).text("digest")
+            return Told(text, {"kernels": first, **_place(0, len(first), len(of_all))})
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)
@@ -140,9 +158,8 @@ class Answers:
         self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
     ) -> Told:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
-        chosen, others = self._chosen(path, kernel, nvtx)
-        whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
-        head, *parts = explain(*self._root.looked_into(whole, chosen)).split("\n\n")
+        whole, chosen, others = self._chosen(path, kernel, nvtx)
+        head, *parts = explain(whole, chosen).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:2]))
         text = "\n\n".join((verdict, *parts[2:]))
         group = next(one for one in summarize(whole.analyses) if identity(one.analysis) == identity(chosen))
@@ -166,7 +183,7 @@ class Answers:
             raise UsageError(
                 f"`{by}` is not one of {', '.join(_GRAINS)}", "leave it out for lines where they are known"
             )
-        chosen, others = self._chosen(path, kernel, "")
+        _, chosen, others = self._chosen(path, kernel, "")
         shown = listings([chosen], grain, top)
         if not shown:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
@@ -191,20 +208,20 @@ class Answers:
         found, unpaired = self._ladders(base, head, kernel)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
-        return Told(page, {"programs": [{"program": one.program, "factor": one.total.factor} for one in ladders]})
+        programs = [
+            {"program": one.program, "factor": one.total.factor, "warnings": list(one.warnings)} for one in ladders
+        ]
+        return Told(page, {"programs": programs})
 
     def predict(
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
         sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
-        dtype: Annotated[str, Field(description=f"{', '.join(ELEMENT_BYTES)}; empty for the usual one")] = "",
-        gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
+        **options: Any,
     ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
-        found = the_operation(operation)
-        held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
-        written, there = {name: str(value) for name, value in held.items()}, the_datasheet(gpu)
-        row = swept(found, written, dtype or usual_dtype(found, there), there)
+        given = Options(**{name: value for name, value in options.items() if value})
+        row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
         _, step = row.steps[0]
         numbers = {
             "flop": step.flop,
@@ -220,32 +237,37 @@ class Answers:
         return Told(_page(to_markdown(explained(name)), offset))
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
-        found = self._root.analyzed(path)
+        return self._analyzed(path, kernel, nvtx).reports
+
+    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "", *, inside: bool = True) -> Analyzed:
+        found = self._root.analyzed(path, inside=inside)
         if not found.reports and found.failures:
             raise found.failures[0][1]
-        return select(found.reports, _selection(kernel, nvtx))
+        return found.only(select(found.reports, _selection(kernel, nvtx)))
 
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
-        reports = self._reports(base, kernel)
+        first = self._analyzed(base, kernel, inside=False)
+        if not head and len(first.reports) == 1:
+            raise UsageError(f"`{base}` is one recording", "give another one as head, or a folder of versions as base")
         if not head:
-            return pair_versions(reports, base)
-        heads = self._reports(head, kernel)
-        if len(reports) == 1 and len(heads) > 1:
-            others = [one for one in heads if one.run.digest != reports[0].run.digest]
-            found = pair_with_versions(reports[0], others)
+            return pair_versions(first.reports, base)
+        second = self._analyzed(head, kernel, inside=False)
+        if len(first.reports) == 1 and len(second.reports) > 1:
+            others = [one for one in second.reports if one.run.digest != first.reports[0].run.digest]
+            found = pair_with_versions(first.reports[0], others)
             if found:
                 return found
-            heads = others
-        elif {one.run.digest for one in heads} <= {one.run.digest for one in reports}:
+            second = second.only(others)
+        elif {one.run.digest for one in second.reports} <= {one.run.digest for one in first.reports}:
             hint = f"give `{head}` as base and `{base}` as head, or `{base}` alone to compare all of its versions"
             raise UsageError(f"`{base}` holds `{head}` itself", hint)
-        return pair_sides((reports, heads), (base, head))
+        return pair_sides([side.reports for side in with_code([first, second])], (base, head))
 
-    def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[Analysis, list[str]]:
-        """Choose the kernel with most to win, and name the others that a pattern matches."""
-        reports = self._reports(path, kernel, nvtx)
-        analyses = [analysis for report in reports for analysis in report.analyses]
+    def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
+        """Look into the kernel with most to win, and name the others that a pattern matches; give its report, too."""
+        found = self._analyzed(path, kernel, nvtx)
+        reports, analyses = found.reports, found.analyses
         chosen = most_at_stake(analyses)
         if chosen is None:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
@@ -254,10 +276,11 @@ class Answers:
             for one in in_rank(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
+        whole, seen = looked_into(found, chosen)
         if not others or not (kernel or nvtx):
-            return chosen, []
+            return whole, seen, []
         head = f"{fmt.count(len(others) + 1, 'kernel')} match, and this one has most to win. The others: "
-        return chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
+        return whole, seen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
 
 
 _MOVE_BYTES = 400
@@ -306,9 +329,11 @@ def _selection(kernel: str, nvtx: str) -> Selection:
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 
-def _told(job: Job) -> tuple[str | Span, ...]:
+def _told(job: Job, *, is_trace: bool) -> tuple[str | Span, ...]:
     """Say when a file was written, on which GPU it was recorded, and how many kernels it holds."""
     written = datetime.fromtimestamp(job.path.stat().st_mtime, tz=UTC).strftime("%Y-%m-%d %H:%M")
+    if is_trace:
+        return (f"{written}, trace",)
     try:
         kernels = read_report(job.path, job.source, ReadOptions(texts=False)).kernels
     except RooflensError as error:

@@ -1,4 +1,4 @@
-"""What ladders and comparisons of public programs say, held against one another and against the numbers they hold."""
+"""What ladders and comparisons of public programs say, held against each other and against the numbers they hold."""
 
 from __future__ import annotations
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import deliver, finish, marks_of, table_of
-from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.console import deliver, finish
+from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     RAW_CELLS,
     STORE,
     THRESHOLDS,
     TIMELINE,
+    answer_of,
     load_analyzed,
     place_of,
-    timelines_of,
+    refuse_with_traces,
+    traces_of,
     with_reading,
     with_selection,
 )
@@ -27,13 +28,10 @@ from rooflens.errors import UsageError
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
-    from rooflens.writing.answers import Answer
 
 
 @click.command(
@@ -104,31 +102,30 @@ def analyze(
     A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
     won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.
     """
+    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
+    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+    if traces := traces_of(paths, reading, thresholds=thresholds, without_nvidia=without_nvidia):
+        refuse_with_traces(traces, store=store, timeline=timeline, launches=launches, predict=predict)
+        answer = answer_of(
+            traces,
+            reading,
+            selection=selection,
+            thresholds=thresholds,
+            without_nvidia=without_nvidia,
+            top=top,
+            max_tokens=max_tokens,
+            columns=names,
+            raw_cells=raw_cells,
+        )
+        deliver(answer, style)
+        return
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.analyzing import look_into
+    from rooflens.writing.answers import of_kernels
 
-    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
-    if traces := timelines_of(
-        paths,
-        store=store,
-        kernel=selection,
-        thresholds=thresholds,
-        timeline=timeline,
-        launches=launches,
-        columns=columns,
-        predict=predict,
-        without_nvidia=without_nvidia,
-    ):
-        from rooflens.analyzing import read_programs
-        from rooflens.writing.answers import of_traces
-
-        deliver(of_traces(read_programs(traces, reading.gpu), top, max_tokens, raw_cells=raw_cells), style)
-        return
     stated = read_stated(predict)
     keep = not without_nvidia
-    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
     place = place_of(paths, store)
     found = load_analyzed(
         paths,
@@ -141,16 +138,23 @@ def analyze(
         selection=selection,
         timeline=timeline,
     )
-    if style in {"json", "digest"}:
-        found = look_into(found, reading=reading)
+    expected = None if stated is None else check_expected(found.reports, find_expected(found.reports, stated))
     deliver(
-        _answer(
-            found, top, max_tokens or DEFAULT_TOKENS, names, each_launch=launches, place=place, raw_cells=raw_cells
+        of_kernels(
+            found,
+            top,
+            max_tokens,
+            names,
+            each_launch=launches,
+            place=place,
+            raw_cells=raw_cells,
+            indented=sys.stdout.isatty(),
+            expected=expected,
         ),
         style,
     )
-    if stated is not None:
-        print_expected(found.reports, find_expected(found.reports, stated))
+    if expected is not None and style != "json":  # which holds it
+        print_expected(found.reports, expected)
     is_kept = keep and timeline is None and found.not_kept is None and found.reports
     finish(found, f"wrote {shown(store)}" if store and is_kept else "")
 
@@ -163,8 +167,8 @@ def _check_options(
     Raises:
         UsageError: An option that goes with another format.
     """
-    if predict is not None and style != "table":
-        raise UsageError(f"--predict works with the table, not with --format {style}", "drop one of the two")
+    if predict is not None and style not in {"table", "json"}:
+        raise UsageError(f"--predict works with table and JSON, not with --format {style}", "drop one of the two")
     if columns is not None and style not in {"table", "md"}:
         hint = "CSV and JSON hold all of them; `md` takes --columns"
         raise UsageError(f"--columns works with the table, not with --format {style}", hint)
@@ -173,53 +177,3 @@ def _check_options(
         raise UsageError(f"--top works with tables of kernels, not with --format {style}", hint)
     if max_tokens is not None and style != "digest":
         raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
-
-
-def _answer(
-    found: Analyzed,
-    top: int | None,
-    max_tokens: int,
-    columns: Sequence[str],
-    *,
-    each_launch: bool,
-    place: Sequence[str],
-    raw_cells: bool,
-) -> Answer:
-    """Answer what limits each kernel; a model and a terminal get less than programs do."""
-    from rooflens.model.summary import summarize
-    from rooflens.report.text.table import kernels_document
-    from rooflens.writing.answers import Answer
-
-    def digest() -> str:
-        from rooflens.report.text.digest import digest as shortened
-
-        return shortened(found.reports, max_tokens, top, found.failures)
-
-    def csv() -> str:
-        from rooflens.report.data import to_csv
-
-        return to_csv(found.analyses, raw_cells=raw_cells)
-
-    return Answer(
-        document=lambda: kernels_document(summarize(found.analyses), top, columns),
-        data={"json": lambda: _json(found), "csv": csv, "digest": digest},
-        table=lambda: table_of(found, top, each_launch=each_launch, place=place, columns=columns),
-        remarks=lambda: _remarks(found, columns),
-    )
-
-
-def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
-    from rooflens.report.words.program import program_lines
-
-    yield from marks_of(found, columns)
-    yield from program_lines(found.reports)
-
-
-def _json(found: Analyzed) -> str | Iterator[str]:
-    """Write JSON: indented for people, a line for each launch where a program reads it, as it is made."""
-    from rooflens.report.data import json_lines, to_json
-
-    if sys.stdout.isatty():
-        return to_json(found.analyses, found.reports)
-    parts = json_lines(found.analyses, found.reports)
-    return iter(lambda: "".join(islice(parts, 256)), "")

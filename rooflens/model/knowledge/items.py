@@ -60,7 +60,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def find_item(kind: Kind, name: str) -> Item | None:
-    """Return an item; None where there is none of that name, as for a flag that a newer store holds."""
+    """Return an item; None if it has no file, such as a flag from a newer store."""
     if name not in names_of(kind):
         return None
     found: dict[str, Any] = tomllib.loads((_FOLDER / kind / f"{name}.toml").read_text(encoding="utf-8"))
@@ -72,6 +72,17 @@ def find_item(kind: Kind, name: str) -> Item | None:
 def column_heads() -> Mapping[str, Mapping[str, str]]:
     """Return what the heads of tables mean, by the command that prints them."""
     return tomllib.loads((_FOLDER / "columns.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _after() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads((_FOLDER / "after.toml").read_text(encoding="utf-8"))
+
+
+def after_words(kind: str, finding: str | None) -> str:
+    """Say what a kernel has after a move, behind its time then: `with more blocks`; empty where that is nothing."""
+    known = _after()
+    return known["findings"].get(finding or "") or known["kinds"].get(kind, "")
 
 
 class Word(Struct, frozen=True, forbid_unknown_fields=True):

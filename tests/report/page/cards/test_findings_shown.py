@@ -55,8 +55,10 @@ def found(*several: Finding) -> Analysis:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the list of a page with its cards."""
-    return str(kernels(build_content([samples.report(analyses)], "test", default_thresholds())))
+    """Write the list of a page with its cards; they are not alone on it."""
+    return str(
+        kernels(build_content([samples.report([*analyses, samples.every_verdict()[1]])], "test", default_thresholds()))
+    )
 
 
 def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
@@ -75,7 +77,7 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
 def test_titles_begin_as_pipes_are_written() -> None:
     """A title begins with a capital, and one that begins with a type with the type as it is written elsewhere."""
     titles = ("fp64 divisions", "bf16 x", "fpga", "")
-    shown = findings(found(*(replace(STRIDED, title=title) for title in titles)))
+    shown = findings([replace(STRIDED, title=title) for title in titles], ())
     assert [one.title for one in shown.costing] == ["FP64 divisions", "BF16 x", "Fpga", ""]
 
 
@@ -84,6 +86,9 @@ def test_no_move_stands_twice() -> None:
     with_finding = found(STRIDED)
     text = words_of(html_of(with_finding))
     assert text.count(STRIDED.move) + text.count(STRIDED.move.capitalize()) == 1
+    alone = str(kernels(build_content([samples.report([with_finding])], "test", default_thresholds())))
+    assert STRIDED.move not in words_of(alone), "the first screen of a page of one kernel says it"
+    assert "excess sectors of stores 75 %" in words_of(alone)
     general = samples.every_verdict()[0].verdict.advice[-1]
     assert general not in text
     assert general in words_of(html_of(found(NOTE)))
@@ -92,7 +97,7 @@ def test_no_move_stands_twice() -> None:
 
 def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
     """Notes stand apart in a closed disclosure that names them, and never have a gain."""
-    shown = findings(found(STRIDED, NOTE))
+    shown = findings((STRIDED, NOTE), ())
     assert [one.title for one in shown.costing] == ["Uncoalesced global stores"]
     assert [(one.title, one.gain) for one in shown.notes] == [("Low occupancy", "")]
     html = html_of(found(STRIDED, NOTE))
