@@ -22,7 +22,7 @@ from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.headline import after_move
-from rooflens.report.page.ladder import ladder_section
+from rooflens.report.page.ladder import ladder_section, way
 from rooflens.report.page.selectors import selectors
 from rooflens.report.roofline.ghost import Choice, choices
 from rooflens.report.summary import (
@@ -116,7 +116,7 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures),
+        charts=way(content) + charts(content, figures),
         programs=program_lines(content.reports),
         many=many(content),
     )

@@ -46,6 +46,13 @@ def leads(content: Content) -> bool:
     return content.ladder is None and bool(held) and all(run.digest in held for run in content.runs)
 
 
+def way(content: Content) -> Markup:
+    """Draw the way of the ladder that the first screen shows; nothing where it has none."""
+    if content.ladder is None or not has_path(content.ladder):
+        return Markup()
+    return Markup(to_html((path_chart(content.ladder, "path"),)))  # noqa: S704 - escaped by the writer
+
+
 def all_ladders(content: Content) -> Markup:
     """Show the ladders that the reports hold, but the one that the first screen shows."""
     others = [one for one in content.ladders if one is not content.ladder]

@@ -209,6 +209,18 @@ def headline(ladder: Ladder) -> str:
     return f"{amount}, fastest {fastest.label}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
 
 
+def fastest_words(ladder: Ladder) -> str:
+    """Say the same shorter: `DivToMult is 1.22x faster than Baseline, 67 % of cuBLAS`; empty where none is known."""
+    fastest = ladder.fastest
+    if fastest is None:
+        return ""
+    beside = _beside(ladder, fastest)
+    if fastest.to_first is None or (fastest.to_first.factor or 1.0) <= 1:
+        return f"{fastest.label} is the fastest{beside}"
+    first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
+    return f"{fastest.label} is {factor_words(fastest.to_first, ladder.threshold)} than {first.label}{beside}"
+
+
 def _left_out(ladder: Ladder) -> str:
     """Name the versions that are not compared: `; not compared: v9`."""
     left = [rung.label for rung in ladder.rungs if rung.apart]
