@@ -56,7 +56,8 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.path.chart import has_path, path_chart
+from rooflens.report.path.chart import path_chart
+from rooflens.report.path.placing import has_path
 from rooflens.report.plane.plane import places
 from rooflens.report.words.change import change_sentence, kernel_names, total_sentence
 from rooflens.report.words.inside import loop_place
@@ -320,7 +321,7 @@ def _recorded(program: Program) -> Iterator[Block]:
         conditions.append(("GPU time of each recording", each, False))
     said = paragraph(judgement(comparison.speed, comparison.threshold), _swapped(comparison))
     sides = Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
-    yield Columns(((said,), (sides,)))
+    yield Columns(((said,), (sides,)) if said.lines else ((sides,),))
 
 
 def _fact(fact: Fact) -> tuple[str, tuple[Words, ...], bool]:

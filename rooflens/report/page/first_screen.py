@@ -116,10 +116,15 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=way(content) + charts(content, figures),
+        charts=_beside(way(content), charts(content, figures)),
         programs=program_lines(content.reports),
         many=many(content),
     )
+
+
+def _beside(first: Markup, others: Markup) -> Markup:
+    """Put a chart above the others, all of them beside what the page answers."""
+    return Markup("<div>{}{}</div>").format(first, others) if first else others
 
 
 def versions(content: Content, ladder: Ladder) -> Markup:

@@ -9,7 +9,8 @@ from markupsafe import Markup
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
 from rooflens.report.content import Content
-from rooflens.report.path.chart import has_path, path_chart
+from rooflens.report.path.chart import path_chart
+from rooflens.report.path.placing import has_path
 from rooflens.report.templates import render
 from rooflens.report.words.ladder import headline, ladder_bars, subject, try_next
 from rooflens.report.writers.html import to_html
