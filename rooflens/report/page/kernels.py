@@ -15,7 +15,7 @@ from rooflens import format as fmt
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import MainWork, Unit, main_work
-from rooflens.model.summary import KernelSummary, Launch, known_sum
+from rooflens.model.summary import KernelSummary, Launch, first_move, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
@@ -120,6 +120,8 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
         Column("bound", "Verdict", "Verdict", _bound, is_number=False),
         Column("leader", "Busiest unit", "Share of its peak (fraction)", _leader, also="Busiest unit"),
         Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", _roof, hint=_ROOF_HINT),
+        Column("cause", "Cause", "Cause", _cause, shown=False, is_number=False),
+        Column("move", "First move", "First move", _move, shown=False, is_number=False),
     )
     rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
     made = {one.name: _column(one, shown=one.key.page == BASIC) for one in rest}
@@ -214,6 +216,18 @@ def _launches(row: Subject) -> Cell:
 def _bound(row: Subject) -> Cell:
     words = "failed" if row.failed else row.analysis.verdict.shown_class
     return Cell(words, words)
+
+
+def _cause(row: Subject) -> Cell:
+    return _words("" if row.failed else row.analysis.verdict.cause or "")
+
+
+def _move(row: Subject) -> Cell:
+    return _words("" if row.failed else first_move(row.analysis))
+
+
+def _words(text: str) -> Cell:
+    return Cell(text or fmt.MISSING, text)
 
 
 def _leader(row: Subject) -> Cell:

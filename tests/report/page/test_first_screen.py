@@ -83,7 +83,7 @@ def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
 
 
 def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
-    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain is half one."""
+    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain is half."""
     one, other = samples.every_verdict()[:2]
     long = replace(one, kernel=replace(one.kernel, counters={"duration_ns": 2e6}))
     won = replace(long, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(4 / 3)),)))
@@ -279,7 +279,7 @@ def test_without_a_plane_there_is_no_level_to_choose() -> None:
     ],
 )
 def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said: str) -> None:
-    """Alone on the page or listed, a kernel of 1 ms has the time after its first move, its limit and no other factor."""
+    """Alone on the page or listed, a kernel of 1 ms has the time after its first move and its limit."""
     one, other = samples.every_verdict()[:2]
     kernel = replace(one.kernel, counters={"duration_ns": 1e6})
     limit = Limit(2.5, 4e5, "FP32 arithmetic", proven=True)
