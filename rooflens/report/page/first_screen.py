@@ -115,10 +115,17 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures),
+        charts=charts(content, figures, asks=_asks(content)),
         programs=program_lines(content.reports),
         many=many(content),
     )
+
+
+def _asks(content: Content) -> bool:
+    """Return whether the answers have the command that collects more: in the first row, or in a move of one kernel."""
+    moves = content.kernels[0].analysis.verdict.moves if len(content.kernels) == 1 else ()
+    shown = [row.move for row in ranking(content)[:1]] if not moves else [move.text for move in moves]
+    return not content.ladder and any("`rooflens profile" in one or "ncu " in one for one in shown)
 
 
 def versions(content: Content, ladder: Ladder) -> Markup:

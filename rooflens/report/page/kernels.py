@@ -126,7 +126,7 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
     rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
     made = {one.name: _column(one, shown=one.key.page == BASIC) for one in rest}
     limit = made["verdict_limit_factor"]
-    made[limit.key] = replace(limit, cell=_limit, hint=f"{limit.hint}; {TODAY}")
+    made[limit.key] = replace(limit, cell=_limit, hint=f"{limit.hint}; {TODAY}; far: over 10x")
     return *own, *made.values()
 
 

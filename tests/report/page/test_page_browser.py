@@ -127,7 +127,7 @@ def test_charts_export(open_page: Callable[..., Page]) -> None:
     for kind in ("svg", "png"):
         with page.expect_download() as download:
             page.click(f".roofline [data-export={kind}]")
-        assert download.value.suggested_filename == f"{TITLE}-roofline.{kind}"
+        assert download.value.suggested_filename == f"attention-roofline.{kind}"
 
 
 def test_page_reads_without_scripts(browser: Browser, tmp_path: Path) -> None:

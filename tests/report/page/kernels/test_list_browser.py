@@ -125,7 +125,7 @@ def test_csv_holds_what_the_filters_leave(open_page: Callable[..., Page], tmp_pa
     opened.choose(device="0", sort="time")
     with opened.page.expect_download() as download:
         opened.page.click("#csv")
-    assert download.value.suggested_filename == "rooflens-kernels.csv"
+    assert download.value.suggested_filename == "attention-kernels.csv"
     file = tmp_path / "list.csv"
     download.value.save_as(file)
     text = file.read_bytes().decode()
