@@ -88,7 +88,7 @@ def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: di
         (
             "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n",
             {"issue": 0.4},
-            r"narrower type .*: a launch takes [\d.]+ .?s, .*40 %.*$",
+            r"narrower .*: a launch takes [\d.]+ .?s, .*40 %.*$",
         ),
     ],
 )
