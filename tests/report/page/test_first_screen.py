@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from browsing import apart
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
@@ -72,11 +73,7 @@ def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
 
 def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
     """A page lists the ranking with its moves, then the next kernels in brief, and holds more of them hidden."""
-    apart = [
-        replace(one, verdict=replace(one.verdict, moves=(Move(f"try {i}", "fuse"), *one.verdict.moves[1:])))
-        for i, one in enumerate(samples.many(60))
-    ]
-    lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart))))
+    lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart(60)))))
     assert len(lines) == KEPT
     assert [" hidden" in line for line in lines] == [False] * LISTED + [True] * (KEPT - LISTED)
     assert ["brief" in line for line in lines] == [False] * RANKED_SHOWN + [True] * (KEPT - RANKED_SHOWN)

@@ -236,7 +236,7 @@ def test_choosing_a_move_moves_ghost_and_time(first_screen: Callable[[Sequence[P
             page.keyboard.press("ArrowDown")
         page.evaluate("lens.settled()")
         assert radios.nth(at).is_checked()
-        figure = radios.nth(at).get_attribute("data-figure")
+        figure = radios.nth(at).get_attribute("data-said")
         assert page.locator("#gain").inner_text() == figure
         assert ghost.count() == 1
         seen.add((figure, ghost.get_attribute("transform")))
