@@ -231,6 +231,37 @@ def test_only_the_report_has_templates() -> None:
     }
 
 
+def test_public_methods_say_what_they_do() -> None:
+    """Every public method has a docstring, but for properties whose names say all."""
+    nodes = [(path, node) for path in _modules() for node in ast.parse(path.read_text("utf-8")).body]
+    methods = [
+        (path, method)
+        for path, node in nodes
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_") and not method.decorator_list
+    ]
+    bare = [f"{path.name}:{method.lineno}" for path, method in methods if ast.get_docstring(method) is None]
+    assert len(methods) > 100
+    assert bare == []
+
+
+LATER = {("forecast", "published"), ("texts", "nvidia")}
+"""Files that import each other, the second only once it is asked: published points need the floors of forecasts, and
+the child that runs NVIDIA's module answers in the records of what it was asked."""
+
+
+def test_no_two_files_need_each_other() -> None:
+    """Within a room, too, files can be read one after the other: their imports, types included, form no circle."""
+    modules = _modules()
+    used = {path: {_file_of(name) for name in _imports(path)} & {*modules} - {path} for path in modules}
+    first = {
+        path: {other for other in others if other and (path.stem, other.stem) not in LATER}
+        for path, others in used.items()
+    }
+    assert len(list(TopologicalSorter(first).static_order())) == len(modules)
+
+
 def test_no_command_chooses_a_writer() -> None:
     """A command reads, asks and delivers: no format is compared with, and no writer is imported, in a command."""
     offenders = []

@@ -94,8 +94,10 @@ def predict(  # noqa: PLR0913 - the words of a command line
     if operation is None:
         raise UsageError("nothing is to be predicted", "give an operation, such as `gemm`, or from_=REPORT")
     from rooflens.model.predict.forecast import predicted
+    from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    return predicted(operation, sizes, dtype, gpu, link=link, out_dtype=out_dtype).steps[0][1]
+    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link)
+    return predicted(operation, sizes, options).steps[0][1]
 
 
 def _predict_measured(

@@ -39,6 +39,9 @@ MEANT = {
     "json": "analyze --format json",
     "export": "report --format png",
     "table": "analyze",
+    "kernels": "analyze",
+    "why": "explain",
+    "roofline": "report",
     "html": "report",
     "run": "profile",
     "record": "collect",
@@ -140,7 +143,7 @@ def _is_to_read(name: str) -> bool:
 
 
 def _of_system(error: OSError) -> InputError:
-    """Say what the system refuses where nobody expected it: its words, the file, and what may help."""
+    """Explain an unexpected refusal of the operating system: its words, the file, and what may help."""
     place = f": `{error.filename}`" if error.filename is not None else ""
     if told := _TOLD.get(error.errno or 0):
         return InputError(*told)

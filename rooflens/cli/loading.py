@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rooflens.model.selecting import Chooser, Selection
 
 _MOST_REMARKS = 10
-"""Warnings, and notes, that are printed; of more, only the count is told."""
+"""Most warnings, and most notes, to print; the rest are counted."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completed_by_files)
 STORE = click.option(

@@ -1,4 +1,4 @@
-"""What a collection will cost: launches x passes x time, and what of it is not known."""
+"""What a collection will cost: launches x passes x time, and which of these are unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
-    """Say what the collection will cost: launches x passes x time + saved memory, and what of it is not known."""
+    """Say what the collection will cost: launches x passes x time + saved memory, and which of these are unknown."""
     collection = plan.collection
     whole = profiles_whole(collection)
     most, which = collection.launch_count or collection.max_launches, whole or "launches"

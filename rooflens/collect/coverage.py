@@ -29,7 +29,7 @@ class Covered:
     Attributes:
         names: Names of kernels in the report, of those that ran.
         of: Names of the kernels that ran.
-        time_share: Part of the kernels' time, 0 to 1; None where it is not known.
+        time_share: Part of the kernels' time, 0 to 1; None if unknown.
         missing: Names that are not in it, the longest time first, without those that wait for other ranks.
     """
 

@@ -20,7 +20,7 @@ from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
 from rooflens.model.predict.forecast import predicted
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.options import Options
 from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
 from rooflens.model.selecting import Selection, select
@@ -189,17 +189,20 @@ class Answers:
         found, unpaired = self._ladders(base, head, kernel)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
-        return Told(page, {"programs": [{"program": one.program, "factor": one.total.factor} for one in ladders]})
+        programs = [
+            {"program": one.program, "factor": one.total.factor, "warnings": list(one.warnings)} for one in ladders
+        ]
+        return Told(page, {"programs": programs})
 
     def predict(
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
         sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
-        dtype: Annotated[str, Field(description=f"{', '.join(ELEMENT_BYTES)}; empty for the usual one")] = "",
-        gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
+        **options: Any,
     ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
-        row = predicted(operation, {name.replace("-", "_"): value for name, value in sizes.items()}, dtype, gpu)
+        given = Options(**{name: value for name, value in options.items() if value})
+        row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
         _, step = row.steps[0]
         numbers = {
             "flop": step.flop,
@@ -226,6 +229,8 @@ class Answers:
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
         first = self._analyzed(base, kernel, inside=False)
+        if not head and len(first.reports) == 1:
+            raise UsageError(f"`{base}` is one recording", "give another one as head, or a folder of versions as base")
         if not head:
             return pair_versions(first.reports, base)
         second = self._analyzed(head, kernel, inside=False)

@@ -153,7 +153,8 @@ class Root:
         kernels = Store.existing(place).kernel_count()
         if kernels > MOST_KERNELS:
             raise InputError(
-                f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line"
+                f"`{given}` holds {kernels:,} kernels, too many for a client",
+                "name a smaller place, or use the command line",
             )
         # A store names where its reports once lay, which may be anywhere: those are not opened.
         return replace(analyze_store(place), places=None)

@@ -239,7 +239,9 @@ def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspo
     """Set hot spots against their kernel's total."""
     samples = kernel.code_totals.get("samples")
     return [
-        ShownHotspot(hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel, hotspot)))
+        ShownHotspot(
+            hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel.inside, hotspot))
+        )
         for hotspot in hotspots
     ]
 
@@ -802,6 +804,44 @@ OPPORTUNITY = fixed(
 )
 """A row of what to do first: a `KernelSummary` and its place among `_RANKED_BY`."""
 
+COMPARED = fixed(
+    Key(
+        "quantity",
+        choice("work", "dram_bytes", "intensity", "floor", "attainable"),
+        "the last two are times that the measured one is set against: no kernel is faster, published ones take as long",
+        value=attrgetter("name"),
+    ),
+    Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both"),
+    Key("predicted", NUMBER, "by formula, of one iteration"),
+    Key("measured", NUMBER, "of its kernels"),
+    Key("factor", NUMBER, "measured over predicted", "factor"),
+)
+
+CHECKED = fixed(
+    Key("digest", TEXT, "of the report"),
+    Key("kernels", TEXT_OR_NULL, "pattern of the kernels that it is about; null for all", value=attrgetter("kernel")),
+    Key("operation", TEXT, "what was predicted", value=attrgetter("prediction.operation")),
+    Key("dtype", TEXT, "of the operands", value=attrgetter("prediction.dtype")),
+    Key("sizes", mapping(NUMBER), "by name", value=attrgetter("prediction.parameters")),
+    Key("launches", POSITION, "that the measured amounts are of", value=attrgetter("measured.launches")),
+    Key("at_least", TRUTH, "equal launches were profiled once, and the measured amounts are lower bounds"),
+    Key("rows", items(COMPARED), "what was predicted and measured"),
+    Key(
+        "expected_bound",
+        Shape({"enum": [*BOUNDS, None]}, cell="text"),
+        "class that was expected; null where none was",
+        value=attrgetter("prediction.bound"),
+    ),
+    Key(
+        "bound",
+        TEXT_OR_NULL,
+        "class of most of the time",
+        value=lambda checked: checked.measured.limiter and checked.measured.limiter[0],
+    ),
+    Key("gaps", TEXTS, "why they differ, in sentences", value=lambda checked: [gap.text for gap in checked.gaps]),
+)
+"""A prediction with its measurement."""
+
 GAPS_AFTER = fixed(
     Key(
         "kernel", TEXT_OR_NULL, "ran before the gaps; null for copies and graphs traced whole", value=attrgetter("name")
@@ -968,7 +1008,7 @@ TOTALS: tuple[Key, ...] = (
         "bytes that all launches moved to and from DRAM",
         "B",
         "DRAM traffic",
-        value=methodcaller("bytes_at", "dram"),
+        value=attrgetter("dram_bytes"),
         page="Work",
     ),
 )

@@ -206,7 +206,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Parts of a page beside one another where there is room; a single one has all of it."""
+    """Parts of a page, side by side if there is room."""
 
     parts: tuple[Document, ...]
 
@@ -222,7 +222,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Parts of a page of which those are in sight that were chosen: all of them stand in it, and none is made anew.
+    """Parts of a page that a choice shows: all stand in the page, and the others are hidden.
 
     Attributes:
         parts: Blocks by the place of each control's name that they belong to; None where they belong to all names.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
     from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.measured import Checked
     from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.program.program import Program
     from rooflens.report.document import Document
@@ -86,6 +87,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     place: Sequence[str] = (),
     raw_cells: bool = False,
     indented: bool = True,
+    expected: Sequence[Checked] | None = None,
 ) -> Answer:
     """Answer what limits each kernel; a model and a terminal get less than programs do.
 
@@ -95,9 +97,10 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         max_tokens: Size of a digest.
         columns: Quantities to show instead of the usual columns.
         each_launch: A row for each launch on a terminal, instead of one for each kernel.
-        place: What to give to a command that says more: paths, or a store; empty where there is none.
+        place: What to give to a command that says more: paths, or a store; empty if there is none.
         raw_cells: Leave cells of CSV as they are, even those that a spreadsheet would run.
         indented: Write JSON for people; otherwise a line for each launch, as it is made.
+        expected: What was predicted, which JSON holds; None where nobody predicted anything.
     """
     from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
@@ -124,8 +127,8 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
 
         seen = look_into(found)
         if indented:
-            return to_json(seen.analyses, seen.reports)
-        parts = json_lines(seen.analyses, seen.reports)
+            return to_json(seen.analyses, seen.reports, expected)
+        parts = json_lines(seen.analyses, seen.reports, expected)
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say, show
-from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     STORE,
@@ -123,7 +123,7 @@ def report(
         show(tabled.shown())
         for line in tabled.remarks():
             say(line)
-        print_expected(found.reports, expected)
+        print_expected(found.reports, check_expected(found.reports, expected))
     if opened:
         _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")

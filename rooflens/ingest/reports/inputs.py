@@ -8,6 +8,7 @@ import stat
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -114,7 +115,7 @@ def find_inputs(
 
 
 def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
-    """Return the files that belong to no report; an un-profiled run and a log belong to the one beside them."""
+    """Return the files without a report; un-profiled runs and logs belong to the report beside them."""
     own = {job.path.with_name(_stem(job.path.name) + suffix) for job in jobs for suffix in _COMPANIONS}
     return (file for file in files if file not in own)
 
@@ -261,7 +262,9 @@ def _missing(path: Path) -> str:
 def _near(missing: Path) -> str:
     """Point to the same report compressed, or not compressed, where that exists."""
     if not has_name_of_report(missing):
-        return "give a report file, or a folder of them"
+        is_a_word = not missing.suffix and len(missing.parts) == 1
+        kernel = f"; if it is a kernel: `--kernel {quote(str(missing))}`" if is_a_word else ""
+        return f"give a report file, or a folder of them{kernel}"
     other = missing.with_suffix(PACKED_SUFFIX if missing.suffix == PLAIN_SUFFIX else PLAIN_SUFFIX)
     if missing.suffix in ENDINGS and other.is_file():
         return f"`{other}` does: ncu compresses its reports from 2026.3 on"

@@ -49,7 +49,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What became of one job: a report, or why there is none."""
+    """The outcome of one job: a report, or the reason there is none."""
 
     job: Job
     result: Report | InputError

@@ -170,7 +170,7 @@ class _DeviceWork:
         self._keep(self.launches, correlation, event, middle)
 
     def _take_forward(self, event: dict[str, Any]) -> None:
-        """Keep where a step of the forward pass began: of operators within one another, the innermost one has it."""
+        """Keep where a step of the forward pass began: of operators within each other, the innermost one has it."""
         step, span = _step_of(event), span_of(event)
         if not step or span is None or _is_backward(event):
             return
@@ -213,7 +213,7 @@ class _DeviceWork:
 
 
 class _Innermost:
-    """The innermost event of one kind around each of some moments: the shortest, of equal ones the first.
+    """The innermost event of one kind around each of some moments: the shortest, or the first of equal ones.
 
     A tree over the moments: an event is noted at the few nodes that together cover the moments in it, and no more,
     however many these are.
@@ -282,7 +282,7 @@ class _Around:
         return found[2] if found else None
 
     def call(self, place: int) -> int:
-        """Return the order of the innermost operator around a moment; 0 where there is none."""
+        """Return the order of the innermost operator around a moment; 0 if there is none."""
         found = self._found["operator"][place] if "operator" in self._found else None
         return found[1] if found else 0
 
@@ -537,7 +537,7 @@ def _id(value: Any) -> Any:
 
 
 def _index(value: Any) -> int:
-    """Return the index of a GPU or stream; 0 where it is none."""
+    """Return the index of a GPU or stream; 0 if it is not a number."""
     return value if isinstance(value, int) and 0 <= value < _MOST_BLOCKS else 0
 
 

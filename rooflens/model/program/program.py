@@ -20,6 +20,7 @@ from rooflens.format import count
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import Work, work_of_call
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
@@ -42,7 +43,7 @@ PROFILED = 3
 """Kernels that are named to be profiled next."""
 
 _AT_FLOOR = 1.33
-"""A kernel that takes up to so many times its floor does not wait for latency."""
+"""A kernel within this factor of its floor does not wait for latency."""
 
 _ROUNDED_NS = 1000
 """Old traces hold whole microseconds."""
@@ -70,11 +71,11 @@ class ProgramKernel(Struct, frozen=True):
         module, code, nvtx_range: What most of its time came from.
         flop, moved_bytes: What one call must compute and move; None where operator or sizes do not say.
         limited_by: What the floor is the time of: `memory`, `compute`.
-        floor_ns: The floor of all launches, with caches as `caches` says; None where it is not known.
+        floor_ns: The floor of all launches, with caches as `caches` says; None if unknown.
         floor_cold_ns: Their floor where nothing is in L2 before.
         caches: `warm` where operands and result fit in L2, so that they may be there already; `partly` where they do
             not, but took less than from cold caches; else `cold`.
-        gain_ns: Time above the cold floor, and above what launching takes; None where the floor is not known.
+        gain_ns: Time above the cold floor, and above what launching takes; None if the floor is unknown.
         bound, or_bound: Its class, `overhead` where gaps outweigh it, and what else it may be.
         launch: Typical launches' place among the program's launches of its function, from 0.
         is_communication: It waits for other GPUs.
@@ -120,7 +121,7 @@ class ProgramKernel(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """An operator whose floor is not known; None where it is not known what launched its kernels."""
+    """An operator without a known floor; None for kernels of unknown origin."""
 
     operator: str | None
     count: int
@@ -133,7 +134,7 @@ class Stretch(Struct, frozen=True):
 
     Attributes:
         start_ns: When it began, from the first launch of the program.
-        wall_ns: From the gap before its first launch to the end of its last one.
+        wall_ns: From the gap before its first launch to the end of its last.
         gap_ns: Time in it in which the GPU was idle.
         first, last: Names of its first and last kernels.
         module, nvtx_range: What its first kernel came from.
@@ -256,7 +257,7 @@ def read_program(timeline: Timeline, gpu: str | None = None) -> Program:
 
 
 class _Row:
-    """The launches of one kernel, as they are gone through."""
+    """The launches of one kernel, as they are iterated."""
 
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
@@ -432,7 +433,9 @@ class _Floors:
     @staticmethod
     def _forecast(work: Work, dtype: str, gpu: Datasheet) -> Forecast | None:
         try:
-            return forecast(OPERATIONS[work.operation], work.sizes, dtype, gpu, out_dtype=_result_of(work, dtype))
+            return forecast(
+                OPERATIONS[work.operation], work.sizes, dtype, gpu, Options(out_dtype=_result_of(work, dtype))
+            )
         except (InputError, UsageError):
             return None
 
@@ -446,7 +449,7 @@ def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
 
 
 def _result_of(work: Work, dtype: str) -> str | None:
-    """Name the type of results where the usual one would be another."""
+    """Name the type of results where the usual would be another."""
     return dtype if OPERATIONS[work.operation].results is not None else None
 
 
@@ -478,7 +481,7 @@ def _limit(found: Forecast) -> str:
 def _class_of(
     row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
 ) -> tuple[Bound, tuple[Bound, ...]]:
-    """Say what is known of a kernel's class without counters: gaps, and how near it is to its floor."""
+    """Judge a kernel without counters: by gaps, and by how near it is to its floor."""
     if row.gap_ns > time_ns and row.gap_ns <= LAUNCH_GAP_NS * len(row.times_ns):
         return "overhead", ()
     if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
@@ -487,7 +490,7 @@ def _class_of(
 
 
 def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
-    """Add up the operators of which no floor is known."""
+    """Add up the operators without a known floor."""
     counts, times = Counter[str | None](), Counter[str | None]()
     for one in kernels:
         if one.floor_ns is None:
@@ -500,7 +503,7 @@ def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, 
 
 
 def shape_text(operands: Operands | None) -> str | None:
-    """Write the sizes of the tensors that an operator was called with; None where there are none."""
+    """Write the sizes of the tensors that an operator was called with; None if there is none."""
     if operands is None:
         return None
     return " ".join(f"[{', '.join(map(str, dims))}]" for dims in operands.dims if dims) or None

@@ -102,10 +102,11 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
 
 
 def _lacks_bar(launch: Launch) -> bool:
-    """Return whether the unit that its verdict goes by is a pipe, or a level whose share only a bound tells."""
-    if launch.bottleneck is None:
+    """Return whether its limiter is a pipe, or a level whose share is only bounded."""
+    bottleneck = launch.analysis.verdict.bottleneck
+    if bottleneck is None:
         return False
-    level = launch.analysis.levels.get(launch.bottleneck.resource or "")
+    level = launch.analysis.levels.get(bottleneck.resource or "")
     return level is None or level.share is None
 
 
