@@ -111,7 +111,7 @@ def _strips(content: Content) -> Iterator[Strip]:
         label = "" if len(held) == 1 and not value else fmt.cut_middle(value or OUTSIDE, 60)
         if seen:
             yield Strip(label, choice, value, time_ns, time_ns / whole_ns, seen)
-    for label, time_ns in (("kernels that the report lacks", others_ns), ("no kernel ran", idle_ns)):
+    for label, time_ns in (("not in the report", others_ns), ("no kernel ran", idle_ns)):
         if time_ns / whole_ns >= LEAST_PART:
             bound = "" if label == "no kernel ran" else "unknown"
             yield Strip(label, "", "", time_ns, time_ns / whole_ns, (_blank(label, time_ns, whole_ns, bound),))
