@@ -17,7 +17,7 @@ from rooflens.report.page.program_map import MOST_STRIPS
 def strips(analyses: list[Analysis]) -> list[str]:
     """Return what the strips of a page's map stand for."""
     return re.findall(
-        r'class="strip" data-choice="range" data-value="([^"]*)"', rendered([samples.report(analyses)], "map")
+        r'class="strip" data-filter="range" data-value="([^"]*)"', rendered([samples.report(analyses)], "map")
     )
 
 
@@ -47,7 +47,7 @@ def test_reports_of_several_programs_are_strips_and_versions_have_no_map() -> No
     runs = [samples.run(digest=digit * 64, source=f"{digit}.ncu-rep") for digit in "ab"]
     apart = [replace(a, kernel=replace(a.kernel, digest=run.digest)) for a, run in zip((one, two), runs, strict=True)]
     page = rendered([AnalyzedReport(run, (a,)) for a, run in zip(apart, runs, strict=True)], "two")
-    assert re.findall(r'data-choice="report" data-value="(\w+)"', page) == ["a", "b"]
+    assert re.findall(r'data-filter="report" data-value="(\w+)"', page) == ["a", "b"]
     again = [replace(one, kernel=replace(one.kernel, digest=run.digest)) for run in runs]
     assert 'id="map"' not in rendered([AnalyzedReport(run, (a,)) for a, run in zip(again, runs, strict=True)], "two")
 
