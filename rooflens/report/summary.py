@@ -84,6 +84,7 @@ class Ranked(Struct, frozen=True):
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
         gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty where not known.
+        figure: What the first move brings to all launches, without what it changes.
     """
 
     rank: int
@@ -94,11 +95,7 @@ class Ranked(Struct, frozen=True):
     move: str
     gain: str
     where: str
-
-    @property
-    def figure(self) -> str:
-        """What the first move brings to all launches, without what it changes."""
-        return gain_figure(self.group.analysis.verdict.gain, self.group.duration_ns)
+    figure: str
 
 
 class Caveat(Struct, frozen=True):
@@ -205,9 +202,10 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
-        move=brief_move(first_move(analysis)),
+        move=brief_move(first_move(analysis.verdict)),
         gain=first_gain_words(analysis.verdict, group.duration_ns),
-        where=place_of_move(analysis),
+        where=place_of_move(analysis.verdict),
+        figure=gain_figure(analysis.verdict.gain, group.duration_ns),
     )
 
 
