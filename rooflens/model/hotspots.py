@@ -68,7 +68,7 @@ def leading_stall(hotspot: Hotspot) -> str | None:
 
 
 MOST_WAITS = 5
-"""Instructions that are named of those which the samples of one line wait for."""
+"""Most instructions to name that the samples of one line wait for."""
 _LEAST_WAIT = 0.01
 
 
@@ -116,7 +116,7 @@ def producers(kernel: Kernel, reasons: Iterable[str], count: int = 3) -> tuple[P
     """Return the lines that most samples of some reasons wait for; instructions where lines are not known.
 
     Args:
-        kernel: A kernel; nothing is known of one that was not looked into.
+        kernel: A kernel; nothing comes of one whose code was not read.
         reasons: Stall reasons.
         count: At most so many.
 

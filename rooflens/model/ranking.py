@@ -68,7 +68,7 @@ def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
 
 
 def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:
-    """Put kernels in the order in which they are looked at, ties by their time."""
+    """Order kernels by what to look at first, ties by their time."""
     listed = list(kernels)
     order = [
         (tier, -kernel.at_stake_ns, -(kernel.duration_ns or 0.0))
@@ -84,7 +84,7 @@ def in_order(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
 
 
 def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
-    """Return the launch to look at first: the median one of the first kernel in order; None where there is none."""
+    """Return the launch to look at first: the median one of the first kernel in order; None if there is none."""
     kernels = in_rank(summarize(timed(analyses)))
     return kernels[0].analysis if kernels else next(iter(analyses), None)
 
@@ -160,7 +160,7 @@ def worth_a_line(ordered: Iterable[KernelSummary]) -> list[KernelSummary]:
 
 
 def _shared_move(verdict: Verdict, role: Role) -> SharedMove:
-    """Name the move for the program, and not for this kernel alone, that comes first; empty where there is none."""
+    """Name the move for the program, and not for this kernel alone, that comes first; empty if there is none."""
     if verdict.gain is not None or not verdict.moves:
         return ""
     move = verdict.moves[0]

@@ -1,6 +1,6 @@
 """All launches of a kernel summed up, in one way for every table, page, text, comparison and gate.
 
-A real launch represents the kernel: the median one, in the middle of the kernel's GPU time. It gives verdict, findings,
+A real launch represents the kernel: the median, in the middle of the kernel's GPU time. It gives verdict, findings,
 shares and intensities: nothing is averaged. What can be added (time, launches, FLOPs, bytes) is in the totals.
 """
 
@@ -26,7 +26,7 @@ from rooflens.model.verdict.flags import changes_verdict
 UNKNOWN_GPU = "unknown GPU"
 
 SPREAD_FROM = 0.05
-"""Launches whose times lie within this part of the median one take the same time."""
+"""Launches whose times lie within this part of the median take the same time."""
 
 Identity = tuple[str, str, str]
 
@@ -53,7 +53,7 @@ class Launch(Struct, frozen=True):
         time_share: Fraction of the whole GPU time; None where its report holds no duration.
         winnable_ns: GPU time that the first move wins, or else what lies above the floor of its limit; None where
             neither is known.
-        at_stake_ns: Time that is looked at first: what can be won, or all of it where that is not known.
+        at_stake_ns: Recoverable time, else total time: what to look at first.
         group_key: Key of its `KernelSummary`.
         cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
     """
@@ -290,7 +290,7 @@ def whole(kernel: KernelSummary) -> Launch:
 
 
 def rest_of(kernels: Iterable[KernelSummary], drawn: Iterable[Launch], total_ns: float) -> Other | None:
-    """Sum up the kernels that are not drawn; None where there are none."""
+    """Sum up the kernels that are not drawn; None if there is none."""
     keys = {launch.group_key for launch in drawn}
     rest = [kernel for kernel in kernels if kernel.key not in keys]
     if not rest:
@@ -353,7 +353,7 @@ def asks_first(verdict: Verdict) -> bool:
 
 
 def place_of_move(verdict: Verdict) -> str:
-    """Return file and line that the first move is about; empty where not known."""
+    """Return file and line that the first move is about; empty if unknown."""
     return place_of(place for move in verdict.moves[:1] for place in move.where)
 
 

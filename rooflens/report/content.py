@@ -37,7 +37,7 @@ MAX_KERNELS = 200
 """Kernels drawn where launches are not drawn one by one: those with most GPU time."""
 
 FIRST_KEPT = 10
-"""Kernels with most time at stake are drawn whatever they take: the first screen names the first of them."""
+"""Kernels with most recoverable time are always drawn: the first screen names the first of them."""
 
 RANKED_SHOWN = 5
 """Rows of what to do first."""

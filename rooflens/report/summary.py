@@ -83,7 +83,7 @@ class Ranked(Struct, frozen=True):
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
         gain: What the first move brings, as `first_gain_words` says it of all launches.
-        where: File and line of what its first finding is about; empty where not known.
+        where: File and line of what its first finding is about; empty if unknown.
         figure: What the first move brings to all launches, without what it changes.
     """
 
@@ -237,7 +237,7 @@ def limiter(launch: Launch) -> str:
 
 
 def at_limit(content: Content) -> str:
-    """Say how much of the GPU time is spent at a hardware limit, and by which kernels; empty where it is hardly any."""
+    """Say how much of the GPU time runs at a hardware limit, and by which kernels; empty if hardly any."""
     limited = [launch for launch in content.counted if launch.analysis.verdict.at_roof]
     share = time_part(limited)
     if share is None or share < LIMITED_FROM_SHARE:

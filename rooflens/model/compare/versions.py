@@ -224,7 +224,7 @@ def _joined(
     job: list[KernelSummary], left: list[KernelSummary], is_like: Callable[[Analysis, Analysis], bool]
 ) -> list[KernelSummary]:
     """Move the kernels that are like one of a job, or like one of those, from what is left to it."""
-    for member in job:  # grows while it is gone through
+    for member in job:  # grows while it is iterated
         found = [one for one in left if is_like(one.analysis, member.analysis)]
         left[:] = [one for one in left if one not in found]
         job += found
@@ -253,7 +253,7 @@ def _launches(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, 
 def pair_versions(
     reports: Sequence[AnalyzedReport], place: str, threshold: float = DEFAULT_THRESHOLD
 ) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
-    """Set the versions of each program in one place upon one another; return what is a version of nothing, too.
+    """Set the versions of each program in one place side by side; return what is a version of nothing, too.
 
     Raises:
         InputError: No program there has two versions.

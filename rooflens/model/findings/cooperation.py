@@ -28,7 +28,7 @@ _LOADS = ("long_scoreboard", "lg_throttle")
 
 
 def passed_through_global(facts: Facts) -> Found | None:
-    """Say that the threads of a block pass values to one another through global memory, barrier by barrier."""
+    """Say that the threads of a block pass values to each other through global memory, barrier by barrier."""
     kernel, sectors = facts.kernel, facts.counter("global_load_sectors")
     fetched = _fetched_bytes(facts)
     waiting = stall_shares(facts.kernel).get("barrier", 0.0)
@@ -147,7 +147,7 @@ def reduction_without_shuffles(facts: Facts) -> Found | None:
     if block is None:
         return None
     warps = warps_of(block.threads)
-    # Half of the warps take part in the first step, half of those in the next one, and one in each of the last steps.
+    # Half of the warps take part in the first step, half of those in the next, and one in each of the last steps.
     accesses = warps + _ACCESSES_A_STEP * (warps - 1 + _WARP_STEPS)
     part = (_ACCESSES_A_STEP - _SHUFFLES_A_STEP) * _WARP_STEPS / accesses
     return _found(

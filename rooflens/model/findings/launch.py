@@ -95,7 +95,7 @@ def small_grid(facts: Facts) -> Found | None:
 
 
 def idle_share(facts: Facts) -> float | None:
-    """Return the part of the run in which the mean SM had no work, 0 to 1; None where not measured."""
+    """Return the part of the run in which the mean SM had no work, 0 to 1; None if not measured."""
     part = active_part(facts.kernel.counters)
     return None if part is None else 1 - part
 
@@ -355,7 +355,7 @@ def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
 
 
 def _hidden_by(facts: Facts, more: float) -> float | None:
-    """Model what so many times the warps bring: what no unit does meanwhile, waiting, is shared among more of them."""
+    """Model the gain of more warps: the time in which no unit works is shared among more of them."""
     busy = min(1.0, facts.top_share or 0.0)
     return facts.without_wait(1 / (busy + (1 - busy) / more))
 
@@ -389,7 +389,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
 
 
 def _has_warps_enough(facts: Facts) -> bool:
-    """Return whether schedulers have a ready warp and issue most of the time; False where that is not measured."""
+    """Return whether schedulers have a ready warp and issue most of the time; False if not measured."""
     ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
     if ready is None or issued is None:
         return False
@@ -522,11 +522,11 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
 
 
 _MANY_WAVES, _EVEN = 8.0, 1.02
-"""After so many waves SMs that differ by less have been given blocks evenly."""
+"""From this many waves on, SMs that differ by less share the blocks evenly."""
 
 
 def _are_even(facts: Facts) -> Evidence | None:
-    """Return the busiest SM over the mean where all are equally busy; None where they are not, or nobody knows."""
+    """Return the busiest SM over the mean if SMs are evenly busy; None if they are not, or if unknown."""
     mean, most = facts.counter("sm_cycles_active_avg"), facts.counter("sm_cycles_active_max")
     if not mean or not most or not 1 <= most / mean < _EVEN:
         return None
@@ -554,7 +554,7 @@ _PLACE_SHARE = 0.05
 
 
 def thread_divergence(facts: Facts) -> Found | None:
-    """Say that, on average, few of a warp's 32 threads do work in an instruction."""
+    """Report instructions in which few of a warp's 32 threads work on average."""
     kernel, least, threads = facts.kernel, facts.limits.active_threads, None
     names = [name for name in ("threads_per_inst", "threads_on_per_inst") if facts.counter(name)]
     if names:
@@ -637,7 +637,7 @@ def partial_warps(facts: Facts) -> Found | None:
 
 
 def warp_fill(kernel: Kernel) -> float | None:
-    """Return which part of the lanes of its warps a block fills, 0 to 1; None where its size is not known."""
+    """Return which part of the lanes of its warps a block fills, 0 to 1; None if its size is unknown."""
     threads = _block_size(kernel)
     return threads / (warps_of(threads) * WARP_THREADS) if threads else None
 

@@ -35,7 +35,7 @@ Atomics that add are no such store: a histogram has them, too, and no block wait
 _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
 """Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
 _SMALL_BLOCK = 128
-"""Blocks of four warps wait little for one another."""
+"""Blocks of four warps wait little for each other."""
 _MEASURED_AS = {
     reason: (f"{STALL}{reason}_cycles", SAMPLED_AS.get(reason, reason))
     for reason in STALLS
@@ -82,7 +82,7 @@ def stall(
     gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
     whole = [1 / kept for kept in (1 - share, issued) if kept]
     spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
-    # The line to change is that of the instruction which is waited for, where that is known; a barrier's is its own.
+    # Change the line of the instruction that is waited for, if known; for a barrier, its own line.
     where = (
         (() if reason == "barrier" else producers(facts.kernel, (spelling,)))
         or places(facts.kernel, f"{STALL}{spelling}")
@@ -276,7 +276,7 @@ def barrier(facts: Facts) -> Found | None:
 
 
 def wait(facts: Facts) -> Found | None:
-    """Say that warps wait for the fixed latency of instructions that depend on one another."""
+    """Say that warps wait for the fixed latency of instructions that depend on each other."""
     if not is_usual_wait(facts, stall_shares(facts.kernel)):
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
         return stall(facts, "wait", do)
@@ -332,9 +332,9 @@ def warpgroup_arrive(facts: Facts) -> Found | None:
 
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
-    """Return the largest wait of a latency-bound kernel in which none is dominant: better than no cause.
+    """Return the largest wait of a latency-bound kernel without a dominant one: better than no cause.
 
-    Of a few reasons it is the largest of those counted, where the others may take more of the time.
+    If only a few reasons were counted, it is the largest of these; others may take more.
     """
     shares = stall_shares(facts.kernel)
     harmless = {"not_selected", *(("wait",) if is_usual_wait(facts, shares) else ())}

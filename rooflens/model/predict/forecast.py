@@ -70,14 +70,14 @@ class Forecast(Struct, frozen=True):
         link_bytes_per_s: Its bandwidth in one direction.
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
-        special_s: Time that they take; 0 where their rate is not known.
+        special_s: Time that they take; 0 if their rate is unknown.
         issued: Instructions that are counted besides the products: those that unpack weights.
-        issue_s: Time that issuing them takes; 0 where the rate is not known.
+        issue_s: Time that issuing them takes; 0 if the rate is unknown.
         l2_bytes: Bytes between the SMs and L2.
-        l2_s: Time that moving them takes; 0 where L2's bandwidth is not known.
+        l2_s: Time that moving them takes; 0 if L2's bandwidth is unknown.
         rates: The rates behind these three times; infinite where not known.
         data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
-        l2_size_bytes: What L2 holds; None where it is not known.
+        l2_size_bytes: What L2 holds; None if unknown.
     """
 
     label: str
@@ -114,7 +114,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def attainable(self) -> Attainable | None:
-        """What published kernels of this operation would take; None where there are none, or launches take longer."""
+        """What published kernels of this operation would take; None if there is none, or launches take longer."""
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
         return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
@@ -132,24 +132,24 @@ class Forecast(Struct, frozen=True):
 
     @property
     def t_without_dram_s(self) -> float:
-        """The longest of its times but that of its bytes at DRAM, summed over parts; those that are not known are 0."""
+        """The longest of its times without DRAM, summed over parts; unknown times are 0."""
         if self.parts:
             return sum(part.t_without_dram_s for part in self.parts)
         return max(self.t_math_s, self.special_s, self.issue_s, self.l2_s, self.t_comms_s)
 
     @property
     def t_special_s(self) -> float | None:
-        """Time that special functions take; None where their rate is not known."""
+        """Time that special functions take; None if their rate is unknown."""
         return None if self.rates.special_per_s == inf else self.special_s
 
     @property
     def t_issue_s(self) -> float | None:
-        """Time that it takes to issue the counted instructions; None where the rate is not known."""
+        """Time that it takes to issue the counted instructions; None if the rate is unknown."""
         return None if self.rates.issued_per_s == inf else self.issue_s
 
     @property
     def t_l2_s(self) -> float | None:
-        """Time that the bytes of L2 take; None where its bandwidth is not known."""
+        """Time that the bytes of L2 take; None if its bandwidth is unknown."""
         return None if self.rates.l2_bytes_per_s == inf else self.l2_s
 
     @property
@@ -233,7 +233,7 @@ def work_of(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | Non
         operation: A row of the table.
         sizes: All its sizes, as `checked_sizes` gives them.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
-        out_dtype: Type of the results of products; None for the usual one.
+        out_dtype: Type of the results of products; None for the usual.
     """
     widths = widths_of(operation, dtype, out_dtype)
     if operation.parts is None:
@@ -293,7 +293,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         widths: Bytes of an element of its operands and of its results.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
         bandwidth_bytes_per_s: Bandwidth of DRAM.
-        rates: Those of special functions, instructions and L2; infinite where they are not known.
+        rates: Those of special functions, instructions and L2; infinite if they are unknown.
         link: The link between GPUs that share it, with its bandwidth in one direction; None for one GPU.
     """
     flop, moved_bytes = _work_of_part(part, widths)
@@ -549,7 +549,7 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | 
         operation: A row of the table.
         sizes: All its sizes.
         dtype: Type of the operands.
-        out_dtype: Type of the results; None for the usual one.
+        out_dtype: Type of the results; None for the usual.
     """
     if operation.name in _EACH_ONCE:
         return work_of(operation, {**sizes, "tile": 0}, dtype, out_dtype)[1]
@@ -569,7 +569,7 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | 
 def gpus_to_hold(
     operation: Operation, sizes: Sizes, dtype: str, gpu: Datasheet, out_dtype: str | None = None
 ) -> int | None:
-    """Return how many GPUs it takes to hold the data; None where its size or the memory's is not known."""
+    """Return how many GPUs it takes to hold the data; None if its size or the memory's is unknown."""
     held = held_bytes(operation, sizes, dtype, out_dtype)
     if held is None or gpu.dram_size is None:
         return None

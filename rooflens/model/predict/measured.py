@@ -102,9 +102,9 @@ class Measured(Struct, frozen=True):
     Attributes:
         launches: Launches that the profiled kernels stand for, failed ones left out.
         failed: Kernels that failed while they were profiled.
-        work: FLOP, or integer operations where those were predicted; None where a kernel's are not known.
+        work: FLOP, or integer operations where those were predicted; None if a kernel's are unknown.
         work_of: The same work by pipe.
-        level_bytes: Bytes by memory level; None where a kernel's are not known.
+        level_bytes: Bytes by memory level; None if a kernel's are unknown.
         limiter: Class and resource of the limiter that most of the time is spent at.
         limiter_share: Fraction of the time spent there, 0 to 1.
     """
@@ -381,7 +381,7 @@ def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> floa
 
 
 def published_peak(kernel: Kernel, pipe: str) -> float | None:
-    """Return the published peak of a pipe at a kernel's clock; None where the GPU or the clock is not known."""
+    """Return the published peak of a pipe at a kernel's clock; None if the GPU or the clock is unknown."""
     gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
     return gpu.peak_at(clock_hz, pipe, kernel.counters.get("sm_count")) if gpu and clock_hz else None
 

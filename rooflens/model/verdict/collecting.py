@@ -36,7 +36,7 @@ _VALUED = """
     --warp-sampling-interval --warp-sampling-buffer-size --warp-sampling-max-passes --chips --resolve-source-file
     --rename-kernels --rename-kernels-path --lockstep-kernel-launch --pm-sampling --warp-sampling
 """
-"""Options of ncu without and with a value; after another one nobody knows where the program begins."""
+"""Options of ncu without and with a value; any other hides where the program begins."""
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""Kernels of libraries: nobody who calls one can change its code, so the moves are what a caller can choose."""
+"""Kernels of libraries: callers cannot change their code, so the moves are what a caller can choose."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ APART_DECADES = 0.09
 """Of longer sweeps only steps that stand so far from the one before are drawn; the others would make a thick line."""
 
 NAMES_APART_DECADES = 0.4
-"""Parts that stand nearer to one another share one name."""
+"""Parts that stand nearer to each other share one name."""
 
 MOST_NAMED = 5
 """Parts of a composite operation that are named at their dots, the longest first."""
 
 STEP_PART = 0.15
-"""Area of a step's dot as a part of the largest one; dots of parts grow with their share of the floor."""
+"""Area of a step's dot as a part of the largest; dots of parts grow with their share of the floor."""
 
 
 def planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]] = ()) -> tuple[Drawn, ...]:

@@ -60,7 +60,7 @@ class Entry(Struct, frozen=True):
         is_brief: It has its time and limiter, and no move.
         length: Its time as a part of the longest one's, which its bar has.
         parts: Parts of its bar by verdict, which sum to 1.
-        won: The part of its time that its first move wins; 0 where that is not known.
+        won: The part of its time that its first move wins; 0 if that is unknown.
     """
 
     row: Ranked
@@ -74,7 +74,7 @@ class Entry(Struct, frozen=True):
 
 
 class ChosenMove(Struct, frozen=True):
-    """One move of the only kernel, with what the headline says of it; empty where its gain is not known."""
+    """One move of the only kernel, with what the headline says of it; empty if its gain is unknown."""
 
     text: str
     figure: str

@@ -151,7 +151,7 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
 
 @cache
 def _of_launch(name: str) -> Callable[[Analysis], Any]:
-    """Find what reads a quantity of a launch: that of its kernel reads the median one."""
+    """Find what reads a quantity of a launch: that of its kernel reads the median."""
     return next(known.value for known in quantities() if known.name == name)
 
 

@@ -25,7 +25,7 @@ from rooflens.report.words.program import place_of
 LABEL_WIDTH = 40
 
 MANY = 20
-"""From so many launches on, the shorter ones can be left out by a slider."""
+"""From this many launches on, a slider can hide the shorter ones."""
 
 NAME_WIDTH = 400
 

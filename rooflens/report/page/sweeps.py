@@ -330,7 +330,7 @@ def _roof(step: Step, sweep: Sweep) -> str | None:
 
 
 DOT_PART = 0.2
-"""Area of a dot as a part of the largest one."""
+"""Area of a dot as a part of the largest."""
 
 MAX_SWEEPS = 12
 
@@ -402,7 +402,7 @@ def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Map
 
 
 def sweeps(page: Content) -> Markup:
-    """Show the sweeps of a page; nothing where there is none."""
+    """Show the sweeps of a page; nothing if there is none."""
     found = find_sweeps(page)
     groups = {launch.key: launch.group_key for launch in page.launches}
     shown = [(sweep, _figure(f"sweep-{i}", sweep, page, groups)) for i, sweep in enumerate(found[:MAX_SWEEPS])]

@@ -102,7 +102,7 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
 
 
 def _lacks_bar(launch: Launch) -> bool:
-    """Return whether the unit that its verdict goes by is a pipe, or a level whose share only a bound tells."""
+    """Return whether its limiter is a pipe, or a level whose share is only bounded."""
     bottleneck = launch.analysis.verdict.bottleneck
     if bottleneck is None:
         return False

@@ -79,7 +79,7 @@ class KernelNames(Struct, frozen=True):
         by_kernel: dict[str, list[Point]] = {}
         for point in sorted(points, key=lambda point: -(point.launch.time_share or 0.0)):
             by_kernel.setdefault(point.launch.group_key, []).append(point)
-        # One name a kernel, whatever the number of its versions.
+        # One name a kernel, for any number of versions.
         first = {self._first(key, by_kernel) for key in by_kernel}
         for key in [key for key in by_kernel if key in first][: size.names]:
             if key in self.known:

@@ -168,7 +168,7 @@ def shown(one: Quantity, value: Any) -> str:
 
 
 def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
-    """Write one kernel: the times of all its launches, and what is said of the median one."""
+    """Write one kernel: the times of all its launches, and what is said of the median."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)

@@ -206,7 +206,7 @@ def _counted(operation: Operation) -> Counted:
 
 
 def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
-    """Work a step out in numbers, by default the last one."""
+    """Work a step out in numbers, by default the last."""
     sizes, result = row.steps[at]
     lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
     sending = f"{fmt.si(result.sent_bytes, 'B')} / {fmt.si(result.link_bytes_per_s, 'B/s')}"
@@ -429,7 +429,7 @@ def table_rows(row: Row) -> list[tuple[str, ...]]:
 
 
 def worth_words(one: WhatIf) -> str:
-    """Say whether another type is worth it: `fp16 is not worth it: 1.0x on FP32`; empty where nothing is known."""
+    """Say whether another type is worth it: `fp16 is not worth it: 1.0x on FP32`; empty if nothing is known."""
     if one.dtype is None or one.factor is None:
         return ""
     where = "" if one.pipe is None else f" on {resource_label(one.pipe)}"

@@ -43,7 +43,7 @@ def overlaps(analyses: Sequence[Analysis], sizes: Sequence[tuple[int, int]] = SI
 
 @pytest.mark.parametrize("name", PLANES)
 def test_text_overlaps_nothing(name: str) -> None:
-    """Names, ranks and ridges keep clear of one another, of points and of the edge, at every size and level."""
+    """Names, ranks and ridges keep clear of each other, of points and of the edge, at every size and level."""
     assert overlaps(PLANES[name]) == []
 
 

@@ -28,7 +28,7 @@ class Bar(Struct, frozen=True):
     """One share as a bar.
 
     Attributes:
-        share: 0 to 1; None where it is unknown.
+        share: 0 to 1; None if unknown.
         part: What the share is of, below the label: a stage of a level, NVIDIA's word for a stall.
         rate: What was reached, of what peak.
         amount: How much that was in all.

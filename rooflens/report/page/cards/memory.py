@@ -40,7 +40,7 @@ def memory(shared: Level | None, traffic: Traffic, *, has_chart: bool = False) -
 
 
 def _shared(moved_bytes: float | None, conflicts: float | None, asked: Useful | None) -> Iterator[Bar]:
-    """Draw the bytes asked for; where those are not known, the wavefronts that are not replays."""
+    """Draw the bytes asked for; if unknown, the wavefronts without replays."""
     moved = "" if moved_bytes is None else f"{fmt.si(moved_bytes, 'B')} moved"
     if asked is not None:
         both = ", ".join(part for part in (f"{fmt.si(asked.asked_bytes, 'B')} asked for", moved) if part)
@@ -74,8 +74,8 @@ class Box(Struct, frozen=True):
 
     Attributes:
         busy: Share of its busiest stage as a length within its width.
-        share: The same in words; empty where it is not known.
-        hits: How often it held what was asked for; empty where that is not known.
+        share: The same in words; empty if unknown.
+        hits: Its hit rate in words; empty if unknown.
     """
 
     x: int
@@ -178,7 +178,7 @@ def _box(part: _Part, column: int, columns: int, y: int) -> Box:
 
 
 def _arrows(link: Link, x: int, y: int) -> Iterator[Arrow]:
-    """Draw reads upwards on the left, writes downwards on the right, and what is not known apart as one arrow."""
+    """Draw reads upwards on the left, writes downwards on the right, and mixed traffic as one arrow."""
     if link.both is not None:
         yield _arrow(link.both, x, y, up=True, down=True)
     if link.read is not None:

@@ -183,7 +183,7 @@ def _type_words(analysis: Analysis) -> str:
 def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate the busy units, each with its rate, its peak and the stored metrics that both came from.
 
-    A memory level that was measured and did next to nothing is named: it would look as if nobody had measured it.
+    A measured level that did next to nothing is named, or it would look unmeasured.
     """
     # What the verdict stands on, where the report has no more of it than NVIDIA's per cent of its side.
     measured = {None, *shares_of(analysis.levels, analysis.pipes)}
@@ -285,7 +285,7 @@ _NOT_SAMPLED: Words = (
 
 
 def _lines(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """Tabulate where its warps stand; without samples, say that nobody looked."""
+    """Tabulate where its warps wait; without samples, say so."""
     if not analysis.kernel.failed and not analysis.kernel.code_totals.get("samples"):
         return Heading("Where"), paragraph(_NOT_SAMPLED)
     hot = [place for place in places(analysis.kernel, "samples", LINES_SHOWN) if place.share >= _LEAST_HOT]

@@ -58,7 +58,7 @@ def words(chart: MemoryChart) -> list[tuple[str, str]]:
 
 
 def test_every_level_is_a_box_with_its_share_and_hits() -> None:
-    """SMs on top, L1 and shared memory beside one another, L2 and DRAM below, all within the drawing."""
+    """SMs on top, L1 and shared memory beside each other, L2 and DRAM below, all within the drawing."""
     chart = chart_of(FULL)
     assert [(box.name, box.share.replace("\u00a0", " "), box.hits.replace("\u00a0", " ")) for box in chart.boxes] == [
         ("114 SMs", "", ""),

@@ -59,7 +59,7 @@ def test_launches_of_few_kernels_are_few_rows(corpus: Path) -> None:
 
 
 def test_cards_are_few_and_different() -> None:
-    """Launches that look alike share the card of the median one; another verdict or grid has one of its own."""
+    """Launches that look alike share the card of the median; another verdict or grid has one of its own."""
     alike = launches(20)
     wider = replace(alike[5], kernel=replace(alike[5].kernel, grid=(9, 9, 9)))
     waits = replace(alike[7], verdict=samples.every_verdict()[2].verdict)
