@@ -97,7 +97,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/html": "format model/bounds",
     "report/templates": "format cache model/* report/labels report/html report/writers",
     "report/plane": "format model/* report/labels report/html",
-    "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
+    "report/roofline": "format errors model/* report/inside report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
     "report/page/cards": "format globs model/* report/findings report/inside report/how_it_runs "
     "report/labels report/content report/html report/program report/roofline report/templates",

@@ -491,7 +491,7 @@ LOOP = fixed(
     Key("flop_per_s", NUMBER, "flop over the kernel's time x share: while warps are in it", "FLOP/s"),
     Key("class", choice(*BOUNDS), "by what is busy while warps are in it", value=attrgetter("bound")),
     Key("resource", TEXT_OR_NULL, "level or pipe that is busiest while warps are in it"),
-    Key("resource_share", NUMBER, "how busy that is", "share"),
+    Key("resource_share", NUMBER, "how busy that is; null where other parts run at the same moment", "share"),
     Key("job", TEXT, "what it is there for, in a word or two"),
     Key(
         "stalls",

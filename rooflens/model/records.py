@@ -255,7 +255,7 @@ class JudgedLoop(Struct, frozen=True):
         intensity: FLOP per byte of `l2_bytes`; None without either.
         bound: Its class, of its own amounts: by what is busy while warps are in it, else by what they wait for.
         resource: Level or pipe that is busy; None where none is.
-        resource_share: How busy, 0 to 1; None where not known.
+        resource_share: How busy, 0 to 1; None where other parts of the kernel run at the same moment.
         wait: Stall reason of most of its own samples that wait; None without one.
         wait_share: Part of its own samples that wait for that.
         job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...

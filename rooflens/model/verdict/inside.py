@@ -1,8 +1,8 @@
 """The class of each loop: by what is busy while warps are in it, else by what they wait for, as a kernel is judged.
 
 How busy a unit is while warps are in a loop is how busy it is over the kernel, times the part of its work that the loop
-does, over the part of the time that warps spend there. Where warps of other loops work at the same moment that is more
-than the loop alone makes of it, and it is held to the whole unit.
+does, over the part of the time that warps spend there. Where that is more than the whole unit, parts of the kernel run at
+the same moment: the unit is what fills the loop, and how busy it is there is not known.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
         intensity=ratio(flop, l2_bytes) if flop else None,
         bound=bound,
         resource=resource,
-        resource_share=busy,
+        resource_share=busy if busy is None or busy <= 1 else None,
         wait=wait.removeprefix(STALL) if wait else None,
         wait_share=ratio(waits[wait], loop.own.get("samples")) if wait else None,
         job=job_of(loop, sum(sum(one.own_flop.values()) for one in _loops(kernel))),
@@ -99,7 +99,7 @@ def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str |
     top = max(memory, compute, key=lambda one: one[1])
     if top[1] < limits.bound_share:
         return (*top, "latency") if top[1] else (None, None, "latency")
-    if abs(memory[1] - compute[1]) < limits.balanced_lead:
+    if abs(min(memory[1], 1.0) - min(compute[1], 1.0)) < limits.balanced_lead:
         return (*top, "balanced")
     return (*top, "memory" if top is memory else "compute")
 
@@ -111,7 +111,7 @@ def _busiest(facts: Facts, loop: Loop, share_self: float, units: Mapping[str, ob
         part = _part(facts, loop, name)
         share = facts.share(name)
         if part is not None and share is not None:
-            busy[name] = min(1.0, share * part / share_self)
+            busy[name] = share * part / share_self
     busiest = max(busy, key=busy.__getitem__)
     return busiest, busy[busiest]
 

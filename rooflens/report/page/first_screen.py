@@ -20,7 +20,7 @@ from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
 from rooflens.report.program import program_lines
-from rooflens.report.roofline.ghost import choices
+from rooflens.report.roofline.choices import choices
 from rooflens.report.summary import (
     Ranked,
     at_limit,

@@ -26,4 +26,5 @@ def _bar(one: JudgedLoop, analysis: Analysis) -> HotLine:
         waits=f"{one.job}{rate}{reuse}: {class_words(one, analysis.kernel)}",
         excess="; ".join(filter(None, (trips, body_words(one)))),
         code="",
+        loop=str(one.loop.id) if one.loop.kind == "loop" else "",
     )
