@@ -3,10 +3,14 @@
     import rooflens as rl
 
     report = rl.open("last-week.ncu-rep")
-    report[0].verdict.sentence
+    report[0].verdict.sentence  # the launch with most to win
+    report.digest()
+    report.save("page.html")
+    rl.compare("before.ncu-rep", "after.ncu-rep").factor
+    rl.predict("gemm", m=4096, n=4096, k=4096, gpu="h100-sxm").regime
 
-Names are imported when they are first used: `import rooflens` itself costs next to nothing.
-docs/reference/api.md tells of each.
+`help(rl.Report)`, `help(rl.Kernel)` and `help(rl.open)` tell what each can be asked, with examples. Names are imported
+when they are first used: `import rooflens` itself costs next to nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +18,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rooflens.api.comparison import Comparison, KernelChange, compare
-    from rooflens.api.groups import Group
     from rooflens.api.kernel import Kernel
-    from rooflens.api.notebook import load_ipython_extension
+    from rooflens.api.magic import load_ipython_extension
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
     from rooflens.api.profiling import profile
-    from rooflens.api.report import Report
+    from rooflens.api.report import Group, Report
     from rooflens.api.spots import Hotspot
     from rooflens.api.verbs import annotate, gpus, ingest, predict, trace
     from rooflens.api.verdict import Verdict
@@ -50,7 +53,7 @@ __all__ = [
 
 _PLACES = {
     "Comparison": "api.comparison",
-    "Group": "api.groups",
+    "Group": "api.report",
     "Hotspot": "api.spots",
     "Kernel": "api.kernel",
     "KernelChange": "api.comparison",
@@ -60,7 +63,7 @@ _PLACES = {
     "annotate": "api.verbs",
     "compare": "api.comparison",
     "gpus": "api.verbs",
-    "load_ipython_extension": "api.notebook",
+    "load_ipython_extension": "api.magic",
     "open": "api.opening",
     "predict": "api.verbs",
     "profile": "api.profiling",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, looked_into, read_thresholds, read_timeline
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds, read_timeline
 from rooflens.api import notebook, rendering
 from rooflens.api.report import Report
+from rooflens.api.sources import Source
 from rooflens.errors import UsageError
 from rooflens.files import path_text
 from rooflens.format import as_unicode, count
@@ -27,46 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.analyzing import Timed
-    from rooflens.api.values import Metrics
     from rooflens.ingest.reports.jobs import Job
-    from rooflens.model.records import Analysis, AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
-
-
-class Source:
-    """One report, whole, and where it came from."""
-
-    def __init__(self, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
-        """Take a report.
-
-        Args:
-            report: With all of its kernels.
-            place: The job that read it, or the store that holds it.
-            gpu: Name of the GPU that was given to its reader; None where none was.
-        """
-        self.report = report
-        self.place = place
-        self.gpu = gpu
-        self._looked_into: dict[int, tuple[AnalyzedReport, Analysis]] = {}
-
-    def looked_into(self, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-        """Look inside of one of its kernels, once; return the report and the kernel with what was found."""
-        index = analysis.kernel.index
-        if index not in self._looked_into:
-            places = {} if isinstance(self.place, str) else {self.report.run.source: self.place.path}
-            self._looked_into[index] = looked_into(self.report, analysis, places)
-        return self._looked_into[index]
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """The metrics that the report itself stores.
-
-        Raises:
-            InputError: It is gone, or has changed since it was opened.
-        """
-        from rooflens.api.values import Metrics, metric_table
-
-        return Metrics(metric_table(self))
 
 
 def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
@@ -92,8 +54,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
             PyTorch profiler. Kernels then count by their time there.
 
     Returns:
-        The kernels, sorted by time. A report that cannot be read does not affect the others: a warning names
-        it, and `Report.failures` holds it.
+        The kernels, in the order of the table of `analyze`. A report that cannot be read does not affect the others: a
+        warning names it, and `Report.failures` holds it.
 
     Raises:
         UsageError: No path is given, one is empty or not a path, or a pattern cannot be parsed.
@@ -124,10 +86,10 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
     if (shell := notebook.shell()) is not None:
         rendering.register(shell)
-    sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
+    sources = {report.run.digest: Source(found, report, places[report.run.digest], gpu) for report in found.reports}
     analyses = timed(found.analyses)
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
-    chosen = replace(found, reports=tuple(select(found.reports, selection)))
+    chosen = found.only(select(found.reports, selection))
     return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from operator import index, itemgetter
 from pathlib import Path
@@ -10,11 +11,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from msgspec.structs import replace
 
 from rooflens.api import notebook
-from rooflens.api.groups import Group
 from rooflens.api.kernel import Kernel, columns
 from rooflens.api.texts import Text, lacking
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.format import count, duration, printable
+from rooflens.format import count, cut_name, duration, plain_name, printable
 from rooflens.model.selecting import Selection, select
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.api.frames import TableName
-    from rooflens.api.opening import Source
+    from rooflens.api.sources import Source
+    from rooflens.api.verdict import Verdict
     from rooflens.errors import InputError
     from rooflens.model.records import Analysis, Run
     from rooflens.model.summary import KernelSummary
@@ -206,7 +207,7 @@ class Report:
             for report in self._found.reports
         )
         left = tuple(report for report in reports if report.analyses)
-        return Report(replace(self._found, reports=left), self._sources, self._total_ns, kept)
+        return Report(self._found.only(left), self._sources, self._total_ns, kept)
 
     def __repr__(self) -> str:
         return f"<{self._words()}>"
@@ -365,9 +366,9 @@ class Report:
         >>> len(report.digest(max_tokens=500)) <= 1500
         True
         """
-        from rooflens.report.text.digest import digest
+        from rooflens.writing.answers import of_kernels
 
-        return Text(digest(self._found.reports, max_tokens, unread=self.failures))
+        return Text(of_kernels(self._found, max_tokens=max_tokens).text("digest").removesuffix("\n"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
@@ -377,9 +378,10 @@ class Report:
         >>> [kernel["function"] for kernel in document["kernels"][:2]]
         ['attention_scores_gemm', 'attention_scale_softmax']
         """
-        from rooflens.report.data import to_document
+        from rooflens.writing.answers import of_kernels
 
-        return to_document(self._found.analyses, self._found.reports)
+        document: dict[str, Any] = json.loads(of_kernels(self._found).text("json"))
+        return document
 
     def chart(self, level: str | None = None, *, dark: bool = False) -> alt.VConcatChart:
         """Draw the roofline of each GPU, one below another, as a chart of Altair that can stand beside others.
@@ -478,3 +480,72 @@ class Report:
             *([f"{count(len(self.failures), 'report')} unread"] if self.failures else []),
         ]
         return printable(", ".join(parts))
+
+
+_NAME_WIDTH = 60
+
+
+class Group:
+    """All launches of a kernel in a report, of which the median one gives the verdict.
+
+    >>> import rooflens as rl
+    >>> group = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").groups[0]
+    >>> group.verdict.bound, len(group.launches)
+    ('compute', 1)
+    """
+
+    __slots__ = ("_kernel", "_launches", "_summary")
+
+    def __init__(self, summary: KernelSummary, kernel: Kernel, launches: Report) -> None:
+        """Take the summary, its median launch, and all that were profiled."""
+        self._summary = summary
+        self._kernel = kernel
+        self._launches = launches
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Group):
+            return NotImplemented
+        return (self._launches, self.launch_count) == (other._launches, other.launch_count)
+
+    def __hash__(self) -> int:
+        return hash(self._launches)
+
+    def __repr__(self) -> str:
+        name = cut_name(plain_name(self.name), _NAME_WIDTH)
+        launches = count(self.launch_count, "launch")
+        return f"<Group {name!r}: {duration(self.gpu_time_ns)} in {launches}, {self.verdict.shown_class}>"
+
+    @property
+    def name(self) -> str:
+        """Demangled name of the kernel."""
+        return self._summary.name
+
+    @property
+    def kernel(self) -> Kernel:
+        """The median launch, in the middle of the GPU time: it stands for all of them."""
+        return self._kernel
+
+    @property
+    def launches(self) -> Report:
+        """The profiled launches, each a `Kernel`."""
+        return self._launches
+
+    @property
+    def launch_count(self) -> int:
+        """How many launches of the program the profiled ones represent."""
+        return self._summary.launch_count
+
+    @property
+    def verdict(self) -> Verdict:
+        """What limits the median launch."""
+        return self._kernel.verdict
+
+    @property
+    def gpu_time_ns(self) -> float | None:
+        """GPU time of all launches in nanoseconds; None where none was timed."""
+        return self._summary.duration_ns
+
+    @property
+    def winnable_ns(self) -> float | None:
+        """Nanoseconds that the first moves win over all launches, by which groups are ordered; None where unknown."""
+        return self._summary.winnable_ns

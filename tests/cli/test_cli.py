@@ -19,12 +19,14 @@ from support.packing import pack
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
-from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
-from rooflens.ingest.ncu.unprofiled import write_unprofiled
+from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
+
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
 KERNEL = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8})

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
+from rooflens.report.page.time_chart import time_pieces
 from support.tags import words_of
 
 from rooflens.model.analyze import analyze
 from rooflens.model.bounds import BOUNDS, bound_of, is_open
-from rooflens.model.compare.sentences import limiter_sentence
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel
 from rooflens.model.summary import KernelSummary, class_times_ns
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report import ladder
 from rooflens.report.comparison.rows import limiter, limiter_words
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document
@@ -27,7 +26,6 @@ from rooflens.report.html.parts import shape
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import summary, what_first
 from rooflens.report.page.selectors import items
-from rooflens.report.page.time_chart import time_pieces
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.rows import kernel_rows
 from rooflens.report.summary import ranked, segments
@@ -35,7 +33,11 @@ from rooflens.report.text.digest import digest, explain
 from rooflens.report.text.digest.kernel import block, row
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document, verdict_words
+from rooflens.report.words import ladder
+from rooflens.report.words.change import limiter_sentence
 from rooflens.report.writers.markdown import to_markdown
+
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 _FEWEST = 100
 """Launches with an open class among the published reports and prints, at least; 126 when this was written."""

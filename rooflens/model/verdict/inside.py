@@ -1,8 +1,8 @@
 """The class of each loop: by what is busy while warps are in it, else by what they wait for, as a kernel is judged.
 
 How busy a unit is while warps are in a loop is how busy it is over the kernel, times the part of its work that the loop
-does, over the part of the time that warps spend there. Where that is more than the whole unit, parts of the kernel run at
-the same moment: the unit is what fills the loop, and how busy it is there is not known.
+does, over the part of the time that warps spend there. Where that is more than the whole unit, parts of the kernel run
+at the same moment: the unit is what fills the loop, and how busy it is there is not known.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
 from rooflens.report.page.inset import inset
-from rooflens.report.page.time_chart import time_spec
 from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
@@ -76,7 +75,9 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         launches.setdefault(launch.gpu, []).append(launch)
     at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
     gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
-    ranks = {row.group.representative.key: row.rank for row in ranking(content)}
+    ranks = {
+        kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
+    }
     numbered = ranks if len(content.kernels) > 1 and content.ladder is None else {}
     planes = sorted(
         (plane(gpu, launches[gpu], content.report_labels, content.lines, numbered) for gpu in gpus),
@@ -194,21 +195,8 @@ def _plane_table(placed: Plane) -> Table:
     )
 
 
-def _time_figure(content: Content) -> Drawing:
-    kernels = content.kernels
-    untimed = sum(not group.duration_ns for group in kernels)
-    verb = "has" if untimed == 1 else "have"
-    return Drawing(
-        "time",
-        time_spec(content),
-        label="GPU time by kernel; the kernels table holds the same data.",
-        save="Save time by kernel as",
-        notes=(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.",) if untimed else (),
-    )
-
-
 def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
-    """Show the roofline of each GPU, and the time by kernel where there are several, and no versions of one program."""
+    """Show the roofline of each GPU."""
     return render(
         "report/charts",
         sides_of=partial(sides_of, content),
@@ -216,5 +204,4 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         content=content,
         figures=figures,
         inset_of=lambda figure: inset(figure.plane, figure.default_level),
-        time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 else None,
     )

@@ -19,9 +19,9 @@ from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.plane.plane import ALL, OWN
-from rooflens.report.program import place_of
 from rooflens.report.summary import earlier_versions, places_in_ranking, version_place
 from rooflens.report.templates import render
+from rooflens.report.words.program import place_of
 
 LABEL_WIDTH = 40
 
@@ -122,6 +122,11 @@ def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequ
             beside_px=row_px - _px("gap") - _px("search") - _words_px(levels) - sum(chip.width_px for chip in chips),
         ),
     )
+
+
+def keys(content: Content) -> Markup:
+    """Say what the keys do."""
+    return render("report/keys", shown=len(content.launches) > 1)
 
 
 def _px(name: str) -> int:

@@ -17,7 +17,7 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.labels import UNITS
+from rooflens.report.words.labels import UNITS
 
 MIN_X_DECADES = 2.5
 

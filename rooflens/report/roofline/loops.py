@@ -12,11 +12,11 @@ from typing import Any
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.report.inside import loop_place
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.marks import AT, QUIET, written
 from rooflens.report.plane.plane import LoopPoint, Plane
 from rooflens.report.roofline.rows import rounded
+from rooflens.report.words.inside import loop_place
 
 RING_AREA_PX2 = 90
 CHOSEN_AREA_PX2 = 260

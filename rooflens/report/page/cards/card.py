@@ -22,8 +22,6 @@ from rooflens.model.verdict.sentences import (
     without_move,
 )
 from rooflens.report.content import FIRST_KEPT, Content
-from rooflens.report.findings import ShownFinding, shown
-from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
@@ -33,8 +31,11 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
-from rooflens.report.program import in_program_lines
+from rooflens.report.roofline.choices import choices
 from rooflens.report.templates import render
+from rooflens.report.words.findings import ShownFinding, shown
+from rooflens.report.words.labels import BOUND_LABELS
+from rooflens.report.words.program import in_program_lines
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
@@ -62,6 +63,7 @@ class Card(Struct, frozen=True):
         sentence: The verdict without its move, which follows below: its class, and the rest.
         facts: Confidence, limit and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
+        said: Moves that the first screen of a page of one kernel says.
         moves: What can help kernels of its class, where no finding says what helps this one.
         family: Page of the documentation on kernels of its family; None where its name tells none.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
@@ -80,6 +82,7 @@ class Card(Struct, frozen=True):
     loops: HotLines | None
     hot_lines: HotLines | None
     course: Course | None
+    said: tuple[str, ...]
     moves: tuple[str, ...]
     family: str | None
     evidence: tuple[str, ...]
@@ -175,6 +178,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         loops=loop_bars(analysis),
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
+        said=tuple(choice.text for choice in choices(analysis)),
         moves=_moves(analysis),
         family=family_page(analysis.kernel.function_name),
         evidence=_evidence(analysis),
