@@ -9,13 +9,10 @@ import altair as alt
 import pytest
 from msgspec.structs import replace
 from planes import make_plane, make_spec, walk
-from rooflens.report.page.time_chart import time_spec
 from support import samples
 from support.snapshots import check_snapshot
 
 from rooflens.model.records import Analysis
-from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, is_hollow, vega_config
 from rooflens.report.plane.plane import OWN
 from rooflens.report.roofline.chart import default_level
@@ -196,10 +193,9 @@ def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
 
 def test_specs_hold_no_colour_of_their_own() -> None:
     """Themes can change every colour, because a specification names none."""
-    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
-    for spec in (make_spec(samples.every_verdict()), time_spec(page)):
-        assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
-        assert "config" not in spec
+    spec = make_spec(samples.every_verdict())
+    assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
+    assert "config" not in spec
 
 
 def test_themes_define_every_named_style() -> None:
