@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from rooflens.model.bounds import Bound
-from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import JudgedLoop, Kernel, Loop, ratio
 from rooflens.model.verdict.facts import Facts
@@ -48,7 +47,7 @@ def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
     share, share_self = (ratio(amounts.get("samples", 0.0), samples) for amounts in (loop.amounts, loop.own))
     flop = sum(loop.flop.values()) if any(one.flop for one in _loops(kernel)) or not facts.flops.total else None
     time_s = kernel.duration_ns / 1e9 * share if kernel.duration_ns and share else None
-    l2_bytes = _bytes(kernel, loop, _SECTORS, SECTOR_BYTES)
+    l2_bytes = _bytes(facts, loop, "l2")
     resource, busy, bound = _class_of(facts, loop, share_self)
     stalls = {name: amount for name, amount in loop.own.items() if name.startswith(STALL)}
     waits = {name: amount for name, amount in stalls.items() if name.removeprefix(STALL) not in _READY}
@@ -60,7 +59,7 @@ def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
         flop=flop,
         flop_per_s=ratio(flop, time_s),
         l2_bytes=l2_bytes,
-        smem_bytes=_bytes(kernel, loop, _WAVEFRONTS, WAVEFRONT_BYTES),
+        smem_bytes=_bytes(facts, loop, "smem"),
         intensity=ratio(flop, l2_bytes) if flop else None,
         bound=bound,
         resource=resource,
@@ -80,13 +79,18 @@ def _total(kernel: Kernel, measure: str) -> float:
     return sum(loop.own.get(measure, 0.0) for loop in _loops(kernel))
 
 
-def _bytes(kernel: Kernel, loop: Loop, measures: tuple[str, ...], each_bytes: float) -> float | None:
-    """Return the bytes of sectors or wavefronts of a loop; None where none of them is counted."""
-    counted = {"global_sectors": "load_sectors", "local_sectors": "local_sectors"}
-    totals = kernel.code_totals
-    if not any(counted.get(measure, measure) in totals or _total(kernel, measure) for measure in measures):
-        return None
-    return each_bytes * sum(loop.amounts.get(measure, 0.0) for measure in measures)
+def _bytes(facts: Facts, loop: Loop, level: str) -> float | None:
+    """Return the part of a level's bytes that a loop moves, by what its accesses touch of it; None if not counted.
+
+    How many of them hit in L1 is not known by loop: it is taken to be as many in each.
+    """
+    known = facts.levels.get(level)
+    measures = _DRIVEN_BY[level]
+    part = ratio(
+        sum(loop.amounts.get(measure, 0.0) for measure in measures),
+        sum(_total(facts.kernel, measure) for measure in measures),
+    )
+    return None if known is None or known.amount_bytes is None or part is None else part * known.amount_bytes
 
 
 def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str | None, float | None, Bound]:

@@ -11,8 +11,8 @@ from rooflens.model.records import Analysis, Gain, MoveKind
 from rooflens.model.summary import Launch, place_of
 from rooflens.model.verdict.library import library_of
 
-LABEL_ROOM_PX = 220
-"""A ghost nearer to the left edge has its words on its right."""
+LABEL_ROOM_PX, NARROW_ROOM_PX = 220, 110
+"""A ghost nearer to the left edge has its words on its right; on a telephone they are short."""
 
 
 class Choice(Struct, frozen=True):
@@ -46,14 +46,15 @@ def choices(analysis: Analysis) -> tuple[Choice, ...]:
     return (*moves, *more)
 
 
-def ghost_label(at: int, gain: Gain, *, each: bool) -> str:
-    """Say what a ghost stands for: `after move 1: about 4.73 ms`, of one launch where the kernel has several."""
-    return f"after move {at + 1}: {after_words(gain)}{' a launch' if each and gain.time_after_ns else ''}"
+def ghost_labels(at: int, gain: Gain, *, each: bool) -> tuple[str, str]:
+    """Say what a ghost stands for: `after move 1: about 4.73 ms`, of one launch where the kernel has several; short."""
+    short = f"after move {at + 1}"
+    return f"{short}: {after_words(gain)}{' a launch' if each and gain.time_after_ns else ''}", short
 
 
-def first_ghost(launch: Launch) -> tuple[str, float] | None:
-    """Return the longest label and the factor of the first move's ghost; None where it has no gain."""
-    return next(((ghost_label(at, gain, each=True), gain.factor) for at, gain in gains(launch) if at == 0), None)
+def first_ghost(launch: Launch) -> tuple[tuple[str, str], float] | None:
+    """Return the labels, at their longest and short, and the factor of the first move's ghost; None without a gain."""
+    return next(((ghost_labels(at, gain, each=True), gain.factor) for at, gain in gains(launch) if at == 0), None)
 
 
 def gains(launch: Launch) -> Iterator[tuple[int, Gain]]:

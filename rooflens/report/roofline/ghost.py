@@ -14,7 +14,7 @@ import altair as alt
 
 from rooflens.report.plane.marks import AT, QUIET, Style, written
 from rooflens.report.plane.plane import Plane
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, after_words, gains, ghost_label
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, gains, ghost_labels
 from rooflens.report.roofline.rows import rounded
 
 
@@ -35,7 +35,7 @@ def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
             "x0": rounded(point.intensity_flop_per_byte),
             "y0": rounded(point.flop_per_s),
             "after": after_words(gain),
-            "label": ghost_label(at, gain, each=several[point.launch.group_key] > 1),
+            "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
         }
         for point in plane.points
         if point.launch.key in wanted
@@ -58,8 +58,8 @@ def ghost_layers(shown: str, size: alt.ExprRef, beside_px: str, asked: str) -> I
     yield rows.mark_point(style="ghost", size=size, shape="circle", filled=False, clip=True, aria=False).encode(
         **AT, tooltip=alt.Tooltip("after:N", title="after the move")
     )
-    named = rows.transform_filter(asked).transform_calculate(words="datum.label")
-    side = f"log(datum.x / x0) / LN10 / spanX * w < {LABEL_ROOM_PX}"
+    named = rows.transform_filter(asked).transform_calculate(words="w < 480 ? split(datum.label, ':')[0] : datum.label")
+    side = f"log(datum.x / x0) / LN10 / spanX * w < (w < 480 ? {NARROW_ROOM_PX} : {LABEL_ROOM_PX})"
     look: Style = {
         "align": alt.ExprRef(f"{side} ? 'left' : 'right'"),
         "dx": alt.ExprRef(f"({side} ? 1 : -1) * ({beside_px})"),

@@ -27,6 +27,7 @@ from rooflens.report.plane.marks import (
 from rooflens.report.plane.placement import NEAR_PX
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.viewport import CROWD, NUMBERED_PX2, areas_px2
+from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.ghost import ghost_layers
 from rooflens.report.roofline.layers import AT_LEVEL
@@ -182,8 +183,9 @@ def _level_names(plane: Plane) -> list[alt.Chart]:
 def label_layers(plane: Plane) -> list[alt.Chart]:
     """Write names at points, ridges at corners, and letters of levels where they differ from point to point."""
     strong = _labels().transform_filter("datum.s === 'name'")
-    # The name of a chosen loop stands where ridges have theirs.
-    ridges = "datum.s === 'ridge' && loop === ''" if plane.loops else "datum.s === 'ridge'"
+    # The name of a chosen loop, and of a roof at boost clock, stands where ridges have theirs.
+    free = ["datum.s === 'ridge'", *(["loop === ''"] if plane.loops else []), *(["!boost"] if boost(plane) else [])]
+    ridges = " && ".join(free)
     notes = _labels().transform_filter(f"{ridges} || datum.s === 'mark'")
     return [leads(_labels()), *written(notes, "note", **at_spot()), *written(strong, "label", **at_spot())]
 

@@ -10,7 +10,7 @@ from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.placement import LINE_PX, NEAR_PX
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import POINT_AIR_PX, Viewport, point_box, radius_px
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, first_ghost
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, first_ghost
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
@@ -20,6 +20,9 @@ LEVEL_MARKS: Mapping[str, str] = {"dram": "D", "l2": "L2", "l1": "L1", "smem": "
 
 RING_PX = 3.2
 """Half the width of the ring at another level of the picked launch."""
+
+NARROW_PX = 480
+"""A plane that is not as wide has short words."""
 
 NAME_ORDER = ("l2", "l1", "smem", "dram")
 
@@ -66,11 +69,12 @@ def _ghost_boxes(plane: Plane, shown: Point, view: Viewport) -> list[Box]:
     """List the boxes of the ghost that is drawn first, and of its words at their longest."""
     if (ghost := first_ghost(shown.launch)) is None:
         return []
-    label, factor = ghost
+    (label, short), factor = ghost
+    is_narrow = view.width_px < NARROW_PX
     radius = radius_px(plane, shown.launch)
     right, down = view.at(shown.intensity_flop_per_byte, shown.flop_per_s * factor)
-    half = text_px(label) / 2
-    middle = (radius + NEAR_PX + half) * (1 if right < LABEL_ROOM_PX else -1)
+    half = text_px(short if is_narrow else label) / 2
+    middle = (radius + NEAR_PX + half) * (1 if right < (NARROW_ROOM_PX if is_narrow else LABEL_ROOM_PX) else -1)
     return [point_box((right, down), radius), Box(right + middle, down, half, LINE_PX / 2, right)]
 
 

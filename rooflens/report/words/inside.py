@@ -67,7 +67,9 @@ def loop_label(one: JudgedLoop) -> str:
 
 
 def class_words(one: JudgedLoop, kernel: Kernel) -> str:
-    """Say what limits a row: the unit that is full, or what its warps wait for."""
+    """Say what limits a row: the unit that is full, or what its warps wait for; nothing without time of its own."""
+    if (one.share_self or 0.0) < LEAST_SHARE:
+        return ""
     if one.bound in {"memory", "compute", "balanced"} and one.resource is not None:
         unit = resource_label(one.resource, kernel.gpu)
         busy = ", overlapping other parts" if one.resource_share is None else f" {fmt.percent(one.resource_share)}"

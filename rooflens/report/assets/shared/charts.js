@@ -181,7 +181,8 @@
   const AXES = ["x", "y"];
   const DIGITS = 4;
   const hasPlane = (figure) => figure.defaults.has("turn");
-  const inSight = (figure) => AXES.flatMap((axis) => figure.view.scale(`plane_${axis}`).domain());
+  const ENDS = ["x0", "x1", "y0", "y1"];
+  const inSight = (figure) => ENDS.map((end) => figure.view.signal(end));
   const whole = (figure) => figure.inset?.dataset.whole.split(" ").map(Number) || figure.view.signal("base");
   const words = (domains) => domains.map((value) => Number(value.toPrecision(DIGITS))).join(",");
   function zoomed(figure) {
@@ -211,7 +212,7 @@
         lens.set({ zoom: now });
       }, REST_MS);
     };
-    for (const end of ["x0", "x1", "y0", "y1"]) figure.view.addSignalListener(end, moved);
+    for (const end of ENDS) figure.view.addSignalListener(end, moved);
     frame(figure);
   }
   function frame(figure) {
