@@ -22,7 +22,7 @@ from rooflens.model.summary import (
     cautions,
     class_times_ns,
     first_move,
-    kernel_name,
+    identity,
     place_of_move,
     summarize,
     time_part,
@@ -87,7 +87,7 @@ class Ranked(Struct, frozen=True):
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
         gain: What the first move brings, as `first_gain_words` says it of all launches.
-        where: File and line of what its first finding is about; empty where not known.
+        where: File and line of what its first finding is about; empty if unknown.
     """
 
     rank: int
@@ -269,19 +269,19 @@ def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
 
 def limiter(launch: Launch) -> str:
     """Name the verdict with the resource nearest its peak."""
-    label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.shown_class]
-    or_bound = launch.analysis.verdict.or_bound
-    label += f" ({unmeasured_words(or_bound)})" if or_bound else ""
-    if launch.bottleneck is None:
+    verdict = launch.analysis.verdict
+    label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[launch.shown_class]
+    label += f" ({unmeasured_words(verdict.or_bound)})" if verdict.or_bound else ""
+    if verdict.bottleneck is None:
         return label
-    is_said = launch.bound in {"memory", "compute", "balanced"} or launch.bottleneck.resource is None
+    is_said = verdict.bound in {"memory", "compute", "balanced"} or verdict.bottleneck.resource is None
     near = "" if is_said else "busiest unit "
-    roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
+    roof = ", at the roof" if verdict.at_roof else ""
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 
 
 def at_limit(content: Content) -> str:
-    """Say how much of the GPU time is spent at a hardware limit, and by which kernels; empty where it is hardly any."""
+    """Say how much of the GPU time runs at a hardware limit, and by which kernels; empty if hardly any."""
     limited = [launch for launch in content.counted if launch.analysis.verdict.at_roof]
     share = time_part(limited)
     if share is None or share < LIMITED_FROM_SHARE:
@@ -304,7 +304,7 @@ def _of_report(content: Content, launch: Launch) -> str:
 def cannot_tell(content: Content) -> str:
     """Say that no kernel of the page has what a verdict needs; empty where one has."""
     launches = content.counted
-    if not launches or any(launch.bound != "unknown" for launch in launches):
+    if not launches or any(launch.shown_class != "unknown" for launch in launches):
         return ""
     report = "This report has" if len(content.runs) == 1 else f"These {len(content.runs)} reports have"
     kernels = "this kernel" if len(content.kernels) == 1 else "these kernels"
@@ -438,7 +438,7 @@ def _about(content: Content, flagged: Sequence[Analysis]) -> str:
     """Name the kernels in order of falling time, and the reports in that of recording, where not all are meant."""
     times_ns: defaultdict[str, float] = defaultdict(float)
     for analysis in flagged:
-        times_ns[kernel_name(analysis)] += analysis.gpu_time_ns or 0.0
+        times_ns[identity(analysis)[1]] += analysis.gpu_time_ns or 0.0
     digests = {analysis.kernel.digest for analysis in flagged}
     names = sorted(times_ns, key=lambda name: -times_ns[name])
     kernels = [fmt.cut_middle(fmt.plain_name(name), NAME_WIDTH) for name in names[:KERNELS_NAMED]]

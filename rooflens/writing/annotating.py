@@ -266,7 +266,7 @@ def _spans(text: str, at: int) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _skip(text: str, at: int) -> int:
-    """Return the place of the next character that is not white."""
+    """Return the place of the next non-space character."""
     while text[at] in " \t\r\n":
         at += 1
     return at

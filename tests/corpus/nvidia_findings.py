@@ -47,7 +47,7 @@ class Expected(Struct, frozen=True):
 
     @property
     def severity(self) -> str | None:
-        """Severity of our finding of this topic; None where there is none: a miss."""
+        """Severity of our finding of this topic; None if there is none: a miss."""
         return self.judged.severities.get(self.topic)
 
 

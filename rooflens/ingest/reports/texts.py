@@ -1,4 +1,4 @@
-"""What only NVIDIA's module can tell of code: the text of the hottest instructions, and code of unknown form.
+"""What only NVIDIA's module knows of code: the text of hot instructions, and code in an unknown format.
 
 Its disassembler takes most of a second to start, so one child tells it for many reports, and its text is kept in the
 user's cache, by the digest of the report and the installed disassembler: it is asked again for a changed report or with

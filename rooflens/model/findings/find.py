@@ -59,7 +59,7 @@ _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
     """Return the findings of each kernel: those that cost time first, ordered by cost, then notes.
 
-    Each rule runs over all kernels that have its counters before the next one does.
+    Each rule runs over all kernels that have its counters before the next does.
     """
     findings: list[list[Finding]] = [[] for _ in kernels]
     alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)

@@ -8,7 +8,7 @@ from rooflens.model.records import Anatomy, Evidence, Hotspot, Kernel, Loop, Pla
 from rooflens.model.verdict.facts import Facts
 
 _LEAST_PHASE = 0.10
-"""A phase with less of warps' time costs little, whatever goes on beside it."""
+"""A phase with a smaller share of the warps' time costs little."""
 _LEAST_MULTIPLYING = 0.15
 _SOURCE = "samples of the instructions of each loop"
 _MOST_PLACES = 3
@@ -26,7 +26,7 @@ def share_of(kernel: Kernel, loop: Loop) -> float:
 
 
 def main_product(kernel: Kernel) -> Anatomy | None:
-    """Return the body of the loop with most of the multiply-adds; None where no loop does any, or nobody looked."""
+    """Return the body of the loop with most multiply-adds; None if no loop has any, or no code was read."""
     multiplying = [loop for loop in loops_of(kernel) if loop.anatomy is not None and loop.anatomy.multiply_adds]
     most = max(multiplying, key=lambda loop: sum(loop.own_flop.values()), default=None)
     if most is None or most.anatomy is None or most.anatomy.is_matrix:
@@ -35,7 +35,7 @@ def main_product(kernel: Kernel) -> Anatomy | None:
 
 
 def place_of_product(kernel: Kernel) -> tuple[Place, ...]:
-    """Return where the loop is that does most of the multiply-adds; nowhere where that is not known."""
+    """Return the place of the loop with most multiply-adds; none if unknown."""
     body = main_product(kernel)
     loop = next((loop for loop in loops_of(kernel) if body is not None and loop.anatomy is body), None)
     return (place_of_loop(kernel, loop),) if loop is not None else ()
@@ -88,7 +88,7 @@ def unoverlapped_loads(facts: Facts) -> Found | None:
 def most_of_one_loop(kernel: Kernel, where: tuple[Place, ...]) -> float | None:
     """Return how much faster a kernel gets at most by a change that touches these places alone (Amdahl).
 
-    It is the part of warps' time in the loops and straight parts that hold them; None where that is not known, or
+    It is the part of warps' time in the loops and straight parts that hold them; None if unknown, or
     where there may be more places.
     """
     inside = kernel.inside

@@ -16,7 +16,7 @@ from rooflens.model.records import JudgedLoop, Kernel, Loop, ratio
 from rooflens.model.verdict.facts import Facts
 
 LEAST_SHARE = 0.05
-"""Loops with less of the time are rows, and nothing is said of them."""
+"""Loops with less of the time are listed without a judgement."""
 
 _SECTORS, _WAVEFRONTS = ("global_sectors", "local_sectors"), ("shared_wavefronts",)
 _DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
@@ -28,10 +28,10 @@ _DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
 }
 """Level or pipe -> measures of the work that it does."""
 _NEARLY_ALL = 0.9
-"""DRAM's bytes are not known by loop: they are those of the loop that makes nearly all accesses, and else of none."""
+"""DRAM bytes are unknown by loop: they go to the loop that makes nearly all accesses, else to none."""
 _READY = frozenset({"selected", "not_selected"})
 _SMALL_PART = 0.15
-"""A loop of which less is arithmetic, and that does less of the kernel's, is there for something else."""
+"""A loop with less arithmetic than this, of its own and of the kernel's, is there for something else."""
 _ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
 
 

@@ -13,6 +13,7 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Move, timed
+from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import KernelSummary, parted, time_part
 from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
@@ -62,7 +63,7 @@ class Entry(Struct, frozen=True):
         is_brief: It has its time and limiter, and no move.
         length: Its time as a part of the longest one's, which its bar has.
         parts: Parts of its bar by verdict, which sum to 1.
-        won: The part of its time that its first move wins; 0 where that is not known.
+        won: The part of its time that its first move wins; 0 if that is unknown.
     """
 
     row: Ranked
@@ -76,7 +77,7 @@ class Entry(Struct, frozen=True):
 
 
 class ChosenMove(Struct, frozen=True):
-    """One move of the only kernel, with what the headline says of it; empty where its gain is not known."""
+    """One move of the only kernel, with what the headline says of it; empty if its gain is unknown."""
 
     text: str
     figure: str
@@ -156,6 +157,7 @@ def verdict(content: Content) -> Markup:
     """Answer for a page of one kernel: its sentence and limit, what to try first, loops and hottest lines."""
     (kernel,) = content.kernels
     analysis = kernel.analysis
+    traffic = find_traffic(analysis.kernel)
     moves = [_chosen(one, kernel) for one in choices(analysis)]
     return render(
         "report/verdict",
@@ -165,9 +167,9 @@ def verdict(content: Content) -> Markup:
         stage_full=stage_full_words(analysis),
         moves=moves,
         chosen=0 if moves and moves[0].figure else -1,
-        figures=[figure for figure in (loop_bars(analysis), hot_lines(analysis.kernel)) if figure],
-        memory=memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1),
-        facts=memory(analysis, has_chart=True).facts,
+        figures=[figure for figure in (loop_bars(analysis.loops, kernel.gpu), hot_lines(analysis.kernel)) if figure],
+        memory=memory_chart(analysis, traffic, apart=not content.aggregated or analysis.launches == 1),
+        facts=memory(analysis.levels.get("smem"), traffic, has_chart=True).facts,
         classes=segments(kernel.launches) if len(kernel.class_ns) > 1 else (),
     )
 

@@ -29,7 +29,7 @@ class Headline(Struct, frozen=True):
     Attributes:
         name: The kernel that it is about; empty where it is about none.
         said: What is said of it.
-        key: Of the launch that it links to; empty where there is none.
+        key: Of the launch that it links to; empty if there is none.
     """
 
     name: str

@@ -26,7 +26,7 @@ from rooflens.report.words.program import place_of
 LABEL_WIDTH = 40
 
 MANY = 20
-"""From so many launches on, the shorter ones can be left out by a slider."""
+"""From this many launches on, a slider can hide the shorter ones."""
 
 NAME_WIDTH = 400
 
@@ -218,9 +218,9 @@ def _versions(content: Content) -> dict[str, dict[str, Any]]:
     }
 
 
-def precision(launch: Launch) -> str:
-    """Name the type with most of the launch's FLOPs; empty without FLOPs."""
-    flop = {dtype: amount for dtype, amount in launch.analysis.counted_flop.items() if amount > 0}
+def precision(counted: Mapping[str, float]) -> str:
+    """Name the type with most of a launch's FLOPs; empty without FLOPs."""
+    flop = {dtype: amount for dtype, amount in counted.items() if amount > 0}
     return max(flop, key=lambda dtype: flop[dtype], default="")
 
 
@@ -234,7 +234,7 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
         "gpu": launch.gpu,
         "r": content.report_labels.get(kernel.digest, ""),
         "bound": FAILED if launch.failed else launch.shown_class,
-        "precision": precision(launch),
+        "precision": precision(launch.analysis.counted_flop),
         "range": place_of(launch.analysis),
         "process": kernel.process or "",
         "device": "" if kernel.device is None else str(kernel.device),

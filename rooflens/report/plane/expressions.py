@@ -20,7 +20,7 @@ PLAIN = (
 """A tick of intensity."""
 
 TICKS = 10
-"""Asks Vega for every tick from 1 to 9 of up to so many decades, and for round ones within a small part of a decade."""
+"""Asks Vega for ticks 1 to 9 of this many decades, or for round ticks within a small part of a decade."""
 
 FEW_DECADES = 0.7
 """Within fewer decades than this ticks stand so that all of them can be labelled."""

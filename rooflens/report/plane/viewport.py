@@ -51,14 +51,10 @@ class Viewport(Protocol):
     """A drawing at one size: where its data stand in pixels, counted from the upper left corner."""
 
     @property
-    def width_px(self) -> float:
-        """Width."""
-        ...
+    def width_px(self) -> float: ...
 
     @property
-    def height_px(self) -> float:
-        """Height."""
-        ...
+    def height_px(self) -> float: ...
 
     def at(self, x: float, y: float, /) -> tuple[float, float]:
         """Give the pixels of a place in the units of the data."""

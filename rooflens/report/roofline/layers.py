@@ -39,7 +39,7 @@ SPOT_AT_LEVEL = "datum.p[ranged][slot]"
 """Expression of the place of a roof's name: the plane's range follows the level."""
 
 NAMES_APART_PX = 20
-"""Names at the right edge whose lines are nearer than this would lie over one another."""
+"""Names at the right edge whose lines are nearer than this would lie over each other."""
 
 
 def roof_layers(plane: Plane) -> list[alt.Chart]:
@@ -106,7 +106,7 @@ def twin_layers(rows: Collection[str], *, boosts: bool) -> list[alt.Chart]:
 def boost_names(plane: Plane) -> list[alt.Chart]:
     """Name the flat roofs at boost clock over their lines at the right edge, left of the plane's own names there.
 
-    Of two that are too near to one another the higher one keeps its name.
+    Of two that are too near to each other the higher one keeps its name.
     """
     words = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
     words = f"w < 480 ? 'boost ' + {si('datum.v', '')} : {words}"

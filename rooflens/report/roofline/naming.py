@@ -79,7 +79,7 @@ class KernelNames(Struct, frozen=True):
         by_kernel: dict[str, list[Point]] = {}
         for point in sorted(points, key=lambda point: -(point.launch.time_share or 0.0)):
             by_kernel.setdefault(point.launch.group_key, []).append(point)
-        # One name a kernel, whatever the number of its versions.
+        # One name a kernel, for any number of versions.
         first = {self._first(key, by_kernel) for key in by_kernel}
         for key in [key for key in by_kernel if key in first][: size.names]:
             if key in self.known:
@@ -125,7 +125,7 @@ class KernelNames(Struct, frozen=True):
 
 def kernel_names(plane: Plane) -> KernelNames:
     """Find the names of a plane's kernels."""
-    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
+    kernels = {p.launch.group_key: p.launch.name for p in plane.placed}
     known = {version.launch.group_key: one for one in versions(plane) for version in one}
     # Namesakes get distinct names; versions are one kernel and are distinguished by their labels.
     newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}

@@ -28,7 +28,7 @@ PADDING_PX = 16
 GAP_PX = 16
 TITLE_WIDTH = 60
 FONT = '"Liberation Sans", Arial, Helvetica, sans-serif'
-"""vl-convert carries the first one, and the others are as wide: a picture looks the same wherever it is made."""
+"""vl-convert carries the first, and the others are as wide: a picture looks the same wherever it is made."""
 
 _SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
 _CLIP = re.compile(r'(?<=\bid=")clip\d+|(?<=url\(#)clip\d+')
@@ -147,7 +147,7 @@ def _renamed(svg: str, prefix: str) -> str:
 
 
 def _stacked(drawings: Sequence[str], background: str) -> str:
-    """Put drawings below one another."""
+    """Put drawings below each other."""
     parts, top, width = [], 0.0, 0.0
     for svg in drawings:
         size = _SIZE.match(svg)

@@ -36,7 +36,7 @@ from rooflens.report.roofline.selection import RING_PX, USUAL
 from rooflens.report.roofline.versions import FAMILY
 
 FEW = 4
-"""The levels of all launches of an isolated kernel are joined up to so many; more lines would hide one another."""
+"""The levels of all launches of an isolated kernel are joined up to so many; more lines would hide each other."""
 
 ARROW_PX = 18
 """Size of the arrows at the edge that stand for launches beyond the axes."""

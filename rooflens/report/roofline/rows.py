@@ -10,7 +10,7 @@ from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
-from rooflens.model.summary import Launch
+from rooflens.model.summary import Launch, cautions
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
 from rooflens.report.html.theme import is_hollow
 from rooflens.report.plane.plane import Plane, Point
@@ -64,11 +64,11 @@ def _kernel_row(launch: Launch, peers: int, report: str, *, is_numbered: bool) -
         "time": rounded(launch.time_share or 0.0),
         "timeText": _time_text(launch),
         "verdict": _verdict_text(launch),
-        "limiter": bottleneck_words(launch.bottleneck, launch.gpu),
+        "limiter": bottleneck_words(verdict.bottleneck, launch.gpu),
         "sure": verdict.confidence,
         "peers": peers,
         "report": fmt.cut_middle(report, REPORT_WIDTH),
-        "flags": ", ".join(flag_name(flag) for flag in launch.cautions),
+        "flags": ", ".join(flag_name(flag) for flag in cautions(launch.analysis)),
         "hollow": 1 if launch.estimated or is_hollow(launch.shown_class) else None,
         "numbered": 1 if is_numbered else None,
     }

@@ -29,7 +29,7 @@ NAME_ORDER = ("l2", "l1", "smem", "dram")
 OFFSETS_PX = (14, 28, 42, -14)
 
 NEAR_LEVELS_RATIO = 2.0
-"""Levels whose intensities differ by less would write their names over one another."""
+"""Levels whose intensities differ by less would write their names over each other."""
 
 
 def shown_at(points: Iterable[Point], level: str) -> list[Point]:

@@ -15,7 +15,7 @@ from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.roofline.rows import rounded
 
 MOST = 8
-"""Kernels whose paths are drawn while none is isolated; more would hide one another."""
+"""Kernels whose paths are drawn while none is isolated; more would hide each other."""
 
 HEAD_AREA_PX2 = 150
 HEAD_FROM_PX = 22

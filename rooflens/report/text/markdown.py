@@ -182,7 +182,7 @@ def _row(group: KernelSummary, *, mixed: bool) -> tuple[Words, ...]:
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         _verdict(group),
-        bottleneck_words(group.representative.bottleneck, group.gpu, missing=fmt.MISSING),
+        bottleneck_words(verdict.bottleneck, group.gpu, missing=fmt.MISSING),
         fmt.intensity(work.intensity(group.analysis.levels["dram"]), UNITS[work.unit]),
         fmt.factor(verdict.gain.factor if verdict.gain else None),
         limit_cell(verdict.limit),

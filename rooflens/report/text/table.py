@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from rooflens.errors import UnknownNameError
+from rooflens.errors import UnknownKeyError
 from rooflens.format import count, cut_name, duration, factor, percent, quantity, si, significant
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, place_of_move
+from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
 from rooflens.report.summary import RANKED_SHOWN, most_first
@@ -59,9 +59,9 @@ def kernels_document(
         each: A row for each of the kernels; else one for all that one move is for, where no columns are chosen.
 
     Raises:
-        UnknownNameError: There is no such quantity.
+        UnknownKeyError: There is no such quantity.
     """
-    chosen = [_quantity(name) for name in names]
+    chosen = [_quantity(name) for name in names if name.casefold() != _NAME.heading]
     gpus: defaultdict[str, list[KernelSummary]] = defaultdict(list)
     for kernel in kernels:
         gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
@@ -89,7 +89,7 @@ def _quantity(name: str) -> Quantity:
     asked = name.casefold()
     if asked in heads:
         return known[heads[asked]]
-    raise UnknownNameError("column", name, list(known), synonyms=heads)
+    raise UnknownKeyError("column", name, list(known), "rooflens about columns", heads)
 
 
 def _total_ns(kernels: Sequence[KernelSummary]) -> float:
@@ -167,7 +167,7 @@ def shown(one: Quantity, value: Any) -> str:
 
 
 def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
-    """Write one kernel: the times of all its launches, and what is said of the median one."""
+    """Write one kernel: the times of all its launches, and what is said of the median."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
@@ -266,9 +266,11 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
     """
     reasons: Counter[str] = Counter()
     flagged: Counter[str] = Counter()
-    for kernel in kernels:
-        reasons.update(kernel.reasons)
-        flagged.update(kernel.cautions)
+    for launch in (launch for kernel in kernels for launch in kernel.launches):
+        if launch.failed:
+            reasons[launch.analysis.kernel.status_reason or ALL_NAN] += 1
+        else:
+            flagged.update(cautions(launch.analysis))
     del reasons[ALL_NAN]
     failed = (f"{count(amount, 'launch')} not analyzed: {why}" for why, amount in reasons.most_common())
     flags = (f"{count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in most_first(flagged))

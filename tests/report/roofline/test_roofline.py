@@ -36,7 +36,7 @@ def test_it_opens_at_the_level_that_limits_everything() -> None:
 
 def test_points_stand_at_intensity_and_performance() -> None:
     """A point's roof is min(P, AI x BW) with the launch's own peaks, and its gap is the factor to that roof."""
-    points = {p.level: p for p in make_plane(samples.every_verdict()).points if p.launch.bound == "memory"}
+    points = {p.level: p for p in make_plane(samples.every_verdict()).points if p.launch.shown_class == "memory"}
     assert points["dram"].intensity_flop_per_byte == pytest.approx(3.3e9 / 2.71e9)
     assert points["dram"].roof_flop_per_s == pytest.approx(3.3e9 / 2.71e9 * 1.555e12)
     assert points["dram"].gap == pytest.approx(1.102, abs=1e-3)

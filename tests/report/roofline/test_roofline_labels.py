@@ -51,7 +51,7 @@ def ranges(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("name", PLANES)
 def test_text_overlaps_nothing(name: str) -> None:
-    """Names, ranks and ridges keep clear of one another, of points and of the edge, at every size and level."""
+    """Names, ranks and ridges keep clear of each other, of points and of the edge, at every size and level."""
     assert overlaps(PLANES[name]) == []
 
 
