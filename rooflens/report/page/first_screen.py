@@ -24,7 +24,7 @@ from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
-from rooflens.report.roofline.ghost import Choice, choices
+from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
     Ranked,
     at_limit,

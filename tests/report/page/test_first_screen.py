@@ -239,7 +239,7 @@ def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
 def test_bars_are_not_called_a_roofline() -> None:
     """A page whose kernels have no FLOPs heads their bars with what they show and offers no level to choose."""
     bars = rendered([samples.report(samples.without_flops()[:1])], "bars")
-    assert '<h2 id="roofline-title">Memory levels</h2>' in bars
+    assert '<h2 id="roofline-title">Share of peak</h2>' in bars
     assert 'name="level"' not in bars
     plane = rendered([samples.report(samples.every_verdict()[:1])], "plane")
     assert '<h2 id="roofline-title">Roofline</h2>' in plane
