@@ -8,7 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.knowledge.families import family_page
+from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.ranking import in_rank
 from rooflens.model.records import Analysis, Finding, Verdict
@@ -182,7 +182,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         course=course(analysis),
         said=tuple(choice.text for choice in choices(analysis)),
         moves=_moves(verdict, has_costing=bool(told.costing)),
-        family=family_page(kernel.function_name),
+        family=named_page(page, TITLES) if (page := family_page(kernel.function_name)) else None,
         evidence=_evidence(verdict.evidence, drawn=drawn, has_costing=bool(told.costing)),
         cautions=cautions(analysis),
         remarks=notes(analysis),
