@@ -83,7 +83,8 @@ if not TYPE_CHECKING:  # a type checker knows the names from above, and that the
             from rooflens.api.texts import MEANT  # noqa: PLC0415 - only where something is missing
 
             meant = MEANT["rooflens"].get(name)
-            hint = f": here it is `{meant}`" if meant else ""
+            what = "the command " if name == "about" else ""
+            hint = f": here it is {what}`{meant}`" if meant else ""
             raise AttributeError(f"module `rooflens` has no attribute `{name}`{hint}")
         value = globals()[name] = getattr(import_module(f"rooflens.{_PLACES[name]}"), name)
         return value

@@ -32,6 +32,7 @@ from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
 from rooflens.model.keys import Keys, function_of, launch_id, short_names
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.records import AnalyzedReport, Inside, Outside, ratio, timed
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
-    from rooflens.model.program.program import Program
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
@@ -332,15 +332,11 @@ def _insides(run: Run, kernels: Mapping[int, Kernel], found: Analyzed) -> dict[i
     path = (found.places or {}).get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
-    from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
+    from rooflens.ingest.reports.insides import read_insides  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
-    from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
     try:
-        codes = read_machine_code(path, run.digest, kernels, found.reading or ReadOptions())
-        return {
-            index: Inside(note=code) if isinstance(code, str) else look_inside(code) for index, code in codes.items()
-        }
+        return read_insides(path, run.digest, kernels, found.reading or ReadOptions())
     except Exception as error:  # noqa: BLE001 - all else is told without it
         return dict.fromkeys(kernels, Inside(note=str(error if isinstance(error, InputError) else bug_error(error))))
 
@@ -602,7 +598,7 @@ def _compulsory_bytes(run: Run, names: Sequence[str]) -> float | None:
 
 def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
     """Return the missing kernels of a report that was meant to hold each one, but for those that wait for ranks."""
-    from rooflens.collect.ranks import NO_COMMUNICATION, waits_for_ranks  # noqa: PLC0415 - beside an un-profiled run
+    from rooflens.collect.ranks import NO_COMMUNICATION  # noqa: PLC0415 - beside an un-profiled run
     from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - as above
 
     coverage = read_coverage(run)
@@ -635,25 +631,3 @@ def read_thresholds(file: Path | None) -> Thresholds:
     if file is None:
         return default_thresholds()
     return override_thresholds(read_text(file, "`rooflens/model/verdict/thresholds.toml` is one"), str(file))
-
-
-def read_programs(files: Sequence[str | os.PathLike[str]], gpu: str | None = None) -> tuple[Program, ...]:
-    """Read timelines without a report, and rank their kernels by what can be won.
-
-    Args:
-        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems.
-        gpu: The GPU of those that do not name one whose peaks are known.
-
-    Raises:
-        InputError: One cannot be read, is cut, or has no kernels.
-        UsageError: No GPU has that name, or several have it.
-        EnvironmentMissingError: One is a report of Nsight Systems, and nsys is not installed.
-    """
-    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
-    from rooflens.model.program.program import read_program  # noqa: PLC0415 - the same
-
-    found = []
-    for file in files:
-        with opened_timeline(file) as timeline:
-            found.append(read_program(timeline, gpu))
-    return tuple(found)

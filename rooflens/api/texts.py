@@ -38,7 +38,7 @@ MEANT: Mapping[str, Mapping[str, str]] = {
         "time_ms": "kernel.duration_ns",
     },
     "Report": {
-        "compare": "rl.compare(report, report)",
+        "compare": "rl.compare(report, other)",
         "df": "report.to_pandas()",
         "names": "[kernel.name for kernel in report]",
         "plot": "report.chart()",

@@ -135,9 +135,10 @@ class _Group(NamedGroup):
 
 
 def _is_to_read(name: str) -> bool:
-    """Return whether a report was meant, there or not, or a folder that is not called like a command."""
+    """Return whether a report was meant, there or not, stdin, or a folder that is not called like a command."""
     try:
-        return is_report(name) or (Path(name).is_dir() and not near_names(name, [*COMMANDS, *MEANT]))
+        is_folder = Path(name).is_dir() and not near_names(name, [*COMMANDS, *MEANT])
+        return name == "-" or is_folder or is_report(name)
     except OSError:  # a name too long for one
         return False
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.collect.command import profiles_whole
-from rooflens.collect.ranks import waits_for_ranks
 from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.model.knowledge.roles import waits_for_ranks
 
 if TYPE_CHECKING:
     from rooflens.collect.plan import Plan

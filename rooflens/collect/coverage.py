@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.collect.command import profiles_whole
-from rooflens.collect.ranks import waits_for_ranks
 from rooflens.errors import InputError
 from rooflens.model.counters.chips import FAMILIES
 from rooflens.model.keys import function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.timeline import place
 
 if TYPE_CHECKING:

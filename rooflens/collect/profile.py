@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rooflens.collect.command import REGEX, can_profile_one_of_each
 from rooflens.collect.nsys import trace
 from rooflens.collect.plan import UNPROFILED_ITERATIONS, replay_hinted
-from rooflens.collect.ranks import NO_COMMUNICATION, waits_for_ranks
+from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.collect.run import collect
 from rooflens.collect.torch_trace import count_launches
 from rooflens.collect.trial import check_machine
@@ -25,6 +25,7 @@ from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.model.keys import function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.commands import command_of_case, measuring_command
 from rooflens.workloads.registry import RANGE_NAME

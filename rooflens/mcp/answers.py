@@ -21,6 +21,7 @@ from rooflens.model.compare.versions import pair_versions, pair_with_versions
 from rooflens.model.predict.forecast import predicted
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
+from rooflens.model.program.ranks import joined
 from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
 from rooflens.model.selecting import Selection, select
@@ -55,7 +56,7 @@ NAMED = 5
 GPUS = 2
 _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 
-Path = Annotated[str, Field(description="report, folder of reports or store, relative to the root folder")]
+Path = Annotated[str, Field(description="report, trace, folder of them or store, relative to the root folder")]
 Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
 Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
 Tokens = Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
@@ -87,15 +88,34 @@ class Answers:
         self._root = root
 
     def list_reports(self, folder: Path = ".", offset: Offset = 0) -> Told:
-        """List the reports and stores that can be opened, newest file first: date, GPU, kernels."""
-        jobs = sorted(self._root.inputs(folder).jobs, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
+        """List the reports, traces and stores that can be opened, newest file first: date, GPU, kernels."""
+        traces = self._root.traces(folder)
+        found = [*self._reports_in(folder, traces), *traces]
+        jobs = sorted(found, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
         stores = self._root.stores() if folder == "." else []
-        rows: list[Words] = [(code(job.source), ": ", *_told(job)) for job in jobs[offset : offset + ROWS]]
+        are_traces = {job.source for job in traces}
+        rows: list[Words] = [
+            (code(job.source), ": ", *_told(job, is_trace=job.source in are_traces))
+            for job in jobs[offset : offset + ROWS]
+        ]
         rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
         total = len(jobs) + len(stores)
         names = [*(job.source for job in jobs), *stores][offset : offset + len(rows)]
         text = _more(to_markdown((bullets(rows),)), offset, len(rows), total)
         return Told(text, {"paths": names, **_place(offset, len(rows), total)})
+
+    def _reports_in(self, folder: str, traces: Sequence[Job]) -> Sequence[Job]:
+        """Find the reports of a folder; none where it holds traces alone.
+
+        Raises:
+            InputError: There is neither.
+        """
+        try:
+            return self._root.inputs(folder).jobs
+        except InputError:
+            if traces:
+                return ()
+            raise
 
     def open_report(
         self,
@@ -105,12 +125,11 @@ class Answers:
         max_tokens: Tokens = 600,
     ) -> Told:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
-        if (trace := self._root.trace(path)) is not None:
-            if kernel or nvtx:
-                raise UsageError(f"`{path}` is a trace, whose kernels are shown together", "leave out kernel and nvtx")
-            first = [PROGRAM_KERNEL.json(one) for one in trace.kernels[:NAMED]]
-            text = of_traces([trace], max_tokens=max_tokens).text("digest")
-            return Told(text, {"kernels": first, **_place(0, len(first), len(trace.kernels))})
+        if programs := self._root.programs(path, _selection(kernel, nvtx)):
+            of_all = joined(programs).kernels
+            first = [PROGRAM_KERNEL.json(one) for one in of_all[:NAMED]]
+            text = of_traces(programs, max_tokens=max_tokens).text("digest")
+            return Told(text, {"kernels": first, **_place(0, len(first), len(of_all))})
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)
@@ -310,9 +329,11 @@ def _selection(kernel: str, nvtx: str) -> Selection:
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 
-def _told(job: Job) -> tuple[str | Span, ...]:
+def _told(job: Job, *, is_trace: bool) -> tuple[str | Span, ...]:
     """Say when a file was written, on which GPU it was recorded, and how many kernels it holds."""
     written = datetime.fromtimestamp(job.path.stat().st_mtime, tz=UTC).strftime("%Y-%m-%d %H:%M")
+    if is_trace:
+        return (f"{written}, trace",)
     try:
         kernels = read_report(job.path, job.source, ReadOptions(texts=False)).kernels
     except RooflensError as error:

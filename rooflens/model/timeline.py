@@ -98,6 +98,7 @@ class Timeline:
         gpu: Name of the GPU; None where it does not say.
         notes: What was left out of it, one sentence each; complete once its kernels were gone through.
         is_synthetic: It says itself that a generator wrote it.
+        rank: Which process of a program of several it is of, from 0; None where it does not say.
     """
 
     source: str
@@ -107,6 +108,7 @@ class Timeline:
     gpu: str | None = None
     notes: Iterable[str] = ()
     is_synthetic: bool = False
+    rank: int | None = None
 
 
 _CAST = re.compile(r"\((?:[a-zA-Z_][\w:<>, ]*)\)(?=-?\d)")

@@ -185,20 +185,34 @@ def of_what_if(answers: Sequence[WhatIf]) -> Answer:
 
 
 def of_traces(
-    programs: Sequence[Program], top: int | None = None, max_tokens: int | None = None, *, raw_cells: bool = False
+    programs: Sequence[Program],
+    top: int | None = None,
+    max_tokens: int | None = None,
+    *,
+    columns: Sequence[str] = (),
+    raw_cells: bool = False,
 ) -> Answer:
     """Answer what the kernels of timelines take without a report, what can be won, and what to profile."""
-    from rooflens.report.data import json_text, traces_csv, traces_document
-    from rooflens.report.trace.digest import digest
-    from rooflens.report.trace.document import heading
-    from rooflens.report.trace.document import traces_document as document
+    from rooflens.report.trace.document import heading, traces_document
+
+    def json() -> str:
+        from rooflens.report import data
+
+        return data.json_text(data.traces_document(programs))
+
+    def csv() -> str:
+        from rooflens.report.data import traces_csv
+
+        return traces_csv(programs, raw_cells=raw_cells)
+
+    def digest() -> str:
+        from rooflens.report.trace.digest import digest as shortened
+
+        return shortened(programs, max_tokens, top)
 
     return Answer(
-        document=lambda: document(programs, top),
-        data={
-            "json": lambda: json_text(traces_document(programs)),
-            "csv": lambda: traces_csv(programs, raw_cells=raw_cells),
-            "digest": lambda: digest(programs, max_tokens),
-        },
+        document=lambda: traces_document(programs, top, columns),
+        data={"json": json, "csv": csv, "digest": digest},
+        table=lambda: traces_document(programs, top, columns, brief=True),
         heading=lambda: heading(programs),
     )

@@ -225,7 +225,7 @@ def test_a_word_is_explained_and_an_unknown_one_is_answered_with_the_nearest(sai
 def test_what_does_not_fit_a_schema_is_said_in_a_line(said: Said) -> None:
     """A missing or wrong argument, and a tool that there is not, get a sentence with a hint, no traceback."""
     told = (
-        (said.refused("open_report"), "`open_report` needs `path` (hint: report, folder of reports or store"),
+        (said.refused("open_report"), "`open_report` needs `path` (hint: report, trace, folder of them or store"),
         (said.refused("open_report", path="before.ncu-rep", max_tokens="many"), "`max_tokens` of `open_report` cannot"),
         (said.refused("predict", operation="gemm", sizes="4096"), "(hint: by name, m, n, k of gemm"),
         (said.refused("open_rapport"), "there is no tool `open_rapport` (hint: there are list_reports, "),

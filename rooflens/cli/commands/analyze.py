@@ -15,9 +15,11 @@ from rooflens.cli.loading import (
     STORE,
     THRESHOLDS,
     TIMELINE,
+    answer_of,
     load_analyzed,
     place_of,
-    timelines_of,
+    refuse_with_traces,
+    traces_of,
     with_reading,
     with_selection,
 )
@@ -100,30 +102,30 @@ def analyze(
     A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
     won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.
     """
+    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
+    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+    if traces := traces_of(paths, reading, thresholds=thresholds, without_nvidia=without_nvidia):
+        refuse_with_traces(traces, store=store, timeline=timeline, launches=launches, predict=predict)
+        answer = answer_of(
+            traces,
+            reading,
+            selection=selection,
+            thresholds=thresholds,
+            without_nvidia=without_nvidia,
+            top=top,
+            max_tokens=max_tokens,
+            columns=names,
+            raw_cells=raw_cells,
+        )
+        deliver(answer, style)
+        return
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.writing.answers import of_kernels, of_traces
+    from rooflens.writing.answers import of_kernels
 
-    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
-    if traces := timelines_of(
-        paths,
-        store=store,
-        kernel=selection,
-        thresholds=thresholds,
-        timeline=timeline,
-        launches=launches,
-        columns=columns,
-        predict=predict,
-        without_nvidia=without_nvidia,
-    ):
-        from rooflens.analyzing import read_programs
-
-        deliver(of_traces(read_programs(traces, reading.gpu), top, max_tokens, raw_cells=raw_cells), style)
-        return
     stated = read_stated(predict)
     keep = not without_nvidia
-    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
     place = place_of(paths, store)
     found = load_analyzed(
         paths,

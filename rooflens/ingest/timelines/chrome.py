@@ -75,6 +75,7 @@ def read_trace(path: Path) -> Timeline:
         gpu=names.pop() if len(names) == 1 else None,
         notes=(*device_work.notes(), *budget.notes()),
         is_synthetic=device_work.is_synthetic,
+        rank=device_work.rank,
     )
 
 
@@ -127,6 +128,7 @@ class _DeviceWork:
         self.launches: dict[Any, tuple[Any, int] | None] = {}
         self.forwards: dict[Any, tuple[Any, int] | None] = {}
         self.gpus: dict[int, str] = {}
+        self.rank: int | None = None
         self.event_count = 0
         self.is_synthetic = False
         self._is_cut = False
@@ -137,6 +139,8 @@ class _DeviceWork:
         """Keep what is needed of a part of the trace."""
         if piece.key == "deviceProperties":
             self.gpus = _gpu_names(piece.value)
+        if piece.key == "distributedInfo":
+            self.rank = _rank(piece.value)
         self._is_cut |= piece.key == "cut"
         self.is_synthetic |= piece.key == "synthetic" and bool(piece.value)
         if (event := piece.event) is None:
@@ -513,6 +517,16 @@ def _gpu_names(properties: Any) -> dict[int, str]:
     """Return the names of GPUs by their index."""
     devices = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
     return {_index(one.get("id")): one["name"] for one in devices if isinstance(one.get("name"), str)}
+
+
+def _rank(info: Any) -> int | None:
+    """Return which process of several a trace is of; None where it is the only one, or does not say."""
+    if not isinstance(info, dict):
+        return None
+    rank, size = info.get("rank"), info.get("world_size")
+    if not isinstance(rank, int) or not isinstance(size, int):
+        return None
+    return rank if 0 <= rank < size <= _MOST_BLOCKS and size > 1 else None
 
 
 def _category(event: dict[str, Any]) -> str:

@@ -138,7 +138,7 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         else Cell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
         "roof": _number(max(roofs, default=None), fmt.percent),
         "cause": _words("" if group.is_failed else verdict.cause or ""),
-        "move": _words("" if group.is_failed else first_move(analysis)),
+        "move": _words("" if group.is_failed else first_move(verdict)),
         LIMIT: Cell(limit_cell(verdict.limit), "" if verdict.limit.factor is None else _raw(verdict.limit.factor)),
     }
     cells = []

@@ -40,7 +40,7 @@ def ladder_section(
 def _asks(ladder: Ladder) -> bool:
     """Return whether what comes next is to collect more, which a page says once."""
     fastest = ladder.fastest
-    return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis)
+    return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
 def ladders(content: Content) -> Markup:
