@@ -14,7 +14,7 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Move, timed
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import KernelSummary, parted, time_part
+from rooflens.model.summary import KernelSummary, first_move, parted, time_part
 from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.page.cards.hot_lines import hot_lines
@@ -113,10 +113,21 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures),
+        charts=charts(content, figures, asks=_asks(content)),
         programs=program_lines(content.reports),
         many=many(content),
     )
+
+
+def _asks(content: Content) -> bool:
+    """Return whether the answers have the command that collects more: in the first row, or in a move of one kernel."""
+    moves = content.kernels[0].analysis.verdict.moves if len(content.kernels) == 1 else ()
+    shown = (
+        [first_move(group.analysis.verdict) for group in content.first[:1]]
+        if not moves
+        else [move.text for move in moves]
+    )
+    return not content.ladder and any("`rooflens profile" in one or "ncu " in one for one in shown)
 
 
 def versions(content: Content, ladder: Ladder) -> Markup:
