@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from statistics import median
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,12 +27,15 @@ class Joined(Struct, frozen=True):
         every: All kernels, those that are not wanted included.
         time_ns: The times of all launches, added up.
         waited_for: The one timeline that the others wait for; None where it is not known.
+        slower: The kernel that takes most longer there than in the others, and its time in the median one of these;
+            None where none does.
     """
 
     kernels: tuple[ProgramKernel, ...]
     every: tuple[ProgramKernel, ...]
     time_ns: int
     waited_for: Program | None
+    slower: tuple[ProgramKernel, float] | None = None
 
 
 def joined(programs: Sequence[Program]) -> Joined:
@@ -39,7 +44,8 @@ def joined(programs: Sequence[Program]) -> Joined:
     if len(programs) == 1:
         return Joined(programs[0].kernels, programs[0].every, time_ns, None)
     kernels, every = (_rows(programs, rows_of, time_ns) for rows_of in (lambda one: one.kernels, lambda one: one.every))
-    return Joined(kernels, every, time_ns, _waited_for(programs))
+    last = _waited_for(programs)
+    return Joined(kernels, every, time_ns, last, None if last is None else _slower(last, programs))
 
 
 def _rows(
@@ -48,7 +54,7 @@ def _rows(
     alike: defaultdict[tuple[str | None, ...], list[ProgramKernel]] = defaultdict(list)
     for program in programs:
         for one in rows_of(program):
-            alike[program.gpu, one.name, one.operator, one.shape, one.dtype].append(one)
+            alike[program.gpu, *_key(one)].append(one)
     return in_order([_row(own, time_ns) for own in alike.values()])
 
 
@@ -83,6 +89,25 @@ def _sum(values: Iterable[float | None]) -> float | None:
     """Add up the known values; None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+def _key(one: ProgramKernel) -> tuple[str | None, ...]:
+    return one.name, one.operator, one.shape, one.dtype
+
+
+def _slower(last: Program, programs: Sequence[Program]) -> tuple[ProgramKernel, float] | None:
+    """Find the kernel that takes most longer in a timeline than in the median one of the others that have it."""
+    others = [{_key(one): one for one in program.every} for program in programs if program is not last]
+    found: list[tuple[float, float, ProgramKernel]] = []
+    for one in last.every:
+        times = [rows[_key(one)].time_ns for rows in others if _key(one) in rows]
+        if times and not one.is_communication:
+            usual_ns = median(times)
+            found.append((one.time_ns - usual_ns, usual_ns, one))
+    if not found:
+        return None
+    more_ns, usual_ns, one = max(found, key=itemgetter(0))
+    return (one, usual_ns) if more_ns > 0 else None
 
 
 def _waited_for(programs: Sequence[Program]) -> Program | None:

@@ -142,7 +142,7 @@ def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, b
     else:
         yield from _drawn(programs, whole, names)
         yield Folded("All kernels", tables, on_text=False)
-    yield from _elsewhere(programs, whole)
+    yield from _elsewhere(programs, whole, names)
     yield from _gaps(programs, names)
     commands = profile_commands(whole.kernels)
     steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
@@ -198,9 +198,9 @@ def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]
     if known:
         won_ns = sum(one.gain_ns or 0.0 for one in known)
         first = known[0]
-        head = _won_of_operators(known, won_ns) if len(known) > 1 else ()
-        words = (*head, code(names[first.name]), f": {_won(first)}{_where(first)}.")
-        lines.append((won_ns, words))
+        lines.append((won_ns, (code(names[first.name]), f": {_won(first)}{_where(first)}.")))
+        if len(known) > 1:
+            lines.append((won_ns, _won_of_operators(known, won_ns)))
     yield from (words for _, words in sorted(lines, key=lambda line: -line[0]))
     if (open_ns := sum(one.time_ns for one in whole.kernels if one.by == "time")) and whole.time_ns:
         first = next(one for one in whole.kernels if one.by == "time")
@@ -220,15 +220,15 @@ def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[st
         for name, time_ns in won.most_common()
     ]
     each = (": ", *few(of_each, 3)) if len(of_each) > 1 else ""
-    return f"{duration(won_ns)} to win at most in {count(len(known), 'row')}", *each, "; most in "
+    return f"{duration(won_ns)} to win at most in {count(len(known), 'row')}", *each, "."
 
 
 def _won(one: ProgramKernel) -> str:
     """Say what can be won in a kernel, and how far it is from its floor."""
     if one.by == "gain" and one.measured is not None:
-        return f"{duration(one.gain_ns)} of {duration(one.time_ns)} with its first move"
+        return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win with its first move"
     floor = f", {factor(one.time_ns / one.floor_cold_ns)} its floor from cold caches" if one.floor_cold_ns else ""
-    return f"{duration(one.gain_ns)} of {duration(one.time_ns)}{floor}"
+    return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win at most{floor}"
 
 
 def _facts(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
@@ -355,7 +355,7 @@ def _move(one: ProgramKernel) -> Words:
         return ""
     from rooflens.model.summary import first_move  # noqa: PLC0415 - only where there is a report
 
-    return Span(first_move(one.measured).partition(": ")[0], "dim")
+    return Span(first_move(one.measured.verdict).partition(": ")[0], "dim")
 
 
 def _key(name: str) -> Key:
@@ -392,7 +392,7 @@ def _chosen_cell(key: Key, one: ProgramKernel) -> Words:
     return Span(_cut(str(value)), "literal")
 
 
-def _elsewhere(programs: Sequence[Program], whole: Joined) -> Iterator[Block]:
+def _elsewhere(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
     """Say what stands in no list: communication, kernels at their floor, and operators of which no floor is known."""
     lines: list[Words] = []
     waits: Counter[str] = Counter()
@@ -403,7 +403,7 @@ def _elsewhere(programs: Sequence[Program], whole: Joined) -> Iterator[Block]:
         named: list[Words] = [
             (code(_cut(function)), f" ({duration(time_ns)})") for function, time_ns in waits.most_common()
         ]
-        lines.append(("Communication: ", *few(named, 3), *_last_rank(programs, whole), "."))
+        lines.append(("Communication: ", *few(named, 3), *_last_rank(programs, whole, names), "."))
     at_floor = [one for one in whole.kernels if one.by == "floor"]
     if at_floor:
         share = percent(sum(one.share for one in at_floor))
@@ -421,7 +421,7 @@ def _elsewhere(programs: Sequence[Program], whole: Joined) -> Iterator[Block]:
     yield paragraph(*lines)
 
 
-def _last_rank(programs: Sequence[Program], whole: Joined) -> tuple[str | Span, ...]:
+def _last_rank(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> tuple[str | Span, ...]:
     """Name the process that the others wait for, where one comes last."""
     one = whole.waited_for
     if one is None:
@@ -429,10 +429,19 @@ def _last_rank(programs: Sequence[Program], whole: Joined) -> tuple[str | Span, 
     own_ns = one.communication.time_ns if one.communication else 0
     others = [other.communication.time_ns for other in programs if other is not one and other.communication]
     return (
-        "; the others wait for ",
+        "; all wait for ",
         code(_file_name(one)),
-        f", rank {one.rank}: it communicates for {duration(own_ns)}, they for {duration(min(others))} or more",
+        f", rank {one.rank}: it communicates for {duration(own_ns)}, the others for {duration(min(others))} or more",
+        *_slower(whole, names),
     )
+
+
+def _slower(whole: Joined, names: Mapping[str, str]) -> tuple[str | Span, ...]:
+    """Name the kernel that takes longer in the process that all wait for."""
+    if whole.slower is None:
+        return ()
+    one, usual_ns = whole.slower
+    return ", and ", code(names[one.name]), f" takes {duration(one.time_ns)} there, {duration(usual_ns)} elsewhere"
 
 
 def _named(operator: str | None, share: float) -> Words:
