@@ -525,6 +525,18 @@ def test_python_and_a_model_get_the_same_answer(tmp_path: Path) -> None:
         answers.open_report("t.json.gz", kernel="x")
 
 
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_commands_that_need_a_report_say_who_reads_a_trace(tmp_path: Path, name: str) -> None:
+    """Whoever gives a trace to `explain` or `hotspots` learns what takes it, and how."""
+    trace = write_trace(tmp_path / name, [launch(5, 1), kernel("own", 20, correlation=1)])
+    for command in ("explain", "hotspots"):
+        result = run(command, trace)
+        assert (result.exit_code, "`rooflens FILE` reads it, and --timeline beside a report" in result.stderr) == (
+            1,
+            True,
+        )
+
+
 def test_a_trace_in_perfettos_own_format_is_told_what_to_do(tmp_path: Path) -> None:
     """Its reader is not ours: the call that writes JSON is named."""
     trace = tmp_path / "t.pftrace"
