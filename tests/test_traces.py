@@ -300,6 +300,18 @@ def test_a_report_beside_a_trace_refines_its_rows() -> None:
     assert "--kernel flash" not in shown.partition("2. rooflens")[2]
 
 
+def test_a_timeline_beside_a_report_lists_what_was_not_profiled() -> None:
+    """Kernels of the timeline that the report lacks stand below those that it holds, with their share and no class."""
+    shown = run("analyze", BESIDE[1], "--timeline", BESIDE[0]).stdout
+    held, _, open_rows = shown.partition("Not profiled: 2 kernels, 13 % of the program's kernel time\n")
+    assert "flash_attention_forward" in held
+    rows = [line.split() for line in open_rows.splitlines()[1:3]]
+    assert rows == [
+        ["multi_tensor_apply_kernel", "10", "%", "unknown"],
+        ["triton_poi_fused_gelu_1", "2.9", "%", "unknown"],
+    ]
+
+
 def test_a_report_of_another_program_refines_nothing_and_that_is_said(tmp_path: Path) -> None:
     """Names that do not match leave the rows as they were."""
     trace = write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10_000)])
