@@ -24,20 +24,17 @@ from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
-from rooflens.report.roofline.ghost import Choice, choices
+from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
     Ranked,
     at_limit,
     brief_move,
     cannot_tell,
     caveats,
-    earlier_versions,
     failed_words,
     noun,
     own_reports,
     ranked,
-    ranking,
-    rows_of,
     segments,
 )
 from rooflens.report.templates import render
@@ -145,7 +142,7 @@ def what_first(content: Content) -> Markup:
         more=len(rest),
         more_share=None if own else time_part(rest),
         own=own,
-        earlier=len(earlier_versions(content)),
+        earlier=len(content.earlier),
         versions=_versions(content),
         limited=at_limit(content),
         untold=cannot_tell(content),
@@ -184,9 +181,8 @@ def _chosen(choice: Choice, kernel: KernelSummary) -> ChosenMove:
 
 def _entries(content: Content) -> Iterator[Entry]:
     """List what can stand in the list: its rows, the next ones, and parts of kernels by verdict."""
-    earlier = earlier_versions(content)
-    rows = rows_of(content)
-    first = {row.group.key for row in ranking(content)}
+    earlier, rows = content.earlier, content.rows
+    first = {row.key for row in content.first}
     kept = [*(row for row in rows if row.key in first), *(row for row in rows if row.key not in first)]
     kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
@@ -219,13 +215,13 @@ def _entry(row: Ranked, longest_ns: float) -> Entry:
 
 def _unlisted(content: Content, shown: Collection[str]) -> list[KernelSummary]:
     """Return the kernels that no row of the list stands for; earlier versions are not among them."""
-    rows = (row for row in rows_of(content) if row.key not in shown)
+    rows = (row for row in content.rows if row.key not in shown)
     return [kernel for row in rows for kernel in row.members or (row,)]
 
 
 def _versions(content: Content) -> Counter[str]:
     """Count the versions of each kernel that replaced others, by the key of the newest."""
-    counts = Counter(newest.key for newest in earlier_versions(content).values())
+    counts = Counter(newest.key for newest in content.earlier.values())
     return counts + Counter(counts.keys())
 
 
