@@ -104,12 +104,15 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     """
     from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
-    from rooflens.report.text.table import kernels_document, steps
+    from rooflens.report.text.table import kernels_document, not_profiled, steps
+
+    def missing() -> Document:
+        return tuple(block for one in found.missing if one.shares for block in not_profiled(one.names, one.shares))
 
     def table() -> Document:
         kernels = summarize(found.analyses)
         rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
-        return (*kernels_document(rows, top, columns, each=each_launch), *steps(kernels, place))
+        return (*kernels_document(rows, top, columns, each=each_launch), *missing(), *steps(kernels, place))
 
     def digest() -> str:
         from rooflens.report.sizes import DEFAULT_TOKENS
@@ -132,7 +135,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
-        document=lambda: kernels_document(summarize(found.analyses), top, columns),
+        document=lambda: (*kernels_document(summarize(found.analyses), top, columns), *missing()),
         data={"json": json, "csv": csv, "digest": digest},
         table=table,
         remarks=lambda: _remarks(found, columns),
