@@ -454,7 +454,7 @@ def test_places_that_differ_by_number_alone_are_one(tmp_path: Path) -> None:
 
 
 def test_pauses_between_steps_make_no_kernel_overhead(tmp_path: Path) -> None:
-    """A pause of 5 ms before every hundredth launch is the host's; the launches themselves follow one another."""
+    """A pause of 5 ms before every hundredth launch is the host's; the launches themselves follow each other."""
     starts = [20_000 * i + 5_000_000 * (i // 100) for i in range(500)]
     launched = [Launched("own", start, start + 19_000) for start in starts]
     (row,) = data_of(write_export(tmp_path / "t.sqlite", launched))["kernels"]

@@ -243,7 +243,7 @@ class Cell:
         name: Stands below it where there is room.
         told: What a pointer that rests on it reads.
         part: Its part of the map's time, 0 to 1.
-        won: The part of its own time that can be won; 0 where that is not known.
+        won: The part of its own time that can be won; 0 if that is unknown.
         style: Its class; `elsewhere` for what the page does not hold, `gap` where no kernel ran.
         key, group: The launch and the kernel of the page that it leads to; empty for none.
     """
@@ -298,7 +298,7 @@ class Opportunity:
         figure: What becomes of its time.
         length: Its time as a part of the longest one's, which its bar has, 0 to 1.
         style: Its class.
-        won: The part of its time that can be won, 0 to 1; 0 where that is not known.
+        won: The part of its time that can be won, 0 to 1; 0 if that is unknown.
         move: What to do.
         where: The place that this is about.
         why: Further facts, the one that its sign stands for first.

@@ -222,11 +222,11 @@ class Program(Struct, frozen=True):
         gpu: Name of the GPU as the timeline has it, else of the one that was given; None where neither says.
         has_datasheet: Whether that GPU's peaks are known.
         unprofiled: Its time, gaps and overlaps.
-        kernels: Those that are wanted: what can be won first, the most of it first; then those of which it is not
+        kernels: Those that are wanted: what can be won first, the most of it first; then those whose it is not
             known, by time; then those that wait for other GPUs, and those at their floor.
         every: All kernels, those that are not wanted included.
         unknown: Operators without a floor that do not wait for other GPUs, those that take most time first.
-        communication: The kernels that wait for other GPUs; None where there are none.
+        communication: The kernels that wait for other GPUs; None if there is none.
         stretches: Launch-bound stretches, those with most idle time first.
         notes: What was left out of the timeline, and what lacks for a floor.
         is_synthetic: A generator wrote the timeline.
@@ -458,7 +458,7 @@ class _Rows:
             self._working[event.device].run(event)
 
     def communication(self, total_ns: int) -> Communication | None:
-        """Add up the kernels that wait for other GPUs; None where there are none."""
+        """Add up the kernels that wait for other GPUs; None if there is none."""
         own = [row for row in self._rows.values() if waits_for_ranks(self._functions[row.name])]
         if not own:
             return None

@@ -26,7 +26,7 @@ class Joined(Struct, frozen=True):
         kernels: In the one order; equal ones, by name, operator, sizes and types, are one row whose times add up.
         every: All kernels, those that are not wanted included.
         time_ns: The times of all launches, added up.
-        waited_for: The one timeline that the others wait for; None where it is not known.
+        waited_for: The one timeline that the others wait for; None if unknown.
         slower: The kernel that takes most longer there than in the others, and its time in the median one of these;
             None where none does.
     """
