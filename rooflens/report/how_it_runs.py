@@ -5,6 +5,7 @@ These are measured facts without a judgement: a reader who knows the kernel chec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rooflens import format as fmt
@@ -13,7 +14,8 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Kernel
-from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy
+from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy, warps_of
+from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.traffic import Traffic
 from rooflens.report.labels import stall_label
 
@@ -42,6 +44,27 @@ def warp_facts(kernel: Kernel) -> Iterator[str]:
         yield f"{fmt.significant(active)} of {WARP_THREADS} threads of a warp are active"
     if working is not None and working < _ALL_THREADS:
         yield f"{fmt.significant(working)} of {WARP_THREADS} threads of a warp do work, not predicated off"
+
+
+_KINDS_SHOWN = 6
+_LEAST_KIND = 0.01
+
+
+def instruction_facts(kernel: Kernel) -> Iterator[str]:
+    """Say how many instructions warps execute, and of which kinds they are, where opcodes are counted."""
+    kinds: Counter[str] = Counter()
+    for opcode, count in kernel.warp_opcodes.items():
+        kinds[opcode_group(opcode)] += count
+    total, blocks, threads = (
+        kinds.total() or kernel.counters.get("executed_inst"),
+        kernel.counters.get("grid_size"),
+        kernel.counters.get("block_size"),
+    )
+    if total and blocks and threads:
+        yield f"{fmt.si_of(total, 'instructions')}, {fmt.significant(total / (blocks * warps_of(threads)))} per warp"
+    if kinds:
+        shares = ((kind, count / kinds.total()) for kind, count in kinds.most_common(_KINDS_SHOWN))
+        yield ", ".join(f"{kind} {fmt.percent(share)}" for kind, share in shares if share >= _LEAST_KIND)
 
 
 def _waits(kernel: Kernel) -> list[str]:

@@ -87,10 +87,10 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     is_much = use.sectors is not None or (excess := _excess_of_all(facts)) is None or excess >= least
     is_shifted = use.apart and _is_shifted(facts, side, use)
     fills_cache = facts.limiter is not None and facts.limiter.resource in _CACHES
-    verb, hold = "read", "stage tiles through shared memory"
+    verb = "read"
     wider = "loads per thread, or keep in shared memory what all threads of a warp read"
     if side == "store":
-        verb, hold = "write", "gather rows in shared memory"
+        verb = "write"
         wider = "stores per thread, or let more threads of a warp write"
     kind: MoveKind = "wide"
     move = f"use wider {wider}: {use.said}"
@@ -102,10 +102,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         kind = "coalesce"
-        move = (
-            f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: "
-            f"{use.said}; else {hold}"
-        )
+        move = f"let neighbouring threads {verb} neighbouring addresses: {use.said}"
     return Found(
         evidence=use.evidence,
         move=move,
@@ -195,8 +192,8 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
             used=most / a_request,
             sectors=sectors,
             evidence=(Evidence(name, a_request, "sectors/request", "sectors / requests"),),
-            said=f"global {side}s take {significant(a_request)} sectors per request, where the widest coalesced one "
-            f"takes {significant(most)}",
+            said=f"global {side}s take {significant(a_request)} sectors per request, a coalesced one at most "
+            f"{significant(most)}",
             confidence="medium",
         )
 
@@ -248,7 +245,7 @@ def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
             used=most / own,
             sectors=None,
             evidence=(facts.measured(f"global_{side}_sectors_per_request", "sectors/request"),),
-            said=f"global {side}s take {significant(own)} sectors per request, where the widest coalesced one takes "
+            said=f"global {side}s take {significant(own)} sectors per request, a coalesced one at most "
             f"{significant(most)}",
             confidence="medium",
         )
@@ -319,9 +316,11 @@ def _excess_of_all(facts: Facts) -> float | None:
 def _of_l1(facts: Facts, part: float) -> float:
     """Return which part of L1's work goes with a part of its sectors, 0 to 1.
 
-    An instruction passes its input once, however many sectors it touches: where the input is full, it stays so.
+    An instruction passes its input once, however many sectors it touches: where the input is full, it stays so. Of the
+    data that pass it, those of shared memory are no sectors.
     """
-    level = facts.levels["l1"]
+    level, shared = facts.levels["l1"], facts.share("smem") or 0.0
+    part *= max(0.0, 1 - shared / level.share) if level.share else 1.0
     stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
     if not level.share or not input_share:
         return part
@@ -369,15 +368,16 @@ def bank_conflicts(facts: Facts) -> Found | None:
         Evidence("conflict_share", conflicts.part, "share", conflicts.source),
         Evidence("wavefronts", conflicts.wavefronts, "wavefronts", conflicts.source),
     ]
-    said, many = f"{percent(conflicts.part)} of the {si_of(conflicts.wavefronts, conflicts.what)}", ""
+    wasted, passes = percent(conflicts.part), f"passes of {conflicts.what}"
+    said = f"bank conflicts waste {wasted} of the {passes}"
     if ideal and not collide_only:
         ways = conflicts.wavefronts / ideal
         evidence.append(Evidence("conflict_ways", ways, "wavefronts/access", conflicts.source))
-        many = f", {significant(ways)} passes per access,"
-    move = f"pad or swizzle shared memory: {said}{many} are bank conflicts"
+        said = f"bank conflicts waste {wasted} of the passes, {significant(ways)} per access"
+    move = f"pad or swizzle shared memory: {said}"
     if collide_only:
         move = (
-            f"keep its shared-memory layout: {said} are replays, but each warp's addresses are free "
+            f"keep its shared-memory layout: {wasted} of the {passes} are replays, but each warp's addresses are free "
             "of conflicts, so these are collisions with other traffic"
         )
     return Found(
@@ -398,7 +398,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
     if wavefronts is None or excess is None:
         wavefronts, ideal = counters.get("smem_access_wavefronts"), counters.get("smem_ideal_wavefronts")
         excess = None if wavefronts is None or ideal is None else max(0.0, wavefronts - ideal)
-    what = "wavefronts of shared memory"
+    what = "shared memory"
     if wavefronts and excess is not None:
         source = "memory_l1_wavefronts_shared, memory_l1_wavefronts_shared_ideal"
         yield _Conflicts(wavefronts, excess, what, source, by_address=True)
@@ -408,7 +408,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         excess, wavefronts = counters.get(excess_name), counters.get(f"smem_{side}_wavefronts")
         if excess is not None and wavefronts:
             source = sources.get(excess_name, "")
-            sides.append(_Conflicts(wavefronts, excess, f"wavefronts of shared {side}s", source, by_address=False))
+            sides.append(_Conflicts(wavefronts, excess, f"shared {side}s", source, by_address=False))
     excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("smem_bytes")
     if sides:
         yield max(sides, key=lambda side: side.part)
@@ -464,12 +464,12 @@ def many_wavefronts(facts: Facts) -> Found | None:
     ):
         # Each of these passes is waited for, and no stall says for how long.
         severity = "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts) else "contributes"
-    passes = f"a memory instruction takes {significant(each)} passes through L1, where the widest coalesced one takes 4"
+    passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
     if uses_shared_memory(kernel):
         kind = "pad"
-        move = f"pad or swizzle shared memory, and use neighbouring global addresses in neighbouring threads: {passes}"
+        move = f"pad or swizzle shared memory, or let neighbouring threads use neighbouring addresses: {passes}"
     return Found(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
         move=move,
