@@ -26,7 +26,7 @@ from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
 
-pytestmark = pytest.mark.if_changed("imports", "action", "action.yml", "fixtures")
+pytestmark = pytest.mark.if_changed("imports", "action", "action.yml", "fixtures", "published")
 
 ROOT = Path(__file__).parent.parent
 ACTION = YAML(typ="safe").load(ROOT / "action.yml")

@@ -25,6 +25,8 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled, write_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.keys import bare_name
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 GPU = "NVIDIA A100-SXM4-40GB"
 
 

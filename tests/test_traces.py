@@ -27,6 +27,8 @@ from rooflens.mcp.root import Root
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.report.data import traces_schema_text
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 OUTCOMES = Path(__file__).parents[2] / "shared" / "outcomes" / "timelines"
 GPU = "NVIDIA A100-SXM4-40GB"
 SCHEMA = files("rooflens.report").joinpath("trace.schema.json").read_text(encoding="utf-8")

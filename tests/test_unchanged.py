@@ -73,6 +73,21 @@ def test_tests_run_until_they_passed_and_again_after_any_change(house: Path, mon
     assert is_due(house)
 
 
+def test_reports_beside_the_repository_count_by_their_content(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests are due where one of them changed, came or left, and where the whole folder is not here."""
+    reports = house.parent / f"{house.name}-reports"
+    monkeypatch.setitem(unchanged.GROUPS, "notes.md", (f"../{reports.name}",))
+    for content in ((), ("a.txt",), ("a.txt", "deep/b.py")):
+        for name in content:
+            (reports / name).parent.mkdir(parents=True, exist_ok=True)
+            (reports / name).write_text(str(content))
+        assert is_due(house)
+        finish("passed")
+        assert not is_due(house)
+    (reports / "a.txt").write_text("other")
+    assert is_due(house)
+
+
 @for_all(
     "outcomes, more",
     [

@@ -33,7 +33,7 @@ from rooflens.report.text.table import kernels_document
 from rooflens.report.writers import terminal
 from rooflens.report.writers.terminal import to_terminal
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 WIDTHS = (80, 100, 120)
 WIDE = 400

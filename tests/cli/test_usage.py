@@ -20,6 +20,8 @@ from rooflens.cli.group import COMMANDS, main
 from rooflens.cli.usage import COMMON, HEADINGS, Command
 from rooflens.cli.welcome import welcome
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 _ON_A_GPU = {"profile", "collect", "calibrate"}
 _SERVES = {"mcp"}
 

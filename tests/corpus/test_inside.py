@@ -31,7 +31,7 @@ _LARGEST_CUBIN_BYTES = 100_000
 """Whole libraries take the disassembler a quarter of a minute."""
 _LOADS = frozenset({"global load", "atomic", "local", "texture"})
 
-pytestmark = pytest.mark.corpus
+pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
 
 
 @pytest.fixture(scope="module")

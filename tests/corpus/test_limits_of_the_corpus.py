@@ -13,6 +13,8 @@ import pytest
 
 from rooflens.model.verdict.library import library_of
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 

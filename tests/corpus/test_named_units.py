@@ -26,7 +26,7 @@ from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
-pytestmark = pytest.mark.corpus
+pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
 
 _ROUNDED = 0.005
 _RELATIVE = 0.02

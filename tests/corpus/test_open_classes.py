@@ -37,6 +37,8 @@ from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 _FEWEST = 100
 """Launches with an open class among the published reports and prints, at least; 126 when this was written."""
 _SURE = re.compile(rf"(?<!possibly )(?<!or )(?<!- or )\b({'|'.join(BOUNDS)})-bound(?!\?)", re.IGNORECASE)

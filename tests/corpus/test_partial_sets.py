@@ -23,6 +23,8 @@ from rooflens.model.records import Analysis, Kernel
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 LISTS = ("agent-8", "agent-12", "agent-30", "print", "speed-of-light", "warp-states")
 _PASSES_DIFFER = 0.002
 """A share that another metric gives was counted in another pass."""

@@ -16,7 +16,7 @@ from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.texts import add_texts
 
-pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("reading")]
+pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("reading", "published")]
 
 EVERYTHING = ReadOptions(raw="all", texts_later=True)
 

@@ -35,6 +35,8 @@ from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import to_markdown
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 FACTOR = re.compile(r"(?<![\w.])[<>]?\d[\d,.]*x(?!\w)")
 OF_UNITS = re.compile(r"(?:works|at a rate|got \d+|where accuracy allows: about|is not worth it:) \(?[\d.]+x")
 """Factors that are none of the kernel's speed: of one unit's work, peak or type over another's, of NVIDIA's sectors."""

@@ -17,7 +17,7 @@ from rooflens.model.roofline.levels import PARTIAL, place_levels
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
 
-pytestmark = pytest.mark.corpus
+pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
 
 _LEAST = 0.95
 _PASSES_DIFFER = 0.01

@@ -19,6 +19,8 @@ from rooflens.report.text.table import LEGEND, kernels_document, steps
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 AVOIDED = (
     r"time is lost",
     r"[0-9] [nµm]?s lost",

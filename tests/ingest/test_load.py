@@ -40,7 +40,7 @@ from rooflens.model.store.dataset import Store, StoredReport
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 
 def _reports(folder: Path, count: int, name: str = "kernel") -> Path:

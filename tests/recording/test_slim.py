@@ -35,7 +35,7 @@ from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
 from rooflens.ingest.reports.report import Report
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 

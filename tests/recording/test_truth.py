@@ -9,7 +9,7 @@ from truth import Measured, Row, read_measured, rows
 
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 FLOP = 2.0 * 4096**3
 COUNT = int(FLOP / (2 * 64 * 256 * 16))

@@ -56,7 +56,11 @@ ANSWERS = (
 """What says something of kernels once they are read, which tests of collecting, reading and storing do not look at."""
 COLLECTING = "collecting"
 READING = "reading"
+PUBLISHED = "published"
+BESIDE = "../"
+"""How the path of a folder beside the repository begins: its content counts, and not what that imports."""
 GROUPS = {
+    PUBLISHED: tuple(f"{BESIDE}shared/{name}" for name in ("corpus", "cases", "outcomes", "candidates")),
     COLLECTING: (
         IMPORTS,
         "rooflens/collecting.py",
@@ -79,9 +83,10 @@ PROPERTY = "if_changed"
 def is_due(tests: Path, paths: Iterable[str]) -> bool:
     """Return whether the files at some paths differ from those that a file of tests passed with.
 
-    True too where all tests are asked for, and on a machine with an NVIDIA GPU, where more of them run.
+    True too where all tests are asked for, where `ROOFLENS_CORPUS` names other published reports, and on a machine with
+    an NVIDIA GPU, where more of them run.
     """
-    is_asked = bool(os.environ.get(THOROUGH)) or GPU.exists()
+    is_asked = any(os.environ.get(name) for name in (THOROUGH, "ROOFLENS_CORPUS")) or GPU.exists()
     return is_asked or _line(_key(tests, tuple(paths))) not in _passed()
 
 
@@ -159,11 +164,14 @@ def _line(key: str) -> str:
     whole = hashlib.sha256()
     tests, *given = key.split(" ")
     paths = [path for name in given for path in GROUPS.get(name, (name,))]
-    files = [file for path in paths for file in _files(path)]
+    files = [file for path in paths if not path.startswith(BESIDE) for file in _files(path)]
     if IMPORTS in paths:
         files = sorted(reached(ROOT, tests, files, [path[1:] for path in paths if path.startswith("-")]))
     for file in files:
         whole.update(_content(file))
+    for path in paths:
+        if path.startswith(BESIDE):
+            whole.update(_folder(path))
     return f"{whole.hexdigest()}  {key}"
 
 
@@ -178,6 +186,17 @@ def _files(path: str) -> list[str]:
 
 
 @cache
+def _folder(path: str) -> bytes:
+    """Return the digest of a folder beside the repository, whose content is too much to be kept."""
+    whole = hashlib.sha256()
+    for file in _files(path):
+        whole.update(f"{file}\n".encode())
+        with (ROOT / file).open("rb") as content:
+            whole.update(hashlib.file_digest(content, "sha256").digest())
+    return whole.digest()
+
+
+@cache
 def _content(path: str) -> bytes:
     """Return a file's path and what is in it."""
     return f"{path}\n".encode() + (ROOT / path).read_bytes()
@@ -185,5 +204,5 @@ def _content(path: str) -> bytes:
 
 def forget() -> None:
     """Look at the files anew when they are asked for next."""
-    for cached in (_line, _content, _files, listing):
+    for cached in (_line, _folder, _content, _files, listing):
         cached.cache_clear()

@@ -20,7 +20,7 @@ from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.read import read_bytes
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES, unpacked
 
-pytestmark = pytest.mark.if_changed("reading")
+pytestmark = pytest.mark.if_changed("reading", "published")
 
 resource = pytest.importorskip("resource")
 

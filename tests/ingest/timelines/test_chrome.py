@@ -15,7 +15,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.timelines.chrome import read_trace
 from rooflens.model.timeline import BusyEvent, KernelEvent, Operands
 
-pytestmark = pytest.mark.if_changed("reading")
+pytestmark = pytest.mark.if_changed("reading", "published")
 
 
 def _step() -> list[Event]:

@@ -40,6 +40,8 @@ from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, judgement, pr
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
 from rooflens.writing.answers import of_comparison
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -19,6 +19,8 @@ from rooflens.report.page.first_screen import KEPT, REPORTS_SHOWN, summary, verd
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, caveats, earlier_versions, ranking
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 
 def page_of(*analyses: Analysis) -> Content:
     """Build the page's rows over one report."""

@@ -23,6 +23,8 @@ from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.page.time_chart import MAX_ROWS, time_pieces, time_spec
 from rooflens.report.plane.marks import FAINT_BAR
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 VERSION = VEGA_LITE.rpartition(".")[0]
 
 

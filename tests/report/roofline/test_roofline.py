@@ -21,6 +21,8 @@ from rooflens.report.roofline.chart import default_level
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 
 def test_it_opens_at_the_level_that_limits_everything() -> None:
     """A page of one limiter opens at that limiter; where kernels hit several, at the farthest level."""

@@ -19,6 +19,8 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.names import short_names
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
+
 SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
 LEVELS = ("dram", "l2", "l1", "smem", "all")
 
