@@ -109,10 +109,12 @@ MAY_IMPORT: dict[str, str] = {
     "report/findings": "format model/* report/labels",
     "report/inside": "format model/* report/labels",
     "report/how_it_runs": "format model/* report/labels",
+    "report/ruled_out": "format model/*",
     "report/text": "format errors model/* report/rungs report/data report/document report/findings report/inside "
     "report/labels report/ladder report/content report/program report/summary report/writers",
     "report/text/digest": "format errors model/* report/document report/findings report/inside "
-    "report/how_it_runs report/sizes report/labels report/content report/program report/summary report/text "
+    "report/how_it_runs report/ruled_out report/sizes report/labels report/content report/program report/summary "
+    "report/text "
     "report/writers",
     "mcp": "errors format analyzing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "

@@ -46,6 +46,8 @@ _ROW_SECTORS = 2
 _SECTOR_VALUES = 8
 """Values of four bytes that fill a sector."""
 _CACHES = frozenset({"l1", "l2"})
+_READ_ON = 0.5
+"""L1 serves most sectors again where each thread reads on in the sector that it touched: one wide load takes it whole."""
 
 
 class _Use(Struct, frozen=True):
@@ -103,6 +105,9 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     elif use.apart:
         kind = "coalesce"
         move = f"let neighbouring threads {verb} neighbouring addresses: {use.said}"
+        hits = facts.counter("l1_hit_rate")
+        if side == "load" and hits is not None and hits >= _READ_ON:
+            move += f"; or load 16 bytes at once per thread, as L1 serves {percent(hits)} of the sectors again"
     return Found(
         evidence=use.evidence,
         move=move,

@@ -407,7 +407,7 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
         return f"Gain not known: {unmeasured_words(analysis.verdict.or_bound)}"
     if analysis.verdict.confidence == "low":
         return "Gain not known: the counters carry no more than the class"
-    if move.finding is None:
+    if move.finding is None or move.kind == "algorithm":
         return "Gain not known: it depends on the algorithm"
     return "Gain not known: no counter says how much time it takes"
 
