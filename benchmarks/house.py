@@ -72,7 +72,7 @@ CAPABILITIES = {
     "ground": ("*.py",),
     "reading": ("ingest",),
     "collecting": (
-        *("ingest/ncu", "collecting.py", "doctor.py", "api/profiling.py", "api/marking.py"),
+        *("collect", "ingest/ncu", "collecting.py", "doctor.py", "api/profiling.py", "api/marking.py", "api/magic.py"),
         *(f"cli/commands/{name}.py" for name in ("collect", "profile", "calibrate", "doctor", "metrics")),
     ),
     "workloads": ("workloads", "cli/commands/workloads.py", "report/text/workloads.py"),
@@ -80,19 +80,28 @@ CAPABILITIES = {
     "report": ("report", "gpus"),
     "comparison": (
         *("model/compare", "model/same_work.py", "report/comparison", "report/ladder.py", "report/text/comparison.py"),
+        *("report/rungs.py", "report/words/ladder.py", "report/words/change.py"),
         *("report/page/ladder.py", "report/roofline/versions.py", "api/comparison.py", "cli/commands/compare.py"),
     ),
     "forecast": (
         *("model/predict", "report/forecast", "report/assets/forecast", "report/text/forecast.py"),
-        *("report/text/what_if.py", "report/page/expectations.py", "report/page/cards/expectation.py"),
+        *(
+            "report/words/forecast.py",
+            "report/text/what_if.py",
+            "report/page/expectations.py",
+            "report/page/cards/expectation.py",
+        ),
         *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
     ),
     "timelines": (
         *("ingest/timelines", "model/timeline.py", "model/unprofiled.py", "report/program.py", "report/page/along.py"),
-        *("report/page/program_map.py", "writing/annotating.py", "cli/commands/annotate.py"),
+        *("report/trace", "report/words/program.py", "report/page/program_map.py"),
+        *("writing/annotating.py", "cli/commands/annotate.py"),
     ),
     "store": ("model/store", "cli/commands/ingest.py"),
-    "sharing": ("writing/sharing.py", "ingest/messages/writing.py", "cli/commands/share.py"),
+    "sharing": (
+        *("writing/sharing.py", "ingest/reports/encoding.py", "ingest/messages/writing.py", "cli/commands/share.py"),
+    ),
     "checks, annotations": ("gating", "report/ci", "model/compare/checklist.py", "cli/commands/check.py"),
     "doors": ("cli", "api", "mcp", "writing", "skills", "analyzing.py"),
 }

@@ -14,12 +14,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rooflens.api.comparison import Comparison, KernelChange, compare
-    from rooflens.api.groups import Group
     from rooflens.api.kernel import Kernel
-    from rooflens.api.notebook import load_ipython_extension
+    from rooflens.api.magic import load_ipython_extension
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
     from rooflens.api.profiling import profile
-    from rooflens.api.report import Report
+    from rooflens.api.report import Group, Report
     from rooflens.api.spots import Hotspot
     from rooflens.api.verbs import annotate, gpus, ingest, predict, trace
     from rooflens.api.verdict import Verdict
@@ -50,7 +49,7 @@ __all__ = [
 
 _PLACES = {
     "Comparison": "api.comparison",
-    "Group": "api.groups",
+    "Group": "api.report",
     "Hotspot": "api.spots",
     "Kernel": "api.kernel",
     "KernelChange": "api.comparison",
@@ -60,7 +59,7 @@ _PLACES = {
     "annotate": "api.verbs",
     "compare": "api.comparison",
     "gpus": "api.verbs",
-    "load_ipython_extension": "api.notebook",
+    "load_ipython_extension": "api.magic",
     "open": "api.opening",
     "predict": "api.verbs",
     "profile": "api.profiling",

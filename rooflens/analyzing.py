@@ -464,7 +464,7 @@ class _Analyzer:
         report = Path(run.source)
         if not os.path.lexists(sidecar(report)):
             return self.analyze(run, kernels, None)
-        from rooflens.ingest.ncu.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
+        from rooflens.ingest.reports.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
 
         try:
             return self.analyze(run, kernels, read_unprofiled(report))
@@ -573,7 +573,7 @@ def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
 
 def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
     """Return the missing kernels of a report that was meant to hold each one, but for those that wait for ranks."""
-    from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, waits_for_ranks  # noqa: PLC0415 - beside an un-profiled run
+    from rooflens.collect.ranks import NO_COMMUNICATION, waits_for_ranks  # noqa: PLC0415 - beside an un-profiled run
     from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - as above
 
     coverage = read_coverage(run)

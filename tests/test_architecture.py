@@ -26,20 +26,15 @@ MAY_IMPORT: dict[str, str] = {
     "files": "errors",
     "checking": "errors",
     "local_gpu": "errors processes",
-    "analyzing": "format errors files ingest/* model/* workloads",
+    "analyzing": "format errors files collect ingest/* model/* workloads",
     "machine": "",
-    "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters model/keys "
-    "model/records model/timeline "
-    "model/unprofiled workloads",
-    "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
-    "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/ncu ingest/reports "
-    "ingest/timelines model/* "
-    "report/* workloads",
-    "api": "format globs errors addresses files analyzing writing collecting ingest/* model/* report/*",
+    "writing": "errors files format analyzing ingest/messages ingest/metrics collect ingest/reports ingest/timelines "
+    "model/* report/* workloads",
+    "api": "format globs errors addresses files analyzing writing collect ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
-    "cli/commands": "format errors addresses files cli analyzing writing collecting doctor mcp "
-    "ingest/* model/* report/* workloads",
+    "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
+    "workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
     "ingest/exports": "errors format model/records model/roofline",
     "ingest/messages": "",
@@ -47,10 +42,10 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
-    "model/inside model/roofline model/counters model/store",
+    "model/inside model/roofline model/counters model/store checking",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
-    "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
-    "model/timeline model/keys",
+    "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
+    "model/records model/roofline model/timeline model/unprofiled workloads",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
     "model/calibration": "",
@@ -88,38 +83,30 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "globs": "",
     "report/sizes": "",
-    "report/labels": "format model/bounds model/records model/counters model/knowledge model/verdict",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
-    "report/program": "format model/*",
-    "report/ladder": "format model/* report/document",
-    "report/rungs": "model/* report/ladder",
+    "report/rungs": "model/* report/words",
     "report/content": "format errors model/*",
     "report/html": "format model/bounds",
-    "report/templates": "format cache model/* report/labels report/html report/writers",
-    "report/plane": "format model/* report/labels report/html",
-    "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
-    "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format globs model/* report/findings report/inside report/how_it_runs "
-    "report/labels report/content report/html report/program report/roofline report/templates",
-    "report/page": "format errors model/* report/document report/labels report/ladder report/content report/html "
-    "report/plane report/roofline report/program report/summary report/templates report/writers report/page/cards",
+    "report/templates": "format cache model/* report/words report/html report/writers",
+    "report/plane": "format model/* report/words report/html",
+    "report/roofline": "format errors model/* report/words report/content report/html report/plane",
+    "report/summary": "format model/* report/words report/content report/roofline",
+    "report/page/cards": "format globs model/* report/words report/content report/html report/roofline "
+    "report/templates",
+    "report/page": "format errors model/* report/document report/words report/content report/html report/plane "
+    "report/roofline report/summary report/templates report/writers report/page/cards",
     "report/data": "format model/* report/rungs",
     "report/document": "",
+    "report/words": "format model/* report/document",
     "report/writers": "format report/document report/html",
-    "report/findings": "format model/* report/labels",
-    "report/inside": "format model/* report/labels",
-    "report/how_it_runs": "format model/* report/labels",
-    "report/ruled_out": "format model/*",
-    "report/text": "format errors model/* report/rungs report/data report/document report/findings report/inside "
-    "report/labels report/ladder report/content report/program report/summary report/writers",
-    "report/text/digest": "format errors model/* report/document report/findings report/inside "
-    "report/how_it_runs report/ruled_out report/sizes report/labels report/content report/program report/summary "
-    "report/text "
+    "report/text": "format errors model/* report/data report/document report/words report/content report/summary "
     "report/writers",
+    "report/text/digest": "format errors model/* report/document report/words report/sizes report/content "
+    "report/summary report/text report/writers",
     "mcp": "errors format analyzing writing ingest/* model/* report/*",
-    "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
-    "report/plane report/roofline report/summary",
-    "report/forecast": "format errors model/* report/document report/labels report/plane report/text",
+    "report/comparison": "format model/* report/document report/words report/html report/plane report/roofline "
+    "report/summary report/rungs report/data",
+    "report/forecast": "format errors model/* report/document report/words report/plane report/data",
     "report/trace": "format model/* report/document report/sizes report/writers",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
@@ -128,7 +115,7 @@ ONLY_IN = {
     "click": {"cli"},
     "ncu_report": {"ingest/reports/nvidia.py"},
     "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
-    "torch": {"workloads", "ingest/ncu/under_torch.py"},
+    "torch": {"workloads", "collect/under_torch.py"},
     "altair": {"api", "report"},
     "pandas": {"api"},
     "polars": {"api"},
@@ -156,7 +143,7 @@ ONLY_IN = {
     "mcp_types": {"mcp/server.py"},
     "pydantic": {"mcp/answers.py", "mcp/server.py"},
     "multiprocessing": {"ingest/running.py"},
-    "ctypes": {"ingest/ncu/passes.py", "ingest/ncu/probe.py", "ingest/reports/child.py", "api/marking.py"},
+    "ctypes": {"collect/passes.py", "collect/probe.py", "ingest/reports/child.py", "api/marking.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""
@@ -399,7 +386,7 @@ _SELDOM = (
     "rooflens.ingest.running",
     "rooflens.processes",
     "rooflens.ingest.exports",
-    "rooflens.ingest.ncu.unprofiled",
+    "rooflens.collect.unprofiled",
     "rooflens.model.predict",
     "concurrent.futures",
     "csv",

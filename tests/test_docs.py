@@ -73,8 +73,8 @@ def test_the_documentation_stays_small() -> None:
 
 def test_files_of_the_package_are_where_a_page_says() -> None:
     """Every file of the package that a page names in code is there."""
-    rooms = "cli|ingest|model|report|workloads"
-    loose = "analyzing|cache|checking|collecting|doctor|errors|files|format|local_gpu|processes"
+    rooms = "cli|collect|ingest|model|report|workloads|writing"
+    loose = "analyzing|cache|checking|errors|files|format|local_gpu|processes"
     file = re.compile(rf"`(?:rooflens/)?((?:(?:{rooms})/[\w/.]+|{loose})\.(?:py|toml|json|html))`")
     named = [(page.name, name) for page in PAGES for name in file.findall(page.read_text("utf-8")) if "ID" not in name]
     assert len(named) > 50

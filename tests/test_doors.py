@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from support.loops import for_all
 
 from rooflens.cli.group import ALIASES, COMMANDS, MEANT, main
-from rooflens.ingest.ncu.failures import FAILURES, said_of
+from rooflens.collect.failures import FAILURES, said_of
 from rooflens.model.compare.gate import SINGLE_RUN_BAND
 from rooflens.model.knowledge.items import words
 from rooflens.report.text.table import _COLUMNS, _LAUNCH, _quantity

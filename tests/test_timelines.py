@@ -21,8 +21,8 @@ import rooflens as rl
 from rooflens.analyzing import analyze_inputs, read_timeline
 from rooflens.cli.group import main
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.unprofiled import read_unprofiled, write_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.unprofiled import read_unprofiled, write_unprofiled
 from rooflens.model.keys import bare_name
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")

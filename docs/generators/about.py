@@ -19,7 +19,7 @@ from rooflens.model.hotspots import STALL, hottest
 from rooflens.model.knowledge.items import KINDS, find_item
 from rooflens.model.verdict.sentences import gain_words, without_move
 from rooflens.report.about import WIDTH, about_page, wrapped
-from rooflens.report.labels import evidence_words
+from rooflens.report.words.labels import evidence_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

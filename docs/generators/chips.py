@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generators.texts import table
+from rooflens.collect.tiers import metrics_for
 from rooflens.format import MISSING
-from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.model.counters.chips import FAMILIES
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.table import BESIDE, COUNTERS

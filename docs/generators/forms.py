@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from generators.texts import table
+from rooflens.collect.tiers import metrics_for
 from rooflens.format import MISSING
 from rooflens.ingest.exports.labels import BUSY, SHOWN
 from rooflens.ingest.exports.sentences import SENTENCES, metrics_of
-from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.reports.resolve import plan_for
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.findings.find import RULES

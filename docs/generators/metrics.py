@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from generators.texts import MADE, joined, table
-from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.collect.tiers import metrics_for
 from rooflens.model.counters.chips import FAMILIES
 from rooflens.model.counters.metric import DETAILS
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from generators.texts import table
+from rooflens.collect.tiers import metrics_for
 from rooflens.format import MISSING
 from rooflens.ingest.load import load_reports
-from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.resolve import plan_for
 from rooflens.ingest.reports.results import stalls_of

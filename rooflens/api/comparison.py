@@ -18,8 +18,8 @@ from rooflens.format import cut_name, plain_name
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
-from rooflens.model.compare.sentences import speed_words, total_sentence
 from rooflens.model.compare.versions import check_count, pair_versions, path_labels
+from rooflens.report.words.change import speed_words, total_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

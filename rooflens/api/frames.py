@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rooflens.api.values import metric_table
 from rooflens.errors import UsageError
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.catalogue import quantities
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.api.kernel import Kernel
-    from rooflens.api.opening import Source
+    from rooflens.api.sources import Source
 
 TableName = Literal["summary", "kernels", "roofline", "findings", "hotspots", "metrics"]
 
@@ -72,6 +71,6 @@ def _metrics(kernels: Sequence[Kernel], sources: Iterable[Source]) -> pa.Table:
     tables = [METRICS.empty_table()]
     for source in sources:
         if indices := wanted.get(source.report.run.digest):
-            rows = metric_table(source)
+            rows = source.metric_table()
             tables.append(rows.filter(pc.is_in(rows["kernel_index"], pa.array(indices, pa.int32()))))
     return pa.concat_tables(tables).unify_dictionaries()

@@ -17,7 +17,7 @@ from rooflens.model.counters.table import NAMES
 from rooflens.model.records import LEVELS, Grain
 
 if TYPE_CHECKING:
-    from rooflens.api.opening import Source
+    from rooflens.api.sources import Source
     from rooflens.ingest.metrics.stored import Value
     from rooflens.model.records import (
         Analysis,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, looked_into, read_thresholds, read_timeline
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds, read_timeline
 from rooflens.api import notebook, rendering
 from rooflens.api.report import Report
+from rooflens.api.sources import Source
 from rooflens.errors import UsageError
 from rooflens.files import path_text
 from rooflens.format import as_unicode, count
@@ -27,46 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.analyzing import Timed
-    from rooflens.api.values import Metrics
     from rooflens.ingest.reports.jobs import Job
-    from rooflens.model.records import Analysis, AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
-
-
-class Source:
-    """One report, whole, and where it came from."""
-
-    def __init__(self, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
-        """Take a report.
-
-        Args:
-            report: With all of its kernels.
-            place: The job that read it, or the store that holds it.
-            gpu: Name of the GPU that was given to its reader; None where none was.
-        """
-        self.report = report
-        self.place = place
-        self.gpu = gpu
-        self._looked_into: dict[int, tuple[AnalyzedReport, Analysis]] = {}
-
-    def looked_into(self, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-        """Look inside of one of its kernels, once; return the report and the kernel with what was found."""
-        index = analysis.kernel.index
-        if index not in self._looked_into:
-            places = {} if isinstance(self.place, str) else {self.report.run.source: self.place.path}
-            self._looked_into[index] = looked_into(self.report, analysis, places)
-        return self._looked_into[index]
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """The metrics that the report itself stores.
-
-        Raises:
-            InputError: It is gone, or has changed since it was opened.
-        """
-        from rooflens.api.values import Metrics, metric_table
-
-        return Metrics(metric_table(self))
 
 
 def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`

@@ -114,17 +114,18 @@ class Profile:
         return Profiled(function, self)
 
     def _take(self) -> None:
-        from rooflens import collecting
-        from rooflens.ingest.ncu.command import Collection
+        from rooflens.collect.command import Collection
+        from rooflens.collect.plan import Request, command_target, make_plan
+        from rooflens.collect.profile import profile as take
 
         program = _command()
-        target = collecting.command_target(program)
+        target = command_target(program)
         output = self._output or kept_folder(keeps_failures=True) / f"{target.name}.{self._number}.ncu-rep"
         told = json.dumps([self._number, _reports])
         collection = Collection(program=(), output=output, from_start=False, environment={WANTED: told})
-        request = collecting.Request(target, collection, self._tier, ncu_path=self._ncu, timeout_s=self._timeout_s)
-        plan = collecting.make_plan(request, dry_run=False)
-        collected = collecting.profile(plan, run_first=False).collected
+        request = Request(target, collection, self._tier, ncu_path=self._ncu, timeout_s=self._timeout_s)
+        plan = make_plan(request, dry_run=False)
+        collected = take(plan, run_first=False).collected
         self._place = str(collected.report)
         self._warnings = (*plan.warnings, *collected.warnings)
         _reports.append(self._place)
@@ -228,7 +229,7 @@ def check_place(file: Path, *, force: bool) -> None:
     Raises:
         UsageError: A report is there and `force` is False, or something other than a report, or its folder is missing.
     """
-    from rooflens.ingest.ncu.run import both_names
+    from rooflens.collect.run import both_names
     from rooflens.writing.outputs import check_folder, check_free
 
     check_folder(file)

@@ -92,7 +92,7 @@ def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
 
 def finding_html(finding: records.Finding) -> str:
     """Write a finding: title, gain, move, numbers and places."""
-    from rooflens.report.findings import shown
+    from rooflens.report.words.findings import shown
 
     one = shown(finding)
     gain = f" {_text(one.gain)}" if one.gain else ""

@@ -15,8 +15,9 @@ from rooflens.model.store.dataset import Store
 from rooflens.model.store.tables import METRICS
 
 if TYPE_CHECKING:
-    from rooflens.api.opening import Source
     from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.reports.jobs import Job
+    from rooflens.model.records import Run
 
 _VALUES = ("value_double", "value_uint64", "value_string")
 
@@ -45,13 +46,17 @@ class Metrics:
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
-def metric_table(source: Source) -> pa.Table:
+def metric_table(run: Run, place: Job | str, gpu: str | None) -> pa.Table:
     """Read the metrics of a report, one value each, as rows of the store's table `metrics`.
+
+    Args:
+        run: The report, as it was opened.
+        place: The job that read it, or the store that holds it.
+        gpu: Name of the GPU that was given to its reader.
 
     Raises:
         InputError: It is gone, or has changed since it was opened.
     """
-    run, place = source.report.run, source.place
     if isinstance(place, str):
         rows = Store.existing(place).metrics(run.digest)
         if rows is None:
@@ -59,7 +64,7 @@ def metric_table(source: Source) -> pa.Table:
         digests = pa.array([run.digest] * rows.num_rows, METRICS.field("digest").type)
         return rows.set_column(0, METRICS.field("digest"), digests).select(METRICS.names).cast(METRICS)
     with fetched(place) as path:
-        report = read_report(path, place.source, ReadOptions(raw="values", gpu=source.gpu))
+        report = read_report(path, place.source, ReadOptions(raw="values", gpu=gpu))
     if report.run.digest != run.digest:
         raise InputError(f"`{run.source}` has changed since it was opened", "open it again")
     return METRICS.empty_table() if report.raw is None else report.raw

@@ -253,9 +253,9 @@ def ingest(
     """
     from rooflens.files import path_text
     from rooflens.ingest.load import ingest_reports
-    from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.ingest.reports.inputs import find_inputs
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.ingest.reports.unprofiled import read_unprofiled
     from rooflens.model.store.dataset import Store
 
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths

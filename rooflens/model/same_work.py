@@ -31,10 +31,30 @@ FACTOR = 4.0
 FACTOR_AS_ASKED = 16.0
 """The same of a program that was given the same sizes on its command line."""
 
+MULTIPLYING = 0.25
+"""From this part of the issue slots on FMA instructions are what a kernel does."""
+
+LOOPING = 256
+"""Instructions of a warp from which on a kernel loops over its work: what is shorter multiplies for its addresses."""
+
 TOGETHER = (0.6, 1.6)
 """Bytes grew with the operations where the logarithms of their factors have a ratio between these."""
 
+_WARP_THREADS = 32
+
 _WORD = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
+
+_HOW = frozenset(
+    {"kernel", "naive", "basic", "baseline", "simple", "optimized", "tile", "tiled", "tiling", "unroll", "unrolled"}
+    | {"shared", "smem", "gmem", "global", "coalesced", "vectorized"}
+)
+"""Words of names that say how a job is done, not which: `gemm_tiled` and `transpose_tiled` share no job."""
+
+_SIDES = re.compile(
+    r"(?:(?<=_)|\A)(?:[xyzuvw]|rows?|cols?|forward|backward|fwd|bwd|left|right|up|down|lower|upper)(?=_|\Z)",
+    re.IGNORECASE,
+)
+"""Parts of names that tell halves of one job apart: `sweep_x` is no version of `sweep_z`, nor forward of backward."""
 
 
 Asked = Literal["same", "other"]
@@ -151,7 +171,7 @@ def _by_operations(before: Analysis, after: Analysis, work: tuple[float, float, 
         return _same(f"the same arguments ({amounts})")
     if asked is None and _apart(old, new) <= log(FACTOR) and not _bytes_follow(before, after, new / old):
         threads = _both(before, after, threads_of)
-        if (threads == (None, None) or _alike(*threads)) and _named_alike(before, after):
+        if (threads == (None, None) or _alike(*threads)) and named_alike(before, after):
             return _same(f"as many threads ({amounts})")
         if _alike(*_both(before, after, _output_sectors)):
             return _same(f"an output of the same size ({amounts})")
@@ -160,9 +180,9 @@ def _by_operations(before: Analysis, after: Analysis, work: tuple[float, float, 
 
 def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float], asked: Asked | None) -> Work:
     old, new = work
+    if why := _as_much(before, after, _apart(old, new), asked):
+        return _same(why)
     threads = _both(before, after, threads_of)
-    if asked == "same" and _apart(old, new) <= log(FACTOR_AS_ASKED):
-        return _same("the same arguments")
     is_alike = _apart(old, new) <= log(1 + SAME)
     if _apart(old, new) > log(FACTOR) or (asked == "other" and not is_alike):
         return _other(f"other work: {quantity(new, 'instructions')}, not {quantity(old, 'instructions')}")
@@ -173,8 +193,27 @@ def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float
     is_grown = _alike(*threads) and not _alike(*_both(before, after, _output_sectors))
     if not is_alike and is_grown and _bytes_follow(before, after, new / old):
         return _other(f"other work: {_times(new / old)} the instructions and the bytes")
-    if _named_alike(before, after):
+    if named_alike(before, after):
         return _same("as many instructions" if is_alike else f"instructions within a factor of {FACTOR:.0f}")
+    return _by_products(before, after)
+
+
+def _as_much(before: Analysis, after: Analysis, apart: float, asked: Asked | None) -> str:
+    """Say what tells two kernels to do the same, however differently: what was asked for, or the bytes they move."""
+    if apart > log(FACTOR_AS_ASKED):
+        return ""
+    if asked == "same":
+        return "the same arguments"
+    old, new = (one.levels["dram"].amount_bytes for one in (before, after))
+    is_told = asked is None and _alike(old, new) and named_alike(before, after)
+    return f"as many bytes of DRAM: {si(new or 0.0, 'B')}" if is_told else ""
+
+
+def _by_products(before: Analysis, after: Analysis) -> Work:
+    """Judge kernels whose names tell nothing by how long their FMA pipes worked."""
+    is_one_gpu = before.kernel.gpu_model == after.kernel.gpu_model
+    if is_one_gpu and _apart_at_most(SAME, _multiplying(before), _multiplying(after)):
+        return _same("the FMA pipe worked as long")
     return _untold("other names, and FLOPs were not recorded on both sides")
 
 
@@ -183,7 +222,7 @@ def _by_launch(before: Analysis, after: Analysis, asked: Asked | None) -> Work:
     if asked == "same":
         return _same("the same arguments")
     missing = "neither FLOPs nor instructions were recorded on both sides"
-    if _alike(*_both(before, after, _output_sectors)):
+    if _alike(*_both(before, after, _output_sectors)) and named_alike(before, after):
         return _same("an output of the same size")
     threads = _both(before, after, threads_of)
     if asked == "other":
@@ -191,16 +230,25 @@ def _by_launch(before: Analysis, after: Analysis, asked: Asked | None) -> Work:
     if threads != (None, None) and not _alike(*threads):
         grown = f"{_times(threads[1] / threads[0])} the threads" if threads[0] and threads[1] else "other launches"
         return _untold(f"{grown}, and {missing}")
-    if not _named_alike(before, after):
+    if not named_alike(before, after):
         return _untold(f"other names, and {missing}")
     return _same("as many threads" if threads[0] else "one name")
 
 
-def _named_alike(before: Analysis, after: Analysis) -> bool:
-    """Return whether two functions share their name or a word of it: `reduceShared` and `reduceUnrolled`."""
+def named_alike(before: Analysis, after: Analysis) -> bool:
+    """Return whether two functions may do one job by their names: `reduceShared` and `reduceUnrolled`.
+
+    They share a word that is not about how it is done, and neither is the other's half: `sweep_x` and `sweep_z`.
+    """
     old, new = (one.kernel.function_name for one in (before, after))
-    words = [{word.lower() for word in _WORD.findall(name)} - {"kernel"} for name in (old, new)]
-    return old == new or bool(words[0] & words[1])
+    words = [{word.lower() for word in _WORD.findall(name)} - _HOW for name in (old, new)]
+    return old == new or (bool(words[0] & words[1]) and not halves(before, after))
+
+
+def halves(before: Analysis, after: Analysis) -> bool:
+    """Return whether names tell two functions apart as parts of one job: by axis, or as forward and backward."""
+    old, new = ([part.lower() for part in _SIDES.findall(one.kernel.function_name)] for one in (before, after))
+    return bool(old and new) and old != new
 
 
 def _output_sectors(kernel: Kernel) -> float | None:
@@ -215,12 +263,50 @@ def _bytes_follow(before: Analysis, after: Analysis, grown: float) -> bool:
     return bool(old and new) and TOGETHER[0] <= log((new or 1.0) / (old or 1.0)) / log(grown) <= TOGETHER[1]
 
 
+def _multiplying(analysis: Analysis) -> float | None:
+    """Return the cycles in which FMA pipes worked, where that is what a kernel does: multiplying, as products do."""
+    counters = analysis.kernel.counters
+    busy, issue = counters.get("fma_busy_share"), counters.get("issue_share")
+    cycles, sms = counters.get("elapsed_cycles"), counters.get("sm_count")
+    instructions, threads = _instructions(analysis), threads_of(analysis.kernel)
+    if not (busy and issue and cycles and sms and instructions and threads):
+        return None
+    is_product = busy >= MULTIPLYING * issue and instructions >= LOOPING * threads / _WARP_THREADS
+    return busy * cycles * sms if is_product else None
+
+
+def does_no_less(one: Analysis, other: Analysis) -> bool:
+    """Return whether a kernel may be a plainer version of another of one run, by what its FMA pipes did.
+
+    It has the same launch, and the index arithmetic that comes on top runs on the same pipes: they work as long at
+    least, for instructions within a factor of 4.
+    """
+    if as_many_operations(one, other) is not None:
+        return False
+    shapes = [(kernel.grid, kernel.block) for kernel in (one.kernel, other.kernel)]
+    own, least = _multiplying(one), _multiplying(other)
+    is_close = _apart_at_most(FACTOR - 1, _instructions(one), _instructions(other))
+    return shapes[0] == shapes[1] and is_close and own is not None and own * (1 + SAME) >= (least or float("inf"))
+
+
+def as_many_operations(one: Analysis, other: Analysis) -> bool | None:
+    """Return whether two kernels count as many operations; None where either counts none."""
+    ours, theirs = main_work(one), main_work(other)
+    if not ours.total and not theirs.total:
+        return None
+    return ours.unit == theirs.unit and _apart_at_most(SAME, ours.total, theirs.total)
+
+
 def _both(before: Analysis, after: Analysis, of: Callable[[Kernel], float | None]) -> tuple[float | None, float | None]:
     return of(before.kernel), of(after.kernel)
 
 
 def _alike(old: float | None, new: float | None) -> bool:
-    return bool(old and new) and _apart(old or 1.0, new or 1.0) <= log(1 + ALIKE)
+    return _apart_at_most(ALIKE, old, new)
+
+
+def _apart_at_most(part: float, old: float | None, new: float | None) -> bool:
+    return bool(old and new) and _apart(old or 1.0, new or 1.0) <= log(1 + part)
 
 
 def _apart(old: float, new: float) -> float:

@@ -27,7 +27,7 @@ from rooflens.model.compare.compare import Outcome, Timing
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.records import Analysis
 from rooflens.model.summary import first_move
-from rooflens.report.ladder import step_words, why_words
+from rooflens.report.words.ladder import step_words, why_words
 
 TRUTH_OR_NULL = Shape({"type": ["boolean", "null"]})
 SIGNED = Shape({"type": ["number", "null"]}, number)

@@ -36,7 +36,7 @@ from rooflens.model.verdict.sentences import (
     unmeasured_words,
 )
 from rooflens.report.content import Content
-from rooflens.report.labels import BOUND_LABELS, flag_label
+from rooflens.report.words.labels import BOUND_LABELS, flag_label
 
 RANKED_SHOWN = 5
 

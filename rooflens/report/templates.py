@@ -24,9 +24,9 @@ from rooflens import format as fmt
 from rooflens.cache import keep, kept
 from rooflens.model.bounds import SHOWN_CLASSES
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import labels as words
 from rooflens.report.html.parts import bar, code_spans, shape
 from rooflens.report.html.theme import css_class
+from rooflens.report.words import labels as words
 from rooflens.report.writers.html import drawing
 
 if TYPE_CHECKING:

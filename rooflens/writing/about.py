@@ -52,7 +52,7 @@ def is_said_by_ncu(text: str) -> bool:
 
 
 def _said_by_ncu(text: str) -> tuple[tuple[str, str], ...]:
-    from rooflens.ingest.ncu.failures import said_of
+    from rooflens.collect.failures import said_of
 
     return said_of(text)
 

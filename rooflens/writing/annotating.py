@@ -28,7 +28,7 @@ from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, t
 from rooflens.model.summary import first_move, identity
 from rooflens.model.timeline import KernelEvent, Matching, Timeline
 from rooflens.model.verdict.sentences import gain_words, resource_label
-from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.words.labels import BOUND_LABELS
 
 PREFIX = "rooflens "
 """What the names of all arguments begin with that are added to an event."""

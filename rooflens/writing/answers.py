@@ -76,8 +76,8 @@ _WRITERS: Mapping[str, Callable[[Answer], str]] = MappingProxyType({"md": _markd
 
 def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None) -> Answer:
     """Answer what became of each program; stderr says what a gate found and which programs a side lacks."""
+    from rooflens.report.comparison.data import to_json
     from rooflens.report.comparison.document import comparison_document, heading
-    from rooflens.report.text.comparison import to_json
 
     return Answer(
         document=lambda: comparison_document(ladders, unpaired, gated),
@@ -89,8 +89,8 @@ def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), 
 
 def of_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Answer:
     """Answer what an operation takes; `lacking` says of each GPU that is left out why."""
+    from rooflens.report.forecast.data import to_csv, to_json
     from rooflens.report.forecast.document import forecasts_document, heading
-    from rooflens.report.text.forecast import to_csv, to_json
 
     return Answer(
         document=lambda: forecasts_document(rows, lacking),
@@ -101,7 +101,7 @@ def of_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Answer:
 
 def of_what_if(answers: Sequence[WhatIf]) -> Answer:
     """Answer what measured kernels would take on other GPUs, or in another type."""
-    from rooflens.report.text.what_if import what_if_document, what_if_json
+    from rooflens.report.forecast.what_if import what_if_document, what_if_json
 
     return Answer(lambda: what_if_document(answers), {"json": lambda: what_if_json(answers)})
 

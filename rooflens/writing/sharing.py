@@ -19,7 +19,12 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.messages.sessions import Session
-from rooflens.ingest.messages.writing import (
+from rooflens.ingest.metrics import code, series
+from rooflens.ingest.metrics.code import Instructions
+from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE, uses
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Kind, Texts
+from rooflens.ingest.reports.container import KERNEL, Outline, Place, outline
+from rooflens.ingest.reports.encoding import (
     Instances,
     KernelSpec,
     MetricValue,
@@ -29,11 +34,6 @@ from rooflens.ingest.messages.writing import (
     SessionSpec,
     encode_report,
 )
-from rooflens.ingest.metrics import code, series
-from rooflens.ingest.metrics.code import Instructions
-from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE, uses
-from rooflens.ingest.metrics.stored import OPCODE_TABLES, Kind, Texts
-from rooflens.ingest.reports.container import KERNEL, Outline, Place, outline
 from rooflens.ingest.reports.inputs import is_table
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_report
@@ -41,8 +41,7 @@ from rooflens.ingest.reports.results import RawResult, is_wanted
 from rooflens.ingest.reports.unpacking import unpacked
 from rooflens.model.records import Kernel, Rule
 from rooflens.model.verdict.bottleneck import pipe_said
-from rooflens.model.verdict.nvidia_rules import read_nvidia
-from rooflens.report.page.cards.nvidia import BROKEN
+from rooflens.model.verdict.nvidia_rules import BROKEN, read_nvidia
 
 _OF_THE_MACHINE = re.compile(
     r"numa__|nvlink__|breakdown:|group:|profiler__pmsampler_pass_groups|.*(?:pci_(?!ext_\w+_link_)|uuid|serial)"

@@ -12,8 +12,8 @@ from support import fake_ncu
 
 import rooflens as rl
 from rooflens.api import marking
+from rooflens.collect.command import NEWEST, Collection, build_argv
 from rooflens.errors import UsageError
-from rooflens.ingest.ncu.command import NEWEST, Collection, build_argv
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
 

@@ -19,10 +19,10 @@ from support.packing import pack
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
-from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
-from rooflens.ingest.ncu.unprofiled import write_unprofiled
+from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 

@@ -13,8 +13,8 @@ import pytest
 from support.thorough import mostly_thorough
 
 from rooflens.cli import streams
+from rooflens.collect.command import find_ncu
 from rooflens.errors import EnvironmentMissingError
-from rooflens.ingest.ncu.command import find_ncu
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
 

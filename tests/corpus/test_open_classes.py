@@ -14,11 +14,9 @@ from support.tags import words_of
 
 from rooflens.model.analyze import analyze
 from rooflens.model.bounds import BOUNDS, bound_of, is_open
-from rooflens.model.compare.sentences import limiter_sentence
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel
 from rooflens.model.summary import KernelSummary, class_times_ns
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report import ladder
 from rooflens.report.comparison.rows import limiter, limiter_words
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document
@@ -35,6 +33,8 @@ from rooflens.report.text.digest import digest, explain
 from rooflens.report.text.digest.kernel import block, row
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document, verdict_words
+from rooflens.report.words import ladder
+from rooflens.report.words.change import limiter_sentence
 from rooflens.report.writers.markdown import to_markdown
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")

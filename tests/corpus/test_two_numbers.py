@@ -22,7 +22,6 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_document
 from rooflens.report.document import Table, Words, spans
-from rooflens.report.labels import evidence_words
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import what_first
 from rooflens.report.page.kernels import Subject, columns
@@ -33,6 +32,7 @@ from rooflens.report.text.digest import explain
 from rooflens.report.text.digest.kernel import block, row
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document
+from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")

@@ -13,9 +13,9 @@ from rooflens.model.summary import summarize
 from rooflens.model.verdict.sentences import gain_words, limit_factor_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.labels import evidence_words
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import LEGEND, kernels_document, steps
+from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 

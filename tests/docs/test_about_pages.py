@@ -12,7 +12,7 @@ from generators.about import MOST_WORDS, page_of
 from generators.about import pages as written_pages
 
 from rooflens.cli.group import main
-from rooflens.ingest.ncu.passes import base_names
+from rooflens.collect.passes import base_names
 from rooflens.model.about import everything, named
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS

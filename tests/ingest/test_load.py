@@ -29,10 +29,10 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest import load
 from rooflens.ingest.load import ingest_reports, load_reports
-from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.unprofiled import read_unprofiled
 from rooflens.ingest.running import ExecutorChoice
 from rooflens.model.records import Run
 from rooflens.model.store import MARKER, tables

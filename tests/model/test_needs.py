@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 from support.loops import for_all
 
-from rooflens.ingest.ncu.passes import base_names
-from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.collect.passes import base_names
+from rooflens.collect.tiers import metrics_for
 from rooflens.ingest.reports.resolve import plan_for
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.counters.recipes import bases_of

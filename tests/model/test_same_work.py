@@ -10,7 +10,7 @@ from support import samples
 
 from rooflens.model.compare.compare import asked_alike
 from rooflens.model.records import Analysis
-from rooflens.model.same_work import Asked, same_work, time_per_work
+from rooflens.model.same_work import Asked, does_no_less, same_work, time_per_work
 
 BLOCK = 256
 
@@ -43,6 +43,20 @@ CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
     "more threads, each with as much to do": (kernel(inst=1e7), kernel(2048, inst=2e7), None, False),
     "fewer threads, each with more to do": (kernel(inst=1e7), kernel(64, inst=8e6), None, True),
     "hundreds of times the instructions": (kernel(inst=1e7), kernel(inst=4e9), None, False),
+    "as many bytes in fewer threads": (kernel(inst=1e7, dram=1e9), kernel(512, inst=5e6, dram=1.01e9), None, True),
+    "as many bytes for a fifth of the instructions": (
+        kernel(inst=1e7, dram=1e9, name="mma_k16"),
+        kernel(inst=2e6, dram=1e9, name="mma_k32"),
+        None,
+        True,
+    ),
+    "halves of one job": (kernel(inst=1e7, name="sweep_x"), kernel(inst=1e7, name="sweep_z"), None, None),
+    "one way of doing two jobs": (
+        kernel(name="gemm_tiled", store_sectors=1e6),
+        kernel(name="transpose_tiled", store_sectors=1e6),
+        None,
+        None,
+    ),
     "more threads, and nothing counted": (kernel(), kernel(4096), None, None),
     "as many threads, and nothing counted": (kernel(), kernel(), None, True),
     "other names, and nothing counted": (kernel(name="gemm"), kernel(name="sort"), None, None),
@@ -61,6 +75,25 @@ def test_work_is_told_by_all_that_was_recorded(case: str) -> None:
     before, after, asked, same = CASES[case]
     assert same_work(before, after, asked).same is same, same_work(before, after, asked).why
     assert same_work(after, before, asked).same is same
+
+
+def multiplying(name: str, instructions: float, busy: float, blocks: int = 1024) -> Analysis:
+    """Make a launch that works its FMA pipes for a share of 1 M cycles on 80 SMs."""
+    made = kernel(blocks, inst=instructions, name=name)
+    counters = {"fma_busy_share": busy, "issue_share": 0.3, "elapsed_cycles": 1e6, "sm_count": 80.0}
+    return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
+
+
+def test_products_are_told_by_their_multiplications() -> None:
+    """Where FLOPs were not counted, kernels that multiply as long do the same work; short ones only make addresses."""
+    mine, library = multiplying("warptiled", 4e7, 0.3, 64), multiplying("ampere_sgemm", 4.2e7, 0.31, 128)
+    assert same_work(mine, library).same is True
+    assert same_work(mine, multiplying("ampere_sgemm", 4.2e7, 0.6)).same is None
+    assert same_work(multiplying("daxpy", 1e5, 0.3), multiplying("check", 1e5, 0.3)).same is None
+    plain = multiplying("plain", 1.2e8, 0.9, 64)
+    assert does_no_less(plain, mine)
+    assert not does_no_less(mine, plain)
+    assert not does_no_less(multiplying("plain", 1.2e8, 0.9, 128), mine)
 
 
 def test_sizes_on_the_command_line_and_in_names_are_compared() -> None:

@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[2] / "fixtures"))
 
 import record
 
-from rooflens import collecting
+from rooflens.collect import plan as planning
 from rooflens.errors import EnvironmentMissingError
 
 LINE = {"iterations": 20, "launches": 20, "wall_ns": 1_000_000, "kernel_ns": 990_000}
@@ -30,7 +30,7 @@ def gpu_box(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "success")
     monkeypatch.setenv(fake_ncu.REPORT, str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    for module in (record, collecting):
+    for module in (record, planning):
         monkeypatch.setattr(module, "require_torch", _no_torch)
     return tmp_path
 

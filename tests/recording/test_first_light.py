@@ -18,7 +18,8 @@ import pytest
 from support import gpu_day
 from support.arrived import contents, kernels_by_range
 
-from rooflens.collecting import can_run
+from rooflens.collect import plan as planning
+from rooflens.collect.plan import can_run
 from rooflens.workloads.registry import find_workload, load_workloads
 
 pytestmark = pytest.mark.if_changed("collecting")
@@ -64,7 +65,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(first_light, "find_ncu", _no_ncu)
-    monkeypatch.setattr(first_light.Profile.plan.__globals__["collecting"], "find_ncu", _no_ncu)
+    monkeypatch.setattr(planning, "find_ncu", _no_ncu)
     return tmp_path
 
 

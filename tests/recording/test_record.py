@@ -20,7 +20,8 @@ from support.make_fixtures import MARK
 from support.packing import pack
 from support.recorded import ENTRY, only
 
-from rooflens import collecting
+from rooflens.collect import plan as planning
+from rooflens.collect.unprofiled import run_program
 from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.workloads.registry import load_workloads
@@ -96,14 +97,14 @@ def test_a_failure_costs_only_itself(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What this GPU cannot run is left out, what fails is named at the end with exit code 1, the rest is recorded."""
-    make_plan = collecting.make_plan
+    make_plan = planning.make_plan
 
-    def sometimes(request: collecting.Request, *, dry_run: bool) -> collecting.Plan:
+    def sometimes(request: planning.Request, *, dry_run: bool) -> planning.Plan:
         if request.target.name == "fma":
             raise ValueError("a bug")
         return make_plan(request, dry_run=dry_run)
 
-    monkeypatch.setattr(collecting, "make_plan", sometimes)
+    monkeypatch.setattr(record, "make_plan", sometimes)
     assert record.main(["--folder", "fx", *only("attention", "fma", "saxpy")]) == 1
     assert list(manifest(gpu_box / "fx")) == ["h200/saxpy.ncu-rep"]
     assert capsys.readouterr().out.splitlines()[-3:] == [
@@ -131,7 +132,7 @@ def test_without_a_gpu_nothing_is_recorded(
     """A machine without GPU is said at once, with exit code 3; so is one that can run none of the workloads."""
     assert record.main(["--folder", "fx", *only("attention")]) == 3
     monkeypatch.setenv("PATH", str(gpu_box / "cache"))
-    monkeypatch.setattr("rooflens.ingest.ncu.command._INSTALL_PATTERNS", ())
+    monkeypatch.setattr("rooflens.collect.command._INSTALL_PATTERNS", ())
     assert record.main(["--folder", "fx"]) == 3
     assert "error: Nsight Compute's `ncu` was not found" in capsys.readouterr().err
 
@@ -211,9 +212,9 @@ def test_reports_can_be_read_later(
 
 def test_recording_needs_no_third_party() -> None:
     """The scripts start where only the standard library is, and so do the doctor and the calibration they call."""
-    code = f"import sys; sys.path.insert(0, {str(_FIXTURES)!r}); import first_light, record, rooflens.doctor"
+    code = f"import sys; sys.path.insert(0, {str(_FIXTURES)!r}); import first_light, record, rooflens.collect.doctor"
     code += ", rooflens.model.roofline.calibrations, rooflens.workloads.calibrating; print('fine')"
-    assert record.collecting.run_program((sys.executable, "-ISc", code)).stdout == "fine\n"
+    assert run_program((sys.executable, "-ISc", code)).stdout == "fine\n"
 
 
 def test_a_bare_gpu_box_collects_and_calibrates(gpu_box: Path) -> None:

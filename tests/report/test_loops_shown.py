@@ -15,9 +15,9 @@ from rooflens.model.hotspots import waits_for
 from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.report.data import to_document
-from rooflens.report.inside import counted, inside_line, loop_label, producer_words, shown_loops, wait_words
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.text.digest import explain
+from rooflens.report.words.inside import counted, inside_line, loop_label, producer_words, shown_loops, wait_words
 
 
 def kernel_with_loop() -> Kernel:

@@ -10,11 +10,11 @@ import rooflens
 PACKAGE = Path(rooflens.__file__).parent
 
 PLACES = {
-    "x faster": "model/compare/sentences.py",
-    "not compared, ": "model/compare/sentences.py",
-    "no change beyond noise": "model/compare/sentences.py",
+    "x faster": "report/words/change.py",
+    "not compared, ": "report/words/change.py",
+    "no change beyond noise": "report/words/change.py",
     " reached, more than the ": "model/compare/findings.py",
-    "-bound from ": "report/text/forecast.py",
+    "-bound from ": "report/words/forecast.py",
     "tuned kernels take ": "model/predict/published.py",
 }
 """Words that only a change or a forecast is told in -> the one file that holds them."""
@@ -34,10 +34,10 @@ def test_words_of_changes_and_forecasts_stand_in_one_file() -> None:
 
 
 def test_a_finding_is_put_into_words_by_one_function() -> None:
-    """Only `report/findings.py` makes the words that cards, texts and Markdown show of a finding."""
+    """Only `report/words/findings.py` makes the words that cards, texts and Markdown show of a finding."""
     makers = [
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
         if "ShownFinding(" in path.read_text(encoding="utf-8").replace("class ShownFinding(", "")
     ]
-    assert makers == ["report/findings.py"]
+    assert makers == ["report/words/findings.py"]

@@ -16,7 +16,7 @@ from support.make_fixtures import Fixture
 from support.ncu_rep_writer import KernelSpec
 from support.synthetic_kernels import Launch, kernel_spec
 
-from rooflens.ingest.ncu.unprofiled import write_unprofiled
+from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.model.unprofiled import Unprofiled
 
 N = 4096

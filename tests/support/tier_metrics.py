@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.ncu_rep_writer import Instances, MetricValue
 
-from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.collect.tiers import metrics_for
 from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X, VOLTA
 
 SHARE = 0.3

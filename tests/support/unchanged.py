@@ -63,7 +63,7 @@ GROUPS = {
     PUBLISHED: tuple(f"{BESIDE}shared/{name}" for name in ("corpus", "cases", "outcomes", "candidates")),
     COLLECTING: (
         IMPORTS,
-        "rooflens/collecting.py",
+        "rooflens/collect/profile.py",
         *(f"rooflens/cli/commands/{name}.py" for name in ("collect", "profile", "calibrate")),
         "fixtures",
         *ANSWERS,

@@ -209,7 +209,7 @@ def _answer(
 
 
 def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
-    from rooflens.report.program import program_lines
+    from rooflens.report.words.program import program_lines
 
     yield from marks_of(found, columns)
     yield from program_lines(found.reports)

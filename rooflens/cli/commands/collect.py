@@ -21,8 +21,10 @@ from rooflens.writing.outputs import check_folder, check_free
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflens.collecting import Covered, Plan, Recording, Request, Target
-    from rooflens.ingest.ncu.log import Progress
+    from rooflens.collect.coverage import Covered
+    from rooflens.collect.log import Progress
+    from rooflens.collect.plan import Plan, Request, Target
+    from rooflens.collect.profile import Recording
     from rooflens.model.unprofiled import Unprofiled
 
 OUTPUT_FOLDER = Path("out")
@@ -218,7 +220,7 @@ def refuse_one_name(ctx: click.Context, report: Path, options: Mapping[str, Any]
     Raises:
         UsageError: This is such a rank; the hint is the line to type.
     """
-    from rooflens.ingest.ncu.ranks import is_of_one_rank, own_rank
+    from rooflens.collect.ranks import is_of_one_rank, own_rank
 
     found = own_rank()
     if options["dry_run"] or found is None or is_of_one_rank(report, found[0]):
@@ -241,16 +243,16 @@ def refuse_one_name(ctx: click.Context, report: Path, options: Mapping[str, Any]
 
 def check_gpu(target: Target, report: Path, options: Mapping[str, Any]) -> None:
     """Look for the GPU before anything that takes longer, unless only the command line is wanted."""
-    from rooflens import collecting
+    from rooflens.collect.plan import check_gpu as check
 
     if not options["dry_run"]:
-        collecting.check_gpu(_request(target, report, options))
+        check(_request(target, report, options))
 
 
 def reset_clocks(options: Mapping[str, Any]) -> None:
     """Give back the clocks that an ncu locked which was killed."""
-    from rooflens.ingest.ncu.command import find_ncu
-    from rooflens.ingest.ncu.run import reset_clocks as reset
+    from rooflens.collect.command import find_ncu
+    from rooflens.collect.run import reset_clocks as reset
 
     ncu = find_ncu(options["ncu_path"])
     if options["dry_run"]:
@@ -261,7 +263,7 @@ def reset_clocks(options: Mapping[str, Any]) -> None:
 
 
 def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
-    from rooflens.ingest.ncu.ranks import expanded
+    from rooflens.collect.ranks import expanded
     from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
     if output is not None and output.suffix not in {PLAIN_SUFFIX, PACKED_SUFFIX}:
@@ -277,7 +279,7 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
 
 def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
     """Return the targets to profile: cases of a workload, or a command."""
-    from rooflens.collecting import can_run, command_target, workload_target
+    from rooflens.collect.plan import can_run, command_target, workload_target
     from rooflens.workloads.registry import find_workload
 
     name, command = options["workload"], ctx.meta[_AFTER_DASHES]
@@ -333,8 +335,8 @@ def take_profiles(
     Raises:
         RooflensError: The only one failed, or this machine is in the way of all.
     """
-    from rooflens.ingest.ncu.ranks import is_one_ncu
-    from rooflens.ingest.ncu.run import both_names
+    from rooflens.collect.ranks import is_one_ncu
+    from rooflens.collect.run import both_names
 
     by_rank = not is_one_ncu(options["ncu_args"])
     for report in reports:
@@ -371,17 +373,19 @@ def _measure_together(targets: Sequence[Target], report: Path, options: Mapping[
     A case that is not among them runs alone when its turn comes, and says what went wrong; so does the first case where
     this machine is in the way.
     """
-    from rooflens import collecting
+    from rooflens.collect.plan import make_plan
+    from rooflens.collect.profile import measure_cases
+    from rooflens.collect.trial import check_machine
 
     cases = [target.case for target in targets if target.case is not None]
     workload = targets[0].workload
     if workload is None or workload.kind != "torch" or len(cases) < _TOGETHER or not _runs_first(options):
         return {}
     try:
-        plan = collecting.make_plan(_request(targets[0], report, options), dry_run=False)
+        plan = make_plan(_request(targets[0], report, options), dry_run=False)
         with Shown() as shown:
-            said = () if options["no_trial"] else collecting.check_machine(plan, shown)
-            measured = collecting.measure_cases(workload, cases, options["timeout_s"], shown)
+            said = () if options["no_trial"] else check_machine(plan, shown)
+            measured = measure_cases(workload, cases, options["timeout_s"], shown)
     except StoppedError:
         raise
     except RooflensError:
@@ -399,7 +403,9 @@ def _take_together(
 
     A case that is not among them is profiled alone when its turn comes, and says what went wrong.
     """
-    from rooflens import collecting
+    from rooflens.collect.plan import make_plan, plan_cases
+    from rooflens.collect.profile import Recording, profile_cases
+    from rooflens.collect.trial import check_machine
 
     workload = targets[0].workload
     placed = {
@@ -412,8 +418,8 @@ def _take_together(
     if workload is None or workload.kind != "torch" or len(placed) < _TOGETHER:
         return ()
     names, (first, report) = list(placed), next(iter(placed.values()))
-    one = collecting.make_plan(_request(first, report, options), dry_run=options["dry_run"])
-    plan = collecting.plan_cases(one, workload, names)
+    one = make_plan(_request(first, report, options), dry_run=options["dry_run"])
+    plan = plan_cases(one, workload, names)
     if plan is None:
         return ()
     if options["dry_run"]:
@@ -424,17 +430,17 @@ def _take_together(
     try:
         with Shown() as shown:
             if not options["no_trial"]:
-                for warning in collecting.check_machine(plan, shown):
+                for warning in check_machine(plan, shown):
                     say(f"warning: {warning}")
             unprofiled = {f"{workload.name}.{name}": found for name, found in measured.items()}
             places = {name: report for name, (_, report) in placed.items()}
-            collected, written, lost = collecting.profile_cases(plan, places, unprofiled, shown)
+            collected, written, lost = profile_cases(plan, places, unprofiled, shown)
     except InputError as error:
         show_error(error, workload.name)
         say("warning: each case is profiled by itself")
         return ()
     starts = 2 if measured else 1
-    _sum_up(collecting.Recording(plan, None, collected, starts, lost), None)
+    _sum_up(Recording(plan, None, collected, starts, lost), None)
     if not written:
         say(f"warning: no kernel is in the range of a case; the report is kept as {collected.report}")
     for name, report in places.items():
@@ -459,9 +465,12 @@ def take_profile(
         options: The options of the command.
         unprofiled: What the program measured without ncu, where it was run already.
     """
-    from rooflens import collecting
+    from rooflens.collect.cost import estimate_cost
+    from rooflens.collect.coverage import covered, other_gpu
+    from rooflens.collect.plan import make_plan
+    from rooflens.collect.profile import profile
 
-    plan = collecting.make_plan(_request(target, report, options), dry_run=options["dry_run"])
+    plan = make_plan(_request(target, report, options), dry_run=options["dry_run"])
     if options["dry_run"]:
         echo_command(plan.argv)
         return []
@@ -475,9 +484,9 @@ def take_profile(
             for warning in plan.warnings[len(announced) :]:
                 say(f"warning: {warning}")
             say(_said(unprofiled))
-            say(collecting.estimate_cost(plan, unprofiled))
+            say(estimate_cost(plan, unprofiled))
 
-        recording = collecting.profile(
+        recording = profile(
             plan,
             shown,
             run_first=not options["no_unprofiled"],
@@ -485,18 +494,21 @@ def take_profile(
             try_first=not options["no_trial"],
             on_first_run=say_cost,
         )
-    _sum_up(recording, collecting.covered(recording))
+    _sum_up(recording, covered(recording))
     report = recording.collected.report
-    if other := collecting.other_gpu(recording.plan, report):
+    if other := other_gpu(recording.plan, report):
         say(f"warning: {other}")
     return [report]
 
 
 def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
     """Take a profile of each rank of a `torchrun`, and return their reports; none where only the command was wanted."""
-    from rooflens import collecting
-    from rooflens.ingest.ncu.command import build_argv
-    from rooflens.ingest.ncu.ranks import RANK, parse_ranks, rank_argv, reports_of, run_ranks
+    from rooflens.collect.command import build_argv
+    from rooflens.collect.coverage import other_gpu
+    from rooflens.collect.plan import make_plan
+    from rooflens.collect.profile import keep_unprofiled, run_unprofiled
+    from rooflens.collect.ranks import RANK, parse_ranks, rank_argv, reports_of, run_ranks
+    from rooflens.collect.trial import check_machine
 
     launcher = target.launcher
     assert launcher is not None  # noqa: S101 - who calls has looked
@@ -504,7 +516,7 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     output = report.with_name(report.name.replace(report.suffix, f".rank{RANK}{report.suffix}"))
     for place in reports_of(output):
         keep(place, options)
-    plan = collecting.make_plan(_request(target, output, options), dry_run=options["dry_run"])
+    plan = make_plan(_request(target, output, options), dry_run=options["dry_run"])
     if options["dry_run"]:
         only = replace(plan.collection, program=("@",))
         argv = [part.replace(f"%{RANK}", RANK) for part in build_argv(plan.ncu, only)[:-1]]
@@ -515,18 +527,18 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     own = (sys.executable, "-m", "rooflens", "collect", *_repeated(options), *skipped, "-o", str(output), "--")
     with Shown() as shown:
         if not options["no_trial"]:
-            for warning in collecting.check_machine(plan, shown):
+            for warning in check_machine(plan, shown):
                 say(f"warning: {warning}")
         unprofiled = _read_timeline(options)
         if unprofiled is None and not options["no_unprofiled"]:
-            unprofiled = collecting.run_unprofiled(plan, shown)
+            unprofiled = run_unprofiled(plan, shown)
         shown.clear()
         say(_said(unprofiled))
         written = run_ranks(rank_argv(launcher, own, ranks), output, options["timeout_s"], shown)
     for place in written:
-        if lost := collecting.keep_unprofiled(place, unprofiled) if unprofiled is not None else "":
+        if lost := keep_unprofiled(place, unprofiled) if unprofiled is not None else "":
             say(f"warning: {lost}")
-        if other := collecting.other_gpu(plan, place):
+        if other := other_gpu(plan, place):
             say(f"warning: {place.name}: {other}")
     say(f"profiled {len(written)} rank{'' if len(written) == 1 else 's'}, one report each")
     return written
@@ -561,8 +573,8 @@ def _repeated(options: Mapping[str, Any]) -> list[str]:
 
 
 def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Request:
-    from rooflens.collecting import Request
-    from rooflens.ingest.ncu.command import Collection, further_options
+    from rooflens.collect.command import Collection, further_options
+    from rooflens.collect.plan import Request
 
     return Request(
         target=target,
@@ -587,7 +599,7 @@ def keep(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def _announce(plan: Plan) -> None:
-    from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, starts_ranks
+    from rooflens.collect.ranks import NO_COMMUNICATION, starts_ranks
 
     where = f" on {plan.gpu.name}, driver {plan.gpu.driver}" if plan.gpu else ""
     say(f"ncu {plan.ncu.version_text}{where}")
@@ -598,7 +610,7 @@ def _announce(plan: Plan) -> None:
 
 
 def _say_what_waits(plan: Plan) -> None:
-    from rooflens.ingest.ncu.command import moves_ranks_in_step
+    from rooflens.collect.command import moves_ranks_in_step
 
     words = "kernels that wait for other ranks (NCCL, NVSHMEM) run unprofiled, because ncu would hang in them"
     how = (
@@ -618,7 +630,7 @@ def _said(unprofiled: Unprofiled | None) -> str:
 
 
 def _sum_up(recording: Recording, covered: Covered | None) -> None:
-    from rooflens.ingest.ncu.command import profiles_whole
+    from rooflens.collect.command import profiles_whole
 
     plan, collected = recording.plan, recording.collected
     for warning in collected.warnings:

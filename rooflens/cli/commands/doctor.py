@@ -10,7 +10,7 @@ from rooflens.cli.console import show
 @click.command()
 def doctor() -> None:
     """Check what this machine can do: each line is ok, optional, warn or fail, with the fix."""
-    from rooflens.doctor import run_checks
+    from rooflens.collect.doctor import run_checks
     from rooflens.report.document import Column, Table
 
     checks = run_checks()

@@ -54,7 +54,7 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
 
     from rooflens.addresses import shown
     from rooflens.ingest.load import Ingested, ingest_reports, processes_for
-    from rooflens.ingest.ncu.unprofiled import read_unprofiled
+    from rooflens.ingest.reports.unprofiled import read_unprofiled
     from rooflens.model.store.dataset import Store
 
     inputs, options = find_reports(paths, reading), replace(reading, raw=raw)

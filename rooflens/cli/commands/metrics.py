@@ -55,8 +55,8 @@ def metrics(
     gpu: str | None,
 ) -> None:
     """List what a tier collects on a chip and how many passes that takes; needs no GPU."""
-    from rooflens.ingest.ncu.passes import count_passes
-    from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
+    from rooflens.collect.passes import count_passes
+    from rooflens.collect.tiers import hardware_names, metrics_for
     from rooflens.report.text.listings import findings_table, metric_names, metrics_table, passes_text
 
     if report is not None:
@@ -93,7 +93,7 @@ def _chip(given: str) -> str:
 
 def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bool) -> None:
     """Print what the metrics of a report gave, what is missing and would tell more, and what collects it."""
-    from rooflens.ingest.ncu.tiers import metrics_for
+    from rooflens.collect.tiers import metrics_for
     from rooflens.ingest.reports.report import ReadOptions, Report
     from rooflens.ingest.reports.understood import Understood, understood
     from rooflens.model.needs import names_missing, unplaced, untold

@@ -57,7 +57,7 @@ class Cause(Struct, frozen=True):
 
 def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
     """Say what changed from one version of a kernel to the next: what explains its time first, then by size."""
-    is_faster = (after.kernel.duration_ns or 0.0) < (before.kernel.duration_ns or 0.0)
+    is_faster = _is_faster(before, after)
     found = list(_found(before, after))
     if all(cause.topic == "registers" for cause in found):
         found += _waits(before.kernel, after.kernel, is_faster=is_faster)
@@ -67,7 +67,20 @@ def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
 
 def causes_words(before: Analysis, after: Analysis) -> str:
     """Name the first few causes in one clause; empty where the counters at hand show none."""
-    return ", ".join(cause.words for cause in causes(before, after)[:MOST_NAMED])
+    return reasons(causes(before, after), is_faster=_is_faster(before, after))
+
+
+def reasons(found: Sequence[Cause], *, is_faster: bool) -> str:
+    """Name at most three causes; what works against the change is none, nor are registers alone."""
+    telling = [cause for cause in found if cause.helps is not (not is_faster)]
+    words = ", ".join(cause.words for cause in telling[:MOST_NAMED])
+    if any(cause.topic != "registers" for cause in telling) or not found:
+        return words
+    return f"no counter says why ({words or found[0].words})"
+
+
+def _is_faster(before: Analysis, after: Analysis) -> bool:
+    return (after.kernel.duration_ns or 0.0) < (before.kernel.duration_ns or 0.0)
 
 
 def shared_counters(before: Analysis, after: Analysis) -> dict[str, tuple[float, float]]:
@@ -105,7 +118,10 @@ def _found(before: Analysis, after: Analysis) -> Iterator[Cause]:
     level = _level_of(before, after)
     for name in dict.fromkeys((level, "dram")):
         label = resource_label(name, old.gpu, new.gpu)
-        yield from _amount("bytes", before.levels[name].amount_bytes, after.levels[name].amount_bytes, f"{label} bytes")
+        bytes_moved = before.levels[name].amount_bytes, after.levels[name].amount_bytes
+        yield from _amount("bytes", *bytes_moved, f"{label} bytes")
+        if None in bytes_moved and name == level and old.gpu_model == new.gpu_model:
+            yield from _amount("bytes", _busy_ns(before, name), _busy_ns(after, name), f"{label} cycles")
     yield from _amount("instructions", *_both(old, new, "executed_inst"), "instructions")
     yield from _sectors(old, new)
     yield from _shape(before, after)
@@ -130,6 +146,12 @@ def _amount(topic: str, old: float | None, new: float | None, noun: str, why: st
     else:
         words = f"{significant(new / old)}x the {noun}"
     yield Cause(topic, size, words, new < old)
+
+
+def _busy_ns(analysis: Analysis, level: str) -> float | None:
+    """Return for how long a level was busy, which is the work it did where bytes were not counted."""
+    share, time_ns = analysis.levels[level].share, analysis.kernel.duration_ns
+    return share * time_ns if share and time_ns else None
 
 
 def _level_of(before: Analysis, after: Analysis) -> str:
@@ -270,3 +292,12 @@ def differs(old: float | None, new: float | None) -> bool:
         return False
     low, high = sorted((old, new))
     return high > MOVED_RATIO * low
+
+
+STEPPED_SHARE = 0.02
+"""A share that changed by less than two points is the same to a reader."""
+
+
+def share_differs(old: float | None, new: float | None) -> bool:
+    """Return whether a reader sees two shares as different."""
+    return old is not None and new is not None and abs(new - old) >= STEPPED_SHARE

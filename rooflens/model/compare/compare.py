@@ -18,6 +18,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rooflens.format import duration
 from rooflens.model.compare.matching import How, Match, match_launches
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, timed
 from rooflens.model.same_work import Asked, Work, same_work
@@ -39,6 +40,9 @@ _NAMED_SIZE = re.compile(r"(?:(?<=[-_. ])|\A)(n|m|size|seq|len|ctx|batch)[-_=]?(
 _LEAST_SIZE = 16
 """A smaller number on a command line names a version or counts something as often as it is a size."""
 
+AS_FAST = 0.005
+"""A factor nearer to 1 than this would be written as 1.00."""
+
 DEFAULT_THRESHOLD = 0.03
 """A change of less than this is none, whatever the ranges say: clocks and boards differ by as much."""
 
@@ -59,6 +63,14 @@ class Spread(Struct, frozen=True):
     def median_ns(self) -> float | None:
         """Median over the recordings."""
         return median(self.times_ns) if self.times_ns else None
+
+    @property
+    def words(self) -> str:
+        """The median, with its ends where there are several samples: `1.00 ms [0.98 ms, 1.1 ms]`."""
+        if not self.times_ns:
+            return "-"
+        ends = f" [{duration(self.low_ns)}, {duration(self.high_ns)}]" if len(self.times_ns) > 1 else ""
+        return f"{duration(self.median_ns)}{ends}"
 
     def per(self, launches: int) -> Spread:
         """Return the mean duration of a launch in each recording, given the number of launches."""

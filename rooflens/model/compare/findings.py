@@ -13,9 +13,8 @@ from typing import Literal
 from msgspec import Struct
 
 from rooflens.format import factor, percent, si, significant
-from rooflens.model.compare.causes import MOVED_RATIO, differs
-from rooflens.model.compare.compare import Change
-from rooflens.model.compare.sentences import AS_FAST, share_differs
+from rooflens.model.compare.causes import MOVED_RATIO, differs, share_differs
+from rooflens.model.compare.compare import AS_FAST, Change
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Finding, Kernel, Limit, ratio

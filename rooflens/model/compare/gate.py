@@ -14,7 +14,6 @@ from rooflens.errors import UsageError
 from rooflens.format import duration, exact_duration, given_percent, plain_name
 from rooflens.model.compare.compare import Change, Outcome, Timing
 from rooflens.model.compare.ladder import Ladder
-from rooflens.model.compare.sentences import growth_words
 
 DEFAULT_FLOOR_NS = 2000.0
 """Time that must be lost at least: a launch itself costs some microseconds, and ncu's clock ticks every 32 ns, so that
@@ -223,3 +222,10 @@ class Gate(Struct, frozen=True):
     def _judged(self, program: str, change: Change | None, timing: Timing, floor_ns: float) -> Judged:
         outcome = timing.outcome(self.fail_on, floor_ns)
         return Judged(program, change, timing, outcome, timing.limit(self.fail_on), floor_ns)
+
+
+def growth_words(timing: Timing) -> str:
+    """Say by how much a time grew: `takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
+    change = timing.change or 0.0
+    more = "less" if change < 0 else "more"
+    return f"takes {abs(change) * 100:.1f} % {more} ({timing.base.words} -> {timing.head.words})"

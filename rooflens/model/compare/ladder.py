@@ -34,6 +34,9 @@ from rooflens.model.same_work import UnitTime, Work, same_work, time_per_work
 from rooflens.model.summary import median_launch
 from rooflens.model.verdict.library import library_of
 
+ONE_JOB = "one job of one run, by names and amounts"
+"""What tells of kernels of one report that they do the same work."""
+
 FOLLOWED = 0.5
 """Part of the time of a version that a kernel takes to be followed alone."""
 
@@ -93,6 +96,7 @@ class Ladder(Struct, frozen=True):
         pairs: Of more sides, the first with each other one, as ladders of two.
         is_mean: Launch counts differ between the sides, so that the mean launch is followed.
         is_found: The sides were found to do the same job, whatever their kernels are called.
+        library: A library's kernel that does the same work, beside which they stand; None without one.
         warnings: What to keep in mind of how the sides were recorded.
     """
 
@@ -106,6 +110,7 @@ class Ladder(Struct, frozen=True):
     pairs: tuple[Ladder, ...] = ()
     is_mean: bool = False
     is_found: bool = False
+    library: Rung | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -127,6 +132,22 @@ class Ladder(Struct, frozen=True):
     def each(self) -> tuple[Ladder, ...]:
         """The first side with each other one, as ladders of two."""
         return self.pairs or (self,)
+
+    @property
+    def shown(self) -> tuple[Rung, ...]:
+        """The sides, and the library's kernel that they stand beside."""
+        return (*self.rungs, self.library) if self.library else self.rungs
+
+    @property
+    def reference(self) -> Rung | None:
+        """The fastest kernel of a library among what is shown; None without one."""
+        known = [rung for rung in self.shown if rung.library and not rung.apart and rung.time.median_ns]
+        return min(known, key=lambda rung: rung.time.median_ns or 0.0, default=None)
+
+    @property
+    def versions(self) -> tuple[Rung, ...]:
+        """The sides whose times are compared: of the same work, on the same GPU, and no library's."""
+        return tuple(rung for rung in self.rungs if not rung.apart and not rung.library)
 
     @property
     def present(self) -> tuple[Rung, ...]:
@@ -217,10 +238,19 @@ def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DE
         launches = side.recordings[0]
         rung = _rung(side, launches[0].kernel.name, side.recordings)
         rungs.append(replace(rung, library=library_of(launches[0].kernel) or ""))
-    followed = Ladder(program, tuple(_compared(rungs, ())), threshold)
+    alike = [Work(same=True, why=ONE_JOB)] * len(rungs)
+    followed = Ladder(program, tuple(_compared(rungs, (), alike)), threshold)
     first, last = (rungs[end].gpu_time for end in (0, -1))
     total = Timing(first, last, under_wave(sides[0].timed))
     return replace(followed, total=total, kernels=(followed,), followed=followed, is_found=True)
+
+
+def beside(one: Ladder, side: Side) -> Ladder:
+    """Set a ladder beside a library's kernel that does the same work: a side of one launch."""
+    kernel = side.recordings[0][0]
+    rung = replace(_rung(side, kernel.kernel.name, side.recordings), library=library_of(kernel.kernel) or "")
+    first = next((each for each in one.rungs if not each.apart and each.time.times_ns), None)
+    return replace(one, library=replace(rung, to_first=_timing(first, rung) if first else None))
 
 
 def with_pairs(one: Ladder) -> Ladder:
@@ -259,14 +289,17 @@ def _program_rungs(sides: Sequence[Side], kernels: Sequence[Ladder]) -> list[Run
     return found
 
 
-def _compared(rungs: Sequence[Rung], kernels: Sequence[Ladder]) -> Iterator[Rung]:
+def _compared(
+    rungs: Sequence[Rung], kernels: Sequence[Ladder], told: Sequence[Work | None] | None = None
+) -> Iterator[Rung]:
     """Compare each rung with the first one and the one before that did the same, and mark the fastest.
 
     Args:
         rungs: The sides in order.
         kernels: All kernels where the whole program is followed, else none.
+        told: Whether each did the same work, where that is known already.
     """
-    usual, works = _works(rungs, kernels)
+    usual, works = (0, told) if told else _works(rungs, kernels)
     apart = _apart(rungs, works)
     known = [at for at, rung in enumerate(rungs) if not apart[at] and rung.time.median_ns]
     own = [at for at in known if not rungs[at].library]

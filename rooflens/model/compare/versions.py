@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec import Struct
 from rooflens.errors import InputError
 from rooflens.format import date, natural
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Side, asked_alike
-from rooflens.model.compare.ladder import Ladder, ladder, ladder_of_kernels
+from rooflens.model.compare.ladder import Ladder, beside, ladder, ladder_of_kernels
 from rooflens.model.compare.pairing import (
     REPORT_ENDINGS,
     Unpaired,
@@ -27,8 +28,7 @@ from rooflens.model.compare.pairing import (
 )
 from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
-from rooflens.model.roofline.work import main_work
-from rooflens.model.same_work import same_work
+from rooflens.model.same_work import Asked, as_many_operations, does_no_less, halves, named_alike, same_work
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.library import library_of
 
@@ -51,6 +51,10 @@ _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, REPORT_ENDINGS))})$")
 
 _NUMBERED = re.compile(r"([a-z]*?)[-_. ]?\d+[a-z]?(?=[-_. ()]|\Z)", re.IGNORECASE)
 """A label that begins with a number, or with a word and one: v3_unrolled, variant2, 04."""
+
+LEAST_NAME = 3
+_NO_NAMES = frozenset({"report", "profile", "ncu", "results", "result", "kernel", "output", "out", "test", "run"})
+"""Names of files that tell nothing of the program."""
 
 _WORDS = re.compile(r"[^\s._/\\@-]+|[\s._/\\@-]+")
 """A name in words and what stands between them."""
@@ -182,35 +186,61 @@ def found_ladders(reports: Sequence[AnalyzedReport]) -> tuple[Ladder, ...]:
 def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) -> Ladder | None:
     """Find the kernels of one report that do the same work and take most of its time; None where it has none.
 
-    At least two count as many operations, one of them no library's: those of a library stand last, as what the others
-    are set beside.
+    At least two have other names, one of them no library's: those of a library stand last, as what the others are set
+    beside.
     """
     kernels = [kernel for kernel in summarize(timed(report.analyses)) if kernel.duration_ns]
     whole_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     kernels = [kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= LEAST_INSIDE * whole_ns]
-    for first in kernels:
-        work = main_work(first.analysis)
-        own = [one for one in kernels if _is_same_job(first.analysis, one.analysis)] if work.total else []
+    for own in _jobs_of(kernels):
         is_most = sum(one.duration_ns or 0.0 for one in own) >= INSIDE * whole_ns
         names = {one.analysis.kernel.function_name for one in own}
         if len(names) > 1 and is_most and any(library_of(one.analysis.kernel) is None for one in own):
-            ordered = sorted(
-                own, key=lambda one: (library_of(one.analysis.kernel) is not None, one.analysis.kernel.index)
-            )
+            launched = [_launches(report, one) for one in own]
+            ordered = sorted(launched, key=lambda of: (library_of(of[0].kernel) is not None, of[0].kernel.index))
             sides = [
-                Side(
-                    one.analysis.short_name or one.analysis.kernel.function_name,
-                    (AnalyzedReport(report.run, _launches(report, one)),),
-                )
-                for one in ordered
+                Side(of[0].short_name or of[0].kernel.function_name, (AnalyzedReport(report.run, of),))
+                for of in ordered
             ]
             return ladder_of_kernels(program_name(report.run), sides[:MOST_SIDES], threshold)
     return None
 
 
+def _jobs_of(kernels: Sequence[KernelSummary]) -> Iterator[list[KernelSummary]]:
+    """Put the kernels of one report that do the same work together, each with those that it is like.
+
+    Those that are like none join the plainer versions of a job that several do.
+    """
+    left, jobs = list(kernels), []
+    while left:
+        jobs.append(_joined([left.pop(0)], left, _is_same_job))
+    left = [job[0] for job in jobs if len(job) == 1]
+    yield from (_joined(job, left, does_no_less) for job in jobs if len(job) > 1)
+
+
+def _joined(
+    job: list[KernelSummary], left: list[KernelSummary], is_like: Callable[[Analysis, Analysis], bool]
+) -> list[KernelSummary]:
+    """Move the kernels that are like one of a job, or like one of those, from what is left to it."""
+    for member in job:  # grows while it is gone through
+        found = [one for one in left if is_like(one.analysis, member.analysis)]
+        left[:] = [one for one in left if one not in found]
+        job += found
+    return job
+
+
 def _is_same_job(one: Analysis, other: Analysis) -> bool:
-    works = main_work(one), main_work(other)
-    return works[0].unit == works[1].unit and bool(works[1].total) and same_work(one, other).same is True
+    """Return whether two kernels of one run do the same: as many operations, or one job by their names and amounts.
+
+    Kernels as short as their launch tell nothing.
+    """
+    if halves(one, other) or "overhead" in (one.verdict.bound, other.verdict.bound):
+        return False
+    counted = as_many_operations(one, other)
+    if counted is not None:
+        return counted
+    asked: Asked | None = "same" if named_alike(one, other) else None  # the arguments of one run
+    return same_work(one, other, asked).same is True
 
 
 def _launches(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, ...]:
@@ -328,16 +358,47 @@ def _is_one_job(group: Sequence[_Version]) -> bool:
 
 
 def _ladder(versions: Sequence[_Version], threshold: float) -> Ladder:
-    """Name a program by its files, else by its longest kernel, else by its folder."""
+    """Name a program by its files, else by its longest kernel, what names of its files share, or its folder."""
     runs = [version.run for version in versions]
     named = (
         {program_name(run) for run in runs},
         {function_of(version.main.kernel.name) for version in versions},
+        {_shared_name([program_name(run) for run in runs])} - {""},
         {PurePath(run.source).parent.name for run in runs} - {""},
     )
     program = next((next(iter(names)) for names in named if len(names) == 1), program_name(runs[0]))
     sides = [Side(label, tuple(one.reports)) for label, one in zip(_run_labels(runs), versions, strict=True)]
-    return ladder(program, sides, threshold, found=True)
+    return _beside_library(ladder(program, sides, threshold, found=True))
+
+
+def _shared_name(names: Sequence[str]) -> str:
+    """Return the words that all names begin with; empty where these tell nothing: a number, or `profile`."""
+    split = [_WORDS.findall(name) for name in names]
+    same = "".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, zip(*split, strict=False)))
+    shared = same.strip(" ._/\\@-")
+    return shared if len(shared) >= LEAST_NAME and shared.lower() not in _NO_NAMES else ""
+
+
+def _beside_library(one: Ladder) -> Ladder:
+    """Set a ladder beside the fastest kernel of a library that does the same work in the runs of its versions."""
+    fastest = one.fastest if one.followed else None
+    if fastest is None or fastest.analysis is None:
+        return one
+    found = [
+        (analysis, report.run)
+        for rung in one.rungs
+        for report in rung.side.reports
+        for analysis in timed(report.analyses)
+        if analysis.kernel.gpu_model == fastest.analysis.kernel.gpu_model
+        and library_of(analysis.kernel)
+        and analysis.kernel.name != fastest.analysis.kernel.name
+        and as_many_operations(fastest.analysis, analysis)
+    ]
+    if not found or library_of(fastest.analysis.kernel):
+        return one
+    best, run = min(found, key=lambda each: each[0].kernel.duration_ns or float("inf"))
+    side = Side(best.short_name or best.kernel.function_name, (AnalyzedReport(run, (best,)),))
+    return beside(one, side)
 
 
 def _run_labels(runs: Sequence[Run]) -> list[str]:

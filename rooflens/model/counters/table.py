@@ -2,7 +2,7 @@
 
 Reports hold the same quantity under different names by metric set, ncu version and chip. A row lists recipes in order
 of trust; `rooflens.ingest.reports.resolve` tries them and records the one that worked. It also says in which tier and
-on which chips a collection asks for it, by what name: `rooflens.ingest.ncu.tiers` walks the rows. To add a metric, add
+on which chips a collection asks for it, by what name: `rooflens.collect.tiers` walks the rows. To add a metric, add
 a row: the column of the table `kernels`, the JSON, the pages and the collection follow.
 
 Every name carries its unit. `*_share` is a fraction of the peak over the elapsed time, 0 to 1. Rows are resolved in

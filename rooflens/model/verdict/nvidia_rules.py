@@ -11,6 +11,9 @@ from rooflens.model.verdict.bottleneck import is_lsu_full
 NVIDIA_RULE = "nvidia_rule"
 """The finding that stands for a rule of NVIDIA's which none of ours covers."""
 
+BROKEN = re.compile(r"returned an error:|^Traceback|\.py:\d+|could not be found", re.MULTILINE)
+"""Rules that say only that they could not run: the report lacks the metrics they read."""
+
 _ACHIEVED = re.compile(
     r"achieved\s+(?:close to\s+)?(?P<fp32>[\d.]+)% of this device's fp32 peak performance"
     r"\s+and\s+(?:close to\s+)?(?P<fp64>[\d.]+)% of its fp64 peak",

@@ -15,10 +15,10 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
-from rooflens.report.ladder import limiter
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.plane import Place, places, roofs_over
 from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, decades, finished, plane_spec, rowed
+from rooflens.report.words.ladder import limiter
 
 MAX_DRAWN = 12
 """Kernels drawn, those with the largest differences."""

@@ -11,8 +11,8 @@ from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import is_apart, mean_clock_hz, mean_memory_bytes_per_s
 from rooflens.model.records import timed
-from rooflens.report.labels import file_label
 from rooflens.report.summary import CLOCK_WORDS
+from rooflens.report.words.labels import file_label
 
 NOT_STATED = "not stated"
 

@@ -25,7 +25,6 @@ from rooflens.model.compare.gate import Gated
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.loops import LoopChange, changed_loops
 from rooflens.model.compare.pairing import Unpaired
-from rooflens.model.compare.sentences import change_sentence, spread_words, total_sentence
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import Fact, is_synthetic, recorded, unlike
@@ -57,8 +56,10 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.inside import loop_place
-from rooflens.report.ladder import (
+from rooflens.report.plane.plane import places
+from rooflens.report.words.change import change_sentence, total_sentence
+from rooflens.report.words.inside import loop_place
+from rooflens.report.words.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,
     headline,
@@ -68,7 +69,6 @@ from rooflens.report.ladder import (
     subject,
     try_next,
 )
-from rooflens.report.plane.plane import places
 
 MAX_DRAWN_PROGRAMS = 5
 """Programs with charts and all their numbers, those with the biggest differences."""
@@ -200,8 +200,8 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
     rows = (
         (
             Span(one.program, "literal"),
-            spread_words(one.total.base),
-            spread_words(one.total.head),
+            one.total.base.words,
+            one.total.head.words,
             total_sentence(one),
         )
         for one in ladders
@@ -240,7 +240,7 @@ def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
 def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
     """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
     yield Heading((Span(comparison.program, "literal"), f": {total_sentence(comparison)}"), 3)
-    times = f"{spread_words(comparison.total.base)} -> {spread_words(comparison.total.head)}"
+    times = f"{comparison.total.base.words} -> {comparison.total.head.words}"
     yield Paragraph((times,), "answer")
     if drawn:
         yield from _recorded(drawn)
@@ -288,7 +288,7 @@ def _loop_words(changed: LoopChange) -> str:
 def _times(change: Change) -> tuple[str, str]:
     """Write its GPU time on both sides, and that of the mean launch where one side has more launches."""
     sides = ((change.base, change.timing.base), (change.head, change.timing.head))
-    before, after = (spread_words(spread) if analysis else "-" for analysis, spread in sides)
+    before, after = (spread.words if analysis else "-" for analysis, spread in sides)
     if not change.counts_differ:
         return before, after
     means = (change.mean_launch.base, change.mean_launch.head)

@@ -11,11 +11,11 @@ from rooflens.format import plain_name
 from rooflens.model.bounds import ShownClass
 from rooflens.model.compare.compare import Change, Outcome, Timing
 from rooflens.model.compare.ladder import Ladder
-from rooflens.model.compare.sentences import change_sentence, factor_words, total_noun
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
-from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.words.change import change_sentence, factor_words, total_noun
+from rooflens.report.words.labels import BOUND_LABELS
 
 ROWS_ON_PAGE = 80
 LEAST_ROWS = 12

@@ -32,9 +32,9 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.forecast import sentences
-from rooflens.report.text.forecast import columns_of, crossing_words, notes, sizes_text, table_rows
-from rooflens.report.text.forecast import heading as row_heading
+from rooflens.report.words import forecast as sentences
+from rooflens.report.words.forecast import columns_of, crossing_words, notes, sizes_text, table_rows
+from rooflens.report.words.forecast import heading as row_heading
 
 MAX_PLANES = 12
 """Types and GPUs that are drawn: those that are fastest at the last size."""

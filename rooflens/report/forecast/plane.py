@@ -11,9 +11,9 @@ from rooflens import format as fmt
 from rooflens.model.predict.forecast import Forecast, Row, forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.simple import Dot, Drawn, Line, Spot
-from rooflens.report.text import forecast as forecasts
+from rooflens.report.words.forecast import crossing_words, sizes_text
+from rooflens.report.words.labels import BOUND_LABELS
 
 APART_DECADES = 0.09
 """Of longer sweeps only steps that stand so far from the one before are drawn; the others would make a thick line."""
@@ -119,7 +119,7 @@ def _parts(whole: Forecast) -> tuple[Dot, ...]:
 
 
 def _dot(row: Row, sizes: Mapping[str, int], result: Forecast) -> Dot:
-    name = forecasts.sizes_text(row, sizes) if len(row.steps) > 1 and moving_sizes(row) else row.operation.name
+    name = sizes_text(row, sizes) if len(row.steps) > 1 and moving_sizes(row) else row.operation.name
     return Dot(
         result.intensity, result.roof_flop_per_s or 0.0, result.regime, name, part=STEP_PART, facts=_facts(result)
     )
@@ -140,7 +140,7 @@ def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
     result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link, out_dtype=row.out_dtype)
     if not _is_placed(result):
         return None
-    said = forecasts.crossing_words(row, sizes, result.regime)
+    said = crossing_words(row, sizes, result.regime)
     return replace(_dot(row, sizes, result), name=said, label=said)
 
 

@@ -19,7 +19,6 @@ from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
-from rooflens.report.program import program_lines
 from rooflens.report.roofline.ghost import choices
 from rooflens.report.summary import (
     Ranked,
@@ -39,6 +38,7 @@ from rooflens.report.summary import (
     unranked,
 )
 from rooflens.report.templates import render
+from rooflens.report.words.program import program_lines
 
 KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""

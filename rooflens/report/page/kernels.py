@@ -19,10 +19,10 @@ from rooflens.model.summary import KernelSummary, Launch, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
-from rooflens.report.labels import UNITS
 from rooflens.report.page.cards.card import Cards, cards
 from rooflens.report.plane.plane import places
 from rooflens.report.templates import render
+from rooflens.report.words.labels import UNITS
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
 from rooflens.report.content import Content
-from rooflens.report.ladder import headline, ladder_rows, subject, try_next
 from rooflens.report.templates import render
+from rooflens.report.words.ladder import headline, ladder_rows, subject, try_next
 
 
 def ladder_section(

@@ -10,8 +10,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.summary import KernelSummary, Launch
 from rooflens.report.content import Content
-from rooflens.report.program import place_of
 from rooflens.report.templates import render
+from rooflens.report.words.program import place_of
 
 MOST_RANGES = 24
 LEAST_PART = 0.002

@@ -18,9 +18,9 @@ from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.page.charts import RooflineFigure
-from rooflens.report.program import place_of
 from rooflens.report.summary import earlier_versions, places_in_ranking, version_place
 from rooflens.report.templates import render
+from rooflens.report.words.program import place_of
 
 LABEL_WIDTH = 40
 

@@ -9,7 +9,7 @@ import altair as alt
 
 from rooflens.model.bounds import SHOWN_CLASSES
 from rooflens.report.html.theme import LOOKS, is_hollow
-from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.words.labels import BOUND_LABELS
 
 _HOLLOW = [shown for shown in LOOKS if is_hollow(shown)]
 

@@ -16,7 +16,7 @@ from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof, level_roofs, pi
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.labels import UNITS
+from rooflens.report.words.labels import UNITS
 
 MIN_X_DECADES = 4
 

@@ -13,9 +13,9 @@ from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
 from rooflens.report.html.theme import is_hollow
-from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
 from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
+from rooflens.report.words.labels import BOUND_LABELS, flag_name, stall_label
 
 Row = dict[str, Any]
 

@@ -25,7 +25,7 @@ from rooflens.model.hotspots import MEASURES, STALL, leading_stall
 from rooflens.model.records import Analysis, Grain, Hotspot, Kernel, ratio
 from rooflens.report.data import csv_text, json_text
 from rooflens.report.document import Block, Column, Document, Paragraph, Table, Words, code
-from rooflens.report.inside import wait_words
+from rooflens.report.words.inside import wait_words
 
 SCHEMA_VERSION = 1
 GRAINS: tuple[Grain, ...] = ("line", "sass", "function")

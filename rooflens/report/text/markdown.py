@@ -35,10 +35,6 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.document import facts as facts_of
-from rooflens.report.findings import ShownFinding, costing, shown
-from rooflens.report.labels import BOUND_LABELS, UNITS, flag_label, flag_name
-from rooflens.report.ladder import headline, ladder_table, subject
-from rooflens.report.program import program_lines
 from rooflens.report.summary import (
     Ranked,
     counts,
@@ -51,6 +47,10 @@ from rooflens.report.summary import (
     synthetic_words,
     unranked,
 )
+from rooflens.report.words.findings import ShownFinding, costing, shown
+from rooflens.report.words.labels import BOUND_LABELS, UNITS, flag_label, flag_name
+from rooflens.report.words.ladder import headline, ladder_table, subject
+from rooflens.report.words.program import program_lines
 
 Section = Callable[[Content], Document]
 

@@ -18,9 +18,9 @@ from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
-from rooflens.report.findings import costing
-from rooflens.report.labels import UNITS, flag_label
 from rooflens.report.summary import RANKED_SHOWN, most_first
+from rooflens.report.words.findings import costing
+from rooflens.report.words.labels import UNITS, flag_label
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}

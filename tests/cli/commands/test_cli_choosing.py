@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 from support import fake_ncu, fake_nsys, fake_nvcc
 
-from rooflens import collecting
 from rooflens.cli.group import main
+from rooflens.collect import profile as profiling
+from rooflens.collect import trial
+from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
-from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.ingest.reports.unprofiled import read_unprofiled
 
 pytestmark = pytest.mark.if_changed("collecting")
 
@@ -33,7 +34,7 @@ ATTENTION = (
 @pytest.fixture(autouse=True)
 def _nothing_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each test try its one kernel anew."""
-    monkeypatch.setattr(collecting, "_tried", set())
+    monkeypatch.setattr(trial, "_tried", set())
 
 
 @pytest.fixture
@@ -166,7 +167,7 @@ def test_the_run_without_ncu_is_not_worth_the_report(gpu_box: Path, monkeypatch:
     def full(*_: object) -> None:
         raise InputError("cannot write `x.unprofiled.json`: No space left on device")
 
-    monkeypatch.setattr(collecting, "write_unprofiled", full)
+    monkeypatch.setattr(profiling, "write_unprofiled", full)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 0
     assert "warning: `x.ncu-rep` is written, but not what the run without ncu showed" in result.stderr
@@ -332,7 +333,7 @@ def test_a_trial_that_hangs_ends_it(gpu_box: Path, monkeypatch: pytest.MonkeyPat
     (gpu_box.parent / "bin" / "ncu").write_text(
         (gpu_box.parent / "bin" / "ncu").read_text().replace("exec", 'case "$*" in *probe.py) sleep 30;; esac; exec')
     )
-    monkeypatch.setattr(collecting, "_TRIAL_SECONDS", 0.5)
+    monkeypatch.setattr(trial, "_TRIAL_SECONDS", 0.5)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 3
     assert "error: ncu did not profile one kernel of one thread within 0.5 s" in result.stderr
@@ -341,8 +342,8 @@ def test_a_trial_that_hangs_ends_it(gpu_box: Path, monkeypatch: pytest.MonkeyPat
 
 def test_permission_is_read_before_anything_runs(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver says who may read the counters: without the right to, neither ncu nor the program is started."""
-    monkeypatch.setattr(collecting, "counters_are_open", lambda: False)
-    monkeypatch.setattr(collecting, "may_administer", lambda: False)
+    monkeypatch.setattr(trial, "counters_are_open", lambda: False)
+    monkeypatch.setattr(trial, "may_administer", lambda: False)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 3
     assert "error: you may not read this GPU's counters" in result.stderr
@@ -361,11 +362,11 @@ def test_a_place_that_cannot_be_written_is_seen_first(gpu_box: Path, calls: Path
 
 def test_checks_can_be_left_out(gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--no-trial` starts the program at once; and one process tries the same options once."""
-    monkeypatch.setattr(collecting, "counters_are_open", lambda: False)
-    monkeypatch.setattr(collecting, "may_administer", lambda: False)
+    monkeypatch.setattr(trial, "counters_are_open", lambda: False)
+    monkeypatch.setattr(trial, "may_administer", lambda: False)
     assert run("collect", "--no-trial", "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
     assert calls.read_text().count("probe.py") == 0
-    monkeypatch.setattr(collecting, "counters_are_open", lambda: True)
+    monkeypatch.setattr(trial, "counters_are_open", lambda: True)
     for name in ("y", "z"):
         assert run("collect", "-o", f"{name}.ncu-rep", "--", *PROGRAM).exit_code == 0
     assert calls.read_text().count("probe.py") == 1

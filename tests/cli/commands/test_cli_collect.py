@@ -19,18 +19,20 @@ from support.ladder import record_ladder
 from support.left_processes import TEST, left_processes
 from support.packing import pack
 
-from rooflens import collecting
 from rooflens.cli.commands.collect import collect, progress_line
 from rooflens.cli.commands.profile import profile
 from rooflens.cli.group import main
+from rooflens.collect import plan as planning
+from rooflens.collect import profile as profiling
+from rooflens.collect import trial
+from rooflens.collect.command import DEFAULT_MAX_LAUNCHES, Collection
+from rooflens.collect.log import Progress
+from rooflens.collect.ranks import NO_COMMUNICATION
+from rooflens.collect.tiers import metrics_for
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection
-from rooflens.ingest.ncu.log import Progress
-from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
-from rooflens.ingest.ncu.tiers import metrics_for
-from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
+from rooflens.ingest.reports.unprofiled import read_unprofiled
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.registry import find_workload
 
@@ -57,7 +59,7 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make this machine one with nothing on PATH; return the folder to work in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("rooflens.ingest.ncu.command._INSTALL_PATTERNS", ())
+    monkeypatch.setattr("rooflens.collect.command._INSTALL_PATTERNS", ())
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -66,9 +68,9 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def torch_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let bundled PyTorch workloads run without PyTorch: a program prints their line."""
-    monkeypatch.setattr(collecting, "require_torch", lambda: None)
-    monkeypatch.setattr(collecting, "command_for", lambda *_, **__: PROGRAM)
-    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: PROGRAM)
+    monkeypatch.setattr(planning, "require_torch", lambda: None)
+    monkeypatch.setattr(planning, "command_for", lambda *_, **__: PROGRAM)
+    monkeypatch.setattr(profiling, "measuring_command", lambda *_, **__: PROGRAM)
 
 
 def run(*arguments: object) -> Result:
@@ -139,7 +141,7 @@ def test_a_dry_run_needs_neither_ncu_nor_gpu_where_the_chip_is_named(bare_box: P
 @pytest.mark.parametrize("command", ["collect", "profile"])
 def test_without_ncu_a_workload_names_its_replay(gpu_box: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Where there is a GPU and no ncu the exit code is 3 and the hint names what works."""
-    monkeypatch.setattr("rooflens.ingest.ncu.command._INSTALL_PATTERNS", ())
+    monkeypatch.setattr("rooflens.collect.command._INSTALL_PATTERNS", ())
     (gpu_box.parent / "bin" / "ncu").unlink()
     monkeypatch.setenv("PATH", str(gpu_box.parent / "bin"))
     result = run(command, "attention")
@@ -155,8 +157,8 @@ def test_a_missing_gpu_is_said_before_anything_is_compiled_or_asked(
     bare_box: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: tuple[str, ...]
 ) -> None:
     """Neither nvcc nor ncu is looked for on a machine without a GPU, whatever chip is named."""
-    monkeypatch.setattr(collecting, "build", lambda *_: pytest.fail("compiled"))
-    monkeypatch.setattr(collecting, "find_ncu", lambda *_: pytest.fail("asked for ncu"))
+    monkeypatch.setattr(planning, "build", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(planning, "find_ncu", lambda *_: pytest.fail("asked for ncu"))
     result = run(command, *options)
     assert result.exit_code == 3
     assert "error: no NVIDIA GPU or driver: `nvidia-smi` does not answer" in result.stderr
@@ -381,18 +383,18 @@ def test_the_timeout_holds_for_all_runs_together(gpu_box: Path) -> None:
 def test_ncu_is_not_begun_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch, gpu_box: Path) -> None:
     """The limit runs from the first program on; used up, it is said together with what saves time."""
     clock = [0.0]
-    monkeypatch.setattr(collecting.time, "monotonic", lambda: clock[0])
-    request = collecting.Request(
-        collecting.command_target(("x",)), Collection((), gpu_box / "x.ncu-rep"), "quick", chip="gh100", timeout_s=5
+    monkeypatch.setattr(trial.time, "monotonic", lambda: clock[0])
+    request = planning.Request(
+        planning.command_target(("x",)), Collection((), gpu_box / "x.ncu-rep"), "quick", chip="gh100", timeout_s=5
     )
-    plan = collecting.make_plan(request, dry_run=True)
+    plan = planning.make_plan(request, dry_run=True)
     clock[0] = 100.0
     assert plan.limit.left_s() == 5
     clock[0] = 103.0
-    assert collecting.choose_launches(plan, Unprofiled(1)).limit.left_s() == 2
+    assert profiling.choose_launches(plan, Unprofiled(1)).limit.left_s() == 2
     clock[0] = 110.0
     with pytest.raises(InputError, match="no time is left for ncu of the 5 s") as caught:
-        collecting.profile(plan, run_first=False)
+        profiling.profile(plan, run_first=False)
     assert "--no-unprofiled" in caught.value.hint
 
 
@@ -550,13 +552,13 @@ def all_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     places = [tmp_path / name for name in ("together", "under", "alone", "calls")]
     together, under, alone, calls = places
     monkeypatch.setenv(fake_ncu.CALLS, str(calls))
-    monkeypatch.setattr(collecting, "require_torch", lambda: None)
-    monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone))
-    monkeypatch.setattr(collecting, "profiled_command", lambda *_, **__: _counted(under))
+    monkeypatch.setattr(planning, "require_torch", lambda: None)
+    monkeypatch.setattr(planning, "command_for", lambda *_, **__: _counted(alone))
+    monkeypatch.setattr(planning, "profiled_command", lambda *_, **__: _counted(under))
 
     def make(names: Sequence[str], missing: Sequence[str] = ()) -> list[Path]:
         lines = [{"case": name, "ok": True, "wall_ns": 1_000_000 + at} for at, name in enumerate(names)]
-        monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: _counted(together, *lines))
+        monkeypatch.setattr(profiling, "measuring_command", lambda *_, **__: _counted(together, *lines))
         kernels = [{"range": f"gemm.{name}", "name": f"of_{name}"} for name in names if name not in missing]
         (tmp_path / "whole.ncu-rep").write_bytes(gpu_day.report_of(kernels, 6))
         monkeypatch.setenv(fake_ncu.REPORT, str(tmp_path / "whole.ncu-rep"))
@@ -609,7 +611,7 @@ def test_where_one_ncu_for_all_fails_each_case_has_its_own(
     """What ncu said is shown, and no case is lost for another."""
     cases = [case.name for case in find_workload("gemm").cases][:2]
     all_cases(cases)
-    monkeypatch.setattr(collecting, "profile_cases", _fails)
+    monkeypatch.setattr(profiling, "profile_cases", _fails)
     result = run("collect", "gemm", *(part for name in cases for part in ("--case", name)))
     assert result.exit_code == 0, result.stderr
     assert "error: gemm: the report is damaged" in result.stderr
@@ -626,10 +628,10 @@ def test_a_case_that_the_one_process_did_not_measure_runs_alone(
     """A wrong result and a crash leave their cases, and those after it, to a start of their own."""
     alone = tmp_path / "alone"
     lines = [{"case": "naive", "ok": True, "wall_ns": 7}, {"case": "fused", "ok": False, "wall_ns": 8}]
-    monkeypatch.setattr(collecting, "require_torch", lambda: None)
-    monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone, {"wall_ns": 9}))
+    monkeypatch.setattr(planning, "require_torch", lambda: None)
+    monkeypatch.setattr(planning, "command_for", lambda *_, **__: _counted(alone, {"wall_ns": 9}))
     monkeypatch.setattr(
-        collecting, "measuring_command", lambda *_, **__: _counted(tmp_path / "together", *lines, status=-6)
+        profiling, "measuring_command", lambda *_, **__: _counted(tmp_path / "together", *lines, status=-6)
     )
     names = [case.name for case in find_workload("attention").cases]
     result = run("collect", "attention", "--all-cases")
@@ -647,7 +649,7 @@ def test_nothing_runs_without_ncu_where_that_was_not_asked_for(
 ) -> None:
     """Neither a dry run nor `--no-unprofiled` starts the cases together."""
     starts = tmp_path / "together"
-    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: _counted(starts))
+    monkeypatch.setattr(profiling, "measuring_command", lambda *_, **__: _counted(starts))
     assert run("collect", "attention", "--all-cases", option).exit_code == 0
     assert not starts.exists()
     assert not list(gpu_box.rglob("*.unprofiled.json"))
@@ -656,11 +658,9 @@ def test_nothing_runs_without_ncu_where_that_was_not_asked_for(
 def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A type that the GPU lacks is told under the case's name; the others are profiled, and its exit code stays."""
     fails = (sys.executable, "-ISc", "import sys; sys.stderr.write('error: no fp8 here\\n'); sys.exit(3)")
-    monkeypatch.setattr(collecting, "require_torch", lambda: None)
-    monkeypatch.setattr(
-        collecting, "command_for", lambda _, case, *__, **___: fails if case.name == "naive" else PROGRAM
-    )
-    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: fails)
+    monkeypatch.setattr(planning, "require_torch", lambda: None)
+    monkeypatch.setattr(planning, "command_for", lambda _, case, *__, **___: fails if case.name == "naive" else PROGRAM)
+    monkeypatch.setattr(profiling, "measuring_command", lambda *_, **__: fails)
     result = run("profile", "attention", "--case", "naive", "--case", "fused")
     assert result.exit_code == 3
     assert (
@@ -748,7 +748,7 @@ def test_an_unknown_workload_is_named(gpu_box: Path) -> None:  # noqa: ARG001 - 
 )
 def test_reports_are_named_after_what_runs(command: tuple[str, ...], name: str) -> None:
     """A script gives its name, else the program."""
-    assert collecting.command_target(command).name == name
+    assert planning.command_target(command).name == name
 
 
 def test_the_help_names_the_default_cap() -> None:

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from support import fake_ncu, fake_torchrun
 
 from rooflens.cli.group import main
-from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
-from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.collect.ranks import NO_COMMUNICATION
+from rooflens.ingest.reports.unprofiled import read_unprofiled
 
 pytestmark = pytest.mark.if_changed("collecting")
 

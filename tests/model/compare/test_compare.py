@@ -12,8 +12,8 @@ from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate
 from rooflens.model.compare.ladder import Ladder, compare
 from rooflens.model.compare.pairing import pair_programs, program_name, refusals, warnings
-from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
 from rooflens.model.records import Analysis, AnalyzedReport, Run
+from rooflens.report.words.change import change_sentence, timing_words, total_sentence
 
 
 def timed(analysis: Analysis, factor: float) -> Analysis:

@@ -11,7 +11,7 @@ from support import samples
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder, ladder
 from rooflens.model.records import Analysis, AnalyzedReport
-from rooflens.report.ladder import headline, ladder_rows, subject, try_next
+from rooflens.report.words.ladder import headline, ladder_rows, subject, try_next
 
 GPU = "NVIDIA A100-SXM4-40GB"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rooflens.ingest.ncu.passes import base_names
+from rooflens.collect.passes import base_names
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.aliases import ALIASES, aliases_of
 from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.loops import for_all
 
-from rooflens.ingest.ncu.command import NEWEST, Collection, build_argv
+from rooflens.collect.command import NEWEST, Collection, build_argv
 from rooflens.model.verdict.collecting import collect_command, not_profiled, program_of
 
 

@@ -17,10 +17,9 @@ from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.document import Chart, Choice, Facts, Table
 from rooflens.report.forecast.document import MAX_CHOICES, MAX_PLANES, forecasts_document
 from rooflens.report.forecast.plane import planes
-from rooflens.report.forecast.sentences import answer, peak_words
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.plane.simple import plane_spec
-from rooflens.report.text.forecast import table_rows
+from rooflens.report.words.forecast import answer, peak_words, table_rows
 from rooflens.writing.answers import of_forecasts
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")

@@ -14,8 +14,9 @@ from rooflens.model.compare.pairing import checked, pair_programs
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.roofline.datasheets import the_datasheet
+from rooflens.report.comparison import data as comparison
 from rooflens.report.data import json_lines, schema_text, to_document, to_json, to_schema
-from rooflens.report.text import comparison, forecast
+from rooflens.report.forecast import data as forecast
 
 SCHEMAS = {"analysis": schema_text, "comparison": comparison.schema_text, "forecast": forecast.schema_text}
 

@@ -13,7 +13,7 @@ from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.verdict.sentences import bytes_part, resource_label, stage_label
-from rooflens.report.labels import UNITS, stall_label
+from rooflens.report.words.labels import UNITS, stall_label
 
 MIN_SHARE = 0.01
 

@@ -22,8 +22,6 @@ from rooflens.model.verdict.sentences import (
     without_move,
 )
 from rooflens.report.content import FIRST_KEPT, Content
-from rooflens.report.findings import ShownFinding, shown
-from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
@@ -33,8 +31,10 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
-from rooflens.report.program import in_program_lines
 from rooflens.report.templates import render
+from rooflens.report.words.findings import ShownFinding, shown
+from rooflens.report.words.labels import BOUND_LABELS
+from rooflens.report.words.program import in_program_lines
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""

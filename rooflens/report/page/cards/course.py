@@ -12,8 +12,8 @@ from rooflens import format as fmt
 from rooflens.model.records import RESIDENT, Analysis, Phases
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.labels import UNITS
 from rooflens.report.roofline.course import LEVEL, phase_points, sampled
+from rooflens.report.words.labels import UNITS
 
 MOST_POINTS = 80
 """Points of a line at most: a half of a card is hardly wider than six times as many pixels."""

@@ -9,9 +9,9 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.hotspots import STALL, leading_stall, places
 from rooflens.model.records import Hotspot, Kernel, Place
-from rooflens.report.findings import code_of
-from rooflens.report.inside import wait_words
-from rooflens.report.labels import place_label, stall_label
+from rooflens.report.words.findings import code_of
+from rooflens.report.words.inside import wait_words
+from rooflens.report.words.labels import place_label, stall_label
 
 MOST_LINES = 5
 LEAST_SHARE = 0.01

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, JudgedLoop
-from rooflens.report.inside import body_words, class_words, counted, depth, loop_label, shown_loops
 from rooflens.report.page.cards.hot_lines import HotLine, HotLines
+from rooflens.report.words.inside import body_words, class_words, counted, depth, loop_label, shown_loops
 
 
 def loop_bars(analysis: Analysis) -> HotLines | None:

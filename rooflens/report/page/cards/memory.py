@@ -10,8 +10,8 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.traffic import Flow, Link, Traffic, find_links, find_traffic
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.how_it_runs import memory_facts
 from rooflens.report.page.cards.bars import Bar
+from rooflens.report.words.how_it_runs import memory_facts
 
 _USEFUL_SHARE = 0.95
 """What moves hardly more than it needs has no bar."""

@@ -11,10 +11,10 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Rule
 from rooflens.model.summary import Launch
-from rooflens.model.verdict.nvidia_rules import agrees
+from rooflens.model.verdict.nvidia_rules import BROKEN, agrees
 from rooflens.model.verdict.sentences import NOT_MEASURED, resource_label
-from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.sources import SHARED_FROM
+from rooflens.report.words.labels import BOUND_LABELS
 
 _SAYS: Mapping[str, str] = {
     "High Throughput": "a unit is above 80 % of its peak",
@@ -30,8 +30,6 @@ _OFTEN, _LONG = 3, 100
 """Cards and characters from which on a text is worth a place of its own."""
 _MARKUP = re.compile(r"@(?:url|section|source|sass):((?:(?!:https?://)[^@])*?)(?::https?://[^@]*)?@")
 """Links in rule texts: `@url:Text:https://...@`, `@section:Identifier:Text@`."""
-BROKEN = re.compile(r"returned an error:|^Traceback|\.py:\d+|could not be found", re.MULTILINE)
-"""Rules that say only that they could not run: the report lacks the metrics they read."""
 
 
 class Message(Struct, frozen=True):

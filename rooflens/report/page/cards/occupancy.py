@@ -9,8 +9,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.occupancy import Curve, Property, find_occupancy, occupancy_curves
-from rooflens.report.how_it_runs import occupancy_facts
 from rooflens.report.page.cards.bars import Bar
+from rooflens.report.words.how_it_runs import occupancy_facts
 
 
 class Resident(Struct, frozen=True):

@@ -45,9 +45,11 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.findings import code_of, costing, shown
-from rooflens.report.how_it_runs import instruction_facts, memory_facts, occupancy_facts, warp_facts
-from rooflens.report.inside import (
+from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
+from rooflens.report.words.findings import code_of, costing, shown
+from rooflens.report.words.forecast import worth_words
+from rooflens.report.words.how_it_runs import instruction_facts, memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.inside import (
     body_words,
     class_words,
     depth,
@@ -57,11 +59,9 @@ from rooflens.report.inside import (
     shown_loops,
     wait_words,
 )
-from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
-from rooflens.report.program import in_program_lines
-from rooflens.report.ruled_out import hardly_one, not_measured, ruled_out
-from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
-from rooflens.report.text.what_if import worth_words
+from rooflens.report.words.labels import UNITS, flag_label, place_label, stall_label
+from rooflens.report.words.program import in_program_lines
+from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4

@@ -13,10 +13,10 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Move, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.findings import CODE_WIDTH, code_of
-from rooflens.report.labels import evidence_words, place_label
 from rooflens.report.page.cards.card import LONG_CARDS, findings
 from rooflens.report.page.kernels import kernels
+from rooflens.report.words.findings import CODE_WIDTH, code_of
+from rooflens.report.words.labels import evidence_words, place_label
 
 LINE = Hotspot("line", file="C:\\src\\copy.cu", line=88, text="  y[i * n]\t= x[i];")
 STRIDED = Finding(

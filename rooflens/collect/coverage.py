@@ -1,0 +1,87 @@
+"""How much of what ran is in a report, and whether it ran on the GPU whose counters were asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.collect.command import profiles_whole
+from rooflens.collect.ranks import waits_for_ranks
+from rooflens.errors import InputError
+from rooflens.model.counters.chips import FAMILIES
+from rooflens.model.keys import function_of
+from rooflens.model.timeline import place
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rooflens.collect.plan import Plan
+    from rooflens.collect.profile import Recording
+    from rooflens.model.records import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """How much of what ran is in a report.
+
+    Attributes:
+        names: Names of kernels in the report, of those that ran.
+        of: Names of the kernels that ran.
+        time_share: Part of the kernels' time, 0 to 1; None where it is not known.
+        missing: Names that are not in it, the longest time first, without those that wait for other ranks.
+    """
+
+    names: int
+    of: int
+    time_share: float | None
+    missing: tuple[str, ...]
+
+
+def covered(recording: Recording) -> Covered | None:
+    """Compare a report with the un-profiled run; None where that named no kernels.
+
+    Where nothing reads reports, ncu's log names them, without template arguments and cut where they are long. A report
+    of ranges or whole graphs names no kernels.
+    """
+    whole = profiles_whole(recording.plan.collection)
+    if whole or recording.unprofiled is None or not recording.unprofiled.launch_counts:
+        return None
+    counts = recording.unprofiled.launch_counts
+    kernels, names = _read(recording.collected.report), recording.collected.names
+    heads = tuple(name.removesuffix("...") for name in names if name.endswith("..."))
+    lacking = {id(entry) for entry in place(kernels, recording.unprofiled)[1]} if kernels else set()
+    times_ns: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    for entry in counts:
+        name = entry.name if kernels else function_of(entry.name)
+        times_ns[name] += entry.summed_ns
+        if id(entry) not in lacking if kernels else name in names or (heads and name.startswith(heads)):
+            found[name] += entry.summed_ns
+    total_ns = times_ns.total()
+    share = found.total() / total_ns if kernels and total_ns else None
+    missing = tuple(name for name, _ in times_ns.most_common() if name not in found and not waits_for_ranks(name))
+    return Covered(len(found), len(times_ns), share, missing)
+
+
+def other_gpu(plan: Plan, report: Path) -> str:
+    """Say which GPU of a report has other counters than the chip they were asked for; empty where none has."""
+    kernels = _read(report)
+    ran_on = {kernel.gpu: kernel.compute_capability for kernel in kernels if kernel.gpu and kernel.compute_capability}
+    for name, capability in ran_on.items():
+        families = [family for known, family in FAMILIES if known == capability]
+        if families and not any(plan.chip in family for family in families):
+            words = f"the kernels ran on {name} ({min(families[0])}), but the counters of {plan.chip} were asked for"
+            return f"{words}: some are missing; --chip {min(families[0])} asks for the right ones"
+    return ""
+
+
+def _read(report: Path) -> Sequence[Kernel]:
+    """Read the kernels of a report; none where it cannot be read here."""
+    try:
+        from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
+
+        return read_report(report, report.name).kernels
+    except (ImportError, InputError):
+        return ()

@@ -1,0 +1,68 @@
+"""Time a program's kernels without ncu: Nsight Systems (`nsys`) traces it, and its SQLite export is summed up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rooflens.collect.unprofiled import run_program
+from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
+from rooflens.ingest.timelines.nsys import read_export
+from rooflens.model.timeline import measure
+from rooflens.processes import query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflens.collect.log import Progress
+    from rooflens.model.unprofiled import Unprofiled
+
+_GRAPHS_BY_NODE = "--cuda-graph-trace=node"
+"""Without it newer drivers trace each graph as one, without its kernels; nsys has the option since 2021.4."""
+
+
+def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool = True) -> tuple[str, ...]:
+    """Write the command line that traces a program's CUDA work into an SQLite file.
+
+    Args:
+        nsys: The program to run.
+        program: What is traced.
+        export: The file; its name ends in `.sqlite`.
+        by_node: Trace the kernels of graphs one by one, which older versions do anyway, and have no option for.
+    """
+    return (
+        nsys,
+        "profile",
+        *("--trace=cuda", "--sample=none", "--cpuctxsw=none", "--stats=false"),
+        *((_GRAPHS_BY_NODE,) if by_node else ()),
+        *("--export=sqlite", "--force-overwrite=true", "-o", str(export.with_suffix(""))),
+        *program,
+    )
+
+
+def _has_graph_option(nsys: str) -> bool:
+    """Return whether nsys names the option in its help; without an answer it is taken to be a current one."""
+    answer = query((nsys, "profile", "--help"))
+    return answer is None or _GRAPHS_BY_NODE.partition("=")[0] in answer
+
+
+def trace(
+    nsys: str,
+    program: Sequence[str],
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Unprofiled | None:
+    """Trace a program that is known to work; None where nsys shows no kernels.
+
+    Raises:
+        StoppedError: Ctrl-C or a like signal.
+    """
+    with TemporaryDirectory(prefix="rooflens-") as folder:
+        export = Path(folder, "trace.sqlite")
+        try:
+            argv = trace_argv(nsys, program, export, by_node=_has_graph_option(nsys))
+            run_program(argv, timeout_s, on_progress, "tracing")
+            return measure(read_export(export))
+        except (ProgramError, EnvironmentMissingError, InputError):
+            return None

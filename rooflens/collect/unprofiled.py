@@ -1,0 +1,152 @@
+"""Run a program without the profiler: does it work, how long does it take, and how much of that is gaps?
+
+ncu runs kernels one at a time, so its reports cannot show launch gaps: they take a run of their own. What it shows is
+kept beside the report as `NAME.unprofiled.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rooflens.collect.log import run_to_end
+from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.model.unprofiled import Unprofiled
+from rooflens.processes import signal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflens.collect.log import Progress
+
+_MISSING_STATUS = 3
+"""What a bundled workload returns where PyTorch or a GPU is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run of a program that succeeded."""
+
+    wall_ns: int
+    stdout: str
+
+
+def run_program(
+    argv: Sequence[str],
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    doing: str = "running",
+) -> Ran:
+    """Run a program once to its end, with an empty standard input.
+
+    Raises:
+        EnvironmentMissingError: It cannot be started.
+        ProgramError: It failed, or did not end in time.
+        StoppedError: Ctrl-C or a like signal.
+    """
+    finished, stdout, stderr = run_to_end(argv, timeout_s, on_progress, doing)
+    if finished.timed_out:
+        raise ProgramError(
+            f"the program did not end within {timeout_s:g} s, without the profiler",
+            "give a longer --timeout, or run a smaller problem",
+        )
+    if finished.status != 0:
+        message = _failure(finished.status, stdout, stderr)
+        raise ProgramError(message, "this is the program's own failure: ncu has not run yet", finished.status)
+    return Ran(finished.wall_ns, stdout)
+
+
+def run_workload(
+    argv: Sequence[str],
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Unprofiled:
+    """Run a bundled workload, which says on its last line how long it took.
+
+    Raises:
+        EnvironmentMissingError: PyTorch or a GPU is missing.
+        ProgramError: It failed.
+        StoppedError: Ctrl-C or a like signal.
+    """
+    try:
+        ran = run_program(argv, timeout_s, on_progress)
+    except ProgramError as error:
+        if error.status == _MISSING_STATUS:
+            raise EnvironmentMissingError(str(error), "`rooflens doctor` says what is missing") from error
+        raise
+    return parse_workload(ran)
+
+
+def run_cases(
+    argv: Sequence[str],
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> dict[str, Unprofiled]:
+    """Run cases of a bundled workload in one process, and return what each measured, by its name.
+
+    A case whose result was wrong, that failed, or that the process did not reach is left out.
+
+    Raises:
+        EnvironmentMissingError: The program cannot be started.
+        StoppedError: Ctrl-C or a like signal.
+    """
+    _, stdout, _ = run_to_end(argv, timeout_s, on_progress, "running")
+    measured = parse_cases(stdout)
+    return {name.partition(".")[2]: one for name, one in measured.items() if one is not None}
+
+
+def parse_cases(stdout: str) -> dict[str, Unprofiled | None]:
+    """Read what bundled workloads say of their cases, by `WORKLOAD.CASE`; None where a result was wrong."""
+    lines = [_object(line) for line in stdout.splitlines()]
+    return {
+        f"{values.get('workload')}.{values['case']}": _measured(values) if values.get("ok") is True else None
+        for values in lines
+        if isinstance(values.get("case"), str) and isinstance(values.get("wall_ns"), int)
+    }
+
+
+def parse_workload(ran: Ran) -> Unprofiled:
+    """Read the JSON line of a bundled workload; without one only the wall time is known."""
+    for line in reversed(ran.stdout.splitlines()):
+        values = _object(line)
+        if isinstance(values.get("wall_ns"), int):
+            return _measured(values)
+    return Unprofiled(ran.wall_ns)
+
+
+def _measured(values: dict[str, Any]) -> Unprofiled:
+    """Read what a bundled workload says of one case."""
+    return Unprofiled(
+        wall_ns=values["wall_ns"],
+        kernel_ns=_count(values.get("kernel_ns")),
+        launches=_count(values.get("launches")),
+        source="workload",
+        iterations=_count(values.get("iterations")) or 1,
+        cublas_ns=_count(values.get("cublas_ns")),
+    )
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    return round(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def _failure(status: int | None, stdout: str, stderr: str) -> str:
+    how = f"status {status}" if status is None or status >= 0 else signal_name(-status)
+    said = _last_words(stderr) or _last_words(stdout)
+    return f"the program failed with {how}, without the profiler" + (f": {said}" if said else "")
+
+
+def _last_words(text: str) -> str:
+    """Return the most telling line: the last that begins with `error`, else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if line.lower().startswith("error")]
+    return (named or lines or [""])[-1].removeprefix("error: ")

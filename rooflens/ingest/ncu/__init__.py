@@ -1,1 +1,0 @@
-"""Run Nsight Compute: its command line, its log, its failures, and the chips it knows."""

@@ -1,0 +1,215 @@
+"""Forecasts as JSON with its schema, and as CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from operator import attrgetter
+from typing import Any, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rooflens.model.catalogue import (
+    NUMBER,
+    POSITION,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    Key,
+    Schema,
+    Shape,
+    choice,
+    fixed,
+    items,
+    mapping,
+)
+from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, work_of
+from rooflens.report.data import csv_text, json_text
+
+
+class Said(Struct, frozen=True):
+    """One forecast of a row, at its sizes."""
+
+    row: Row
+    sizes: Mapping[str, int]
+    result: Forecast
+
+
+def _finite(value: float) -> float | None:
+    return None if value == inf else value
+
+
+def _alone(name: str) -> Callable[[Forecast], float | None]:
+    """Take a rate of one kernel; several have none of their own."""
+    return lambda result: None if result.parts else _finite(getattr(result.rates, name))
+
+
+def _attained(take: Callable[[Any], Any]) -> Callable[[Said], Any]:
+    return lambda said: take(said.result.attainable) if said.result.attainable else None
+
+
+_NUMBERS: tuple[Key, ...] = (
+    Key("flop", NUMBER, "operations by formula", "FLOP"),
+    Key("bytes", NUMBER, "that must be moved to and from DRAM", "B", value=attrgetter("moved_bytes")),
+    Key(
+        "intensity",
+        NUMBER,
+        "operations per byte",
+        "FLOP/B",
+        value=lambda one: one.intensity if one.moved_bytes else None,
+    ),
+    Key("peak", TEXT, "pipe that does the operations"),
+    Key("peak_flop_per_s", NUMBER, "its dense peak by the datasheet", "FLOP/s"),
+    Key("ridge", NUMBER, "operations per byte from which the pipe is the limit", "FLOP/B"),
+    Key("regime", choice(*get_args(Regime)), "what the floor is set by"),
+    Key("t_math_s", NUMBER, "time of the operations at that peak", "s"),
+    Key("t_memory_s", NUMBER, "time of the bytes at DRAM's bandwidth", "s"),
+    Key("t_comms_s", NUMBER, "time of what is sent to other GPUs", "s"),
+    Key("t_lower_s", NUMBER, "the floor: the longest of the times, parts added up", "s"),
+    Key("sent_bytes", NUMBER, "sent to other GPUs", "B"),
+    Key("link", TEXT_OR_NULL, "what they go through"),
+    Key("link_bytes_per_s", NUMBER, "its bandwidth", "B/s"),
+    Key("link_intensity", NUMBER, "operations per byte sent", "FLOP/B"),
+    Key("link_ridge", NUMBER, "those from which the link is not the limit", "FLOP/B"),
+    Key("roof_flop_per_s", NUMBER, "operations a second at best", "FLOP/s"),
+    Key("share_of_peak", NUMBER, "of the pipe's peak, at best", "share"),
+    Key("longest", TEXT, "which of the times is the longest"),
+    Key("special", NUMBER, "operations of the special function unit"),
+    Key("special_per_s", NUMBER, "its rate; null of several kernels", value=_alone("special_per_s")),
+    Key("t_special_s", NUMBER, "their time", "s"),
+    Key("issued", NUMBER, "warp instructions"),
+    Key("issued_per_s", NUMBER, "their rate; null of several kernels", value=_alone("issued_per_s")),
+    Key("t_issue_s", NUMBER, "their time", "s"),
+    Key("l2_bytes", NUMBER, "moved through L2", "B"),
+    Key("l2_bytes_per_s", NUMBER, "its bandwidth", "B/s", value=lambda one: _finite(one.rates.l2_bytes_per_s)),
+    Key("t_l2_s", NUMBER, "time of them", "s"),
+)
+"""What is written of a forecast, and of each of its parts."""
+
+PART = fixed(
+    Key("part", TEXT, "what it is called", value=attrgetter("label")), Key("count", POSITION, "how often"), *_NUMBERS
+)
+
+
+def _of_result(key: Key) -> Key:
+    take = key.take
+    return replace(key, value=lambda said: take(said.result))
+
+
+PREDICTION = fixed(
+    Key("operation", TEXT, "its name", value=attrgetter("row.operation.name")),
+    Key("sizes", mapping(NUMBER), "by name"),
+    Key("dtype", TEXT, "type of the operands", value=attrgetter("row.dtype")),
+    Key("out_dtype", TEXT, "type of the result", value=attrgetter("row.result_dtype")),
+    Key("gpu", TEXT, "of the datasheet", value=attrgetter("row.gpu.name")),
+    Key("gpus", NUMBER, "that share it", value=lambda said: said.row.operation.group(said.sizes)),
+    *map(_of_result, _NUMBERS),
+    Key(
+        "t_lower_warm_s", NUMBER, "the floor where the caches are warm", "s", value=attrgetter("result.t_lower_warm_s")
+    ),
+    Key("bandwidth_bytes_per_s", NUMBER, "of DRAM", "B/s", value=attrgetter("result.bandwidth_bytes_per_s")),
+    Key("tokens_per_s", NUMBER, "at best", "tokens/s", value=attrgetter("result.tokens_per_s")),
+    Key("measured_s", NUMBER, "as given", "s", value=attrgetter("row.measured_s")),
+    Key(
+        "time_over_floor",
+        NUMBER,
+        "measured over the floor",
+        "factor",
+        value=lambda said: _over(said, said.result.t_lower_s),
+    ),
+    Key(
+        "time_over_attainable",
+        NUMBER,
+        "measured over what is typical",
+        "factor",
+        value=lambda said: _over(said, said.result.attainable.typical_s if said.result.attainable else None),
+    ),
+    Key("attainable_low_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("low_s"))),
+    Key("attainable_typical_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("typical_s"))),
+    Key("attainable_high_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("high_s"))),
+    Key(
+        "attainable_proven",
+        Shape({"type": ["boolean", "null"]}),
+        "kernels of this operation are published",
+        value=_attained(attrgetter("proven")),
+    ),
+    Key("attainable_points", POSITION, "how many", value=lambda said: _attained(attrgetter("points"))(said) or 0),
+    Key("attainable_sources", TEXTS, "where", value=lambda said: _attained(attrgetter("sources"))(said) or ()),
+    Key("repeated_flop_share", NUMBER, "more than one GPU would do", "share", value=lambda said: _repeated(said)[0]),
+    Key("repeated_bytes_share", NUMBER, "more than one GPU would move", "share", value=lambda said: _repeated(said)[1]),
+    Key(
+        "held_bytes",
+        NUMBER,
+        "that must be kept in memory",
+        "B",
+        value=lambda said: held_bytes(said.row.operation, said.sizes, said.row.dtype, said.row.out_dtype),
+    ),
+    Key(
+        "memory_bytes",
+        NUMBER,
+        "of the GPU",
+        "B",
+        value=lambda said: said.row.gpu.dram_size.value if said.row.gpu.dram_size else None,
+    ),
+    Key(
+        "gpus_to_hold",
+        NUMBER,
+        "GPUs that hold it",
+        value=lambda said: gpus_to_hold(
+            said.row.operation, said.sizes, said.row.dtype, said.row.gpu, said.row.out_dtype
+        ),
+    ),
+    Key("parts", items(PART), "of a composite operation, in order", value=attrgetter("result.parts")),
+)
+"""Everything that is written of one prediction."""
+
+
+def _over(said: Said, time_s: float | None) -> float | None:
+    return said.row.measured_s / time_s if said.row.measured_s and time_s else None
+
+
+def _repeated(said: Said) -> tuple[float | None, float | None]:
+    """Say how much more FLOPs and bytes all GPUs that split heads or columns have together than one; None for one."""
+    gpus, row = said.sizes.get("tensor_parallel", 1), said.row
+    if gpus == 1:
+        return None, None
+    flop, moved_bytes = work_of(row.operation, {**said.sizes, "tensor_parallel": 1}, row.dtype, row.out_dtype)
+    return gpus * said.result.flop / flop - 1, gpus * said.result.moved_bytes / moved_bytes - 1
+
+
+def _objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [PREDICTION.json(Said(row, sizes, result)) for row in rows for sizes, result in row.steps]
+
+
+def to_json(rows: Sequence[Row]) -> str:
+    """Write one prediction as one object, several as a list under `predictions`."""
+    objects = _objects(rows)
+    return json_text(objects[0] if len(objects) == 1 else {"predictions": objects})
+
+
+def schema_text() -> str:
+    """Write the JSON Schema as it ships: of one prediction, or of several under `predictions`."""
+    several = {"type": "array", "items": {"$ref": "#/$defs/prediction"}}
+    schema: Schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "rooflens predict --format json",
+        "anyOf": [
+            {"$ref": "#/$defs/prediction"},
+            {"type": "object", "properties": {"predictions": several}, "required": ["predictions"]},
+        ],
+        "$defs": {"prediction": PREDICTION.schema},
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """Write a line for each prediction: SI base units, sizes in columns of their own, parts left out."""
+    objects = _objects(rows)
+    for row in objects:
+        row.pop("parts")
+        row["attainable_sources"] = "; ".join(row["attainable_sources"])
+        sizes = row.pop("sizes")
+        row.update({f"size_{name}": value for name, value in sizes.items()})
+    return csv_text(list(objects[0]), objects).rstrip("\n")

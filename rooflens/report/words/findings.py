@@ -1,0 +1,98 @@
+"""A finding in words: title, gain, numbers, places and move; written here alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from rooflens import format as fmt
+from rooflens.model.findings.find import RULES
+from rooflens.model.findings.siblings import SIBLING
+from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
+from rooflens.model.verdict.sentences import gain_words
+from rooflens.report.words.labels import evidence_words, place_label
+
+_EXPLAINED = frozenset((*(rule.id for rule in RULES), NVIDIA_RULE, SIBLING))
+
+CODE_WIDTH = 100
+"""Characters of a source line or an instruction at most."""
+
+
+class ShownPlace(Struct, frozen=True):
+    """Where a finding stands.
+
+    Attributes:
+        share: Part of what the finding is about that is there, in words.
+        code: The source line where the report embeds it, else the instruction; empty where it has neither.
+    """
+
+    label: str
+    share: str
+    code: str
+
+
+class ShownFinding(Struct, frozen=True):
+    """One finding in words.
+
+    Attributes:
+        title: As a sentence begins with it; `name` as it stands within one.
+        gain: `about 1.4x`; empty where it cannot be modelled.
+        doubt: How sure it is, where it is not quite.
+        numbers: Its evidence, each number with its name; `sources` the counters behind each.
+        brief: Title, gain and first numbers in one line.
+    """
+
+    id: str
+    title: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    gain: str
+    doubt: str
+    numbers: tuple[str, ...]
+    sources: tuple[str, ...]
+    move: str
+    places: tuple[ShownPlace, ...]
+
+    @property
+    def about(self) -> str:
+        """Name of its explanation; empty where it has none."""
+        return self.id if self.id in _EXPLAINED else ""
+
+    def brief(self, numbers: int = 2) -> str:
+        """Write title, gain and some numbers in one line."""
+        gain = f", {self.gain}" if self.gain else ""
+        shown = ", ".join(self.numbers[:numbers])
+        return f"{self.title}{gain}{f': {shown}' if shown else ''}"
+
+
+def costing(analysis: Analysis) -> Iterator[Finding]:
+    """Yield the findings that cost time, worst first."""
+    return (finding for finding in analysis.findings if finding.severity != "note")
+
+
+def shown(finding: Finding) -> ShownFinding:
+    """Put a finding into words."""
+    return ShownFinding(
+        id=finding.id,
+        title=fmt.sentence_case(finding.title),
+        name=finding.title,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        gain=gain_words(finding.gain),
+        doubt="" if finding.confidence == "high" else f"confidence {finding.confidence}",
+        numbers=tuple(map(evidence_words, finding.evidence)),
+        sources=tuple(number.source for number in finding.evidence),
+        move=finding.move,
+        places=tuple(
+            ShownPlace(place_label(place.hotspot), fmt.percent(place.share), code_of(place.hotspot))
+            for place in finding.where
+        ),
+    )
+
+
+def code_of(hotspot: Hotspot, width: int = CODE_WIDTH) -> str:
+    """Return the source line of a place, else its instruction, on one line and cut."""
+    return fmt.cut_end(" ".join((hotspot.text or hotspot.sass or "").split()), width)

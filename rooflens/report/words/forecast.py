@@ -1,0 +1,436 @@
+"""What a forecast says in words: the answer, which peak was used and why, how it is counted, and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from rooflens import format as fmt
+from rooflens.format import MISSING, duration, percent, si, significant
+from rooflens.model.predict.communication import uneven
+from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, moving
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.other_gpu import WhatIf
+from rooflens.model.predict.published import floor_words, published_points, time_words
+from rooflens.model.predict.rates import RATES_SOURCE
+from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for
+from rooflens.model.roofline.datasheets import Datasheet
+from rooflens.model.verdict.sentences import resource_label
+
+SPARSE_FROM = 8
+"""Major compute capability from which tensor cores have a rate for 2:4 sparsity."""
+
+TWICE = frozenset({"tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_fp8"})
+"""Pipes whose sparse figure is twice the dense one on every GPU that has it."""
+
+
+TILES = (
+    "bytes of a tile are set against DRAM, as if L2 caught none of them; where operands fit into L2 it "
+    "catches most, and --l2-tile sets them against L2"
+)
+
+
+class Counted(Struct, frozen=True):
+    """How the FLOPs and bytes of one operation are counted, and what is counted besides them."""
+
+    name: str
+    summary: str
+    flop: str
+    moved: str
+    extra_costs: str
+
+
+def title(rows: Sequence[Row]) -> str:
+    """Name predictions of one operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
+    row = rows[0]
+    return f"{row.operation.name}, {' and '.join(dict.fromkeys(row.dtype for row in rows))}: {_range(row)}"
+
+
+def _range(row: Row) -> str:
+    first, last = (sizes_text(row, row.steps[i][0]) for i in (0, -1))
+    if len(row.steps) == 1:
+        return first
+    name, _, value = last.rpartition(" ")
+    return f"{first} to {value if first.startswith(f'{name} ') else last}"
+
+
+def answer(row: Row) -> str:
+    """Say in a sentence which limiter is met, and where it changes."""
+    if len(row.steps) == 1:
+        return answer_at(row, row.steps[0][1])
+    first, last = row.steps[0][1], row.steps[-1][1]
+    # The ridge decides between memory and peak, for what is one step.
+    by_ridge = not last.parts and not any(
+        result.link or not result.moved_bytes or is_bound_by_others(result) for _, result in row.steps
+    )
+    if not row.crossings:
+        if first.regime == "overhead":
+            return "Overhead-bound at every size: the floor is shorter than the launches."
+        return (
+            f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
+            f"{'below' if last.regime == 'memory' else 'above'} the ridge of {fmt.significant(last.ridge)}."
+            if by_ridge
+            else f"{last.regime.capitalize()}-bound at every size."
+        )
+    before, said = first.regime, []
+    for sizes, regime in row.crossings:
+        at_ridge = by_ridge and {before, regime} == {"memory", "compute"}
+        why = f", where it reaches {fmt.significant(last.ridge)} FLOP/B" if at_ridge else ""
+        said.append(f"{crossing_words(row, sizes, regime)}{why}")
+        before = regime
+    changes = "; ".join(said)
+    return f"{changes[0].upper()}{changes[1:]}; {first.regime}-bound before."
+
+
+def answer_at(row: Row, result: Forecast) -> str:
+    """Say in a sentence which limiter one step meets, how long it takes at least, and what published kernels take."""
+    floor = floor_words(result.t_lower_s, result.attainable, result.t_lower_warm_s)
+    if result.tokens_per_s:
+        floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
+    floor = f"{floor[0].upper()}{floor[1:]}."
+    if row.measured_s:
+        measured = time_words(row.measured_s, result.t_lower_s, result.attainable, result.t_without_dram_s)
+        floor = f"{floor} {measured}."
+    if result.regime == "overhead":
+        launches = fmt.count(sum(part.count for part in result.parts) or result.count, "launch")
+        return f"Overhead-bound: as long as {launches}, each 2 to 5 \u00b5s of host time. {floor}"
+    if result.parts:
+        share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
+        return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its floor. {floor}"
+    regime = f"{result.regime.capitalize()}-bound"
+    if not result.flop:
+        sent = f" and {fmt.si(result.sent_bytes, 'B')} to send" if result.sent_bytes else ""
+        return f"{regime}: no FLOPs, {fmt.si(result.moved_bytes, 'B')} to move{sent}. {floor}"
+    if result.regime == "communication":
+        over = fmt.factor(result.t_comms_s / max(result.t_math_s, result.t_memory_s))
+        return f"{regime}: {fmt.si(result.sent_bytes, 'B')} to send take {over} as long as the rest. {floor}"
+    why = _others(result) if is_bound_by_others(result) else _against_ridge(result)
+    return f"{regime}: {why}. {floor}"
+
+
+def is_bound_by_others(result: Forecast) -> bool:
+    """Return whether something besides FLOPs, DRAM and links bounds a simple operation."""
+    return result.longest in {"t_special_s", "t_issue_s", "t_l2_s"}
+
+
+def _others(result: Forecast) -> str:
+    if result.longest == "t_l2_s":
+        over = fmt.factor(result.l2_s / result.t_memory_s)
+        moved = fmt.si(result.moved_bytes, "B")
+        return f"{fmt.si(result.l2_bytes, 'B')} through L2 take {over} as long as {moved} through DRAM"
+    special = result.longest == "t_special_s"
+    amount, time_s = (result.special, result.special_s) if special else (result.issued, result.issue_s)
+    what = "special functions" if special else "instructions that unpack weights"
+    return f"{fmt.si(amount, '').strip()} {what} take {fmt.factor(time_s / result.t_math_s)} as long as its FLOPs"
+
+
+def _against_ridge(result: Forecast) -> str:
+    if not result.moved_bytes:
+        return "no bytes to move"
+    factor = result.intensity / result.ridge
+    apart = f"{fmt.factor(factor)} the ridge" if factor >= 1 else f"{fmt.factor(1 / factor)} below the ridge"
+    return f"{fmt.intensity(result.intensity)}, {apart} of {fmt.significant(result.ridge)}"
+
+
+def _from_to(low: float, high: float) -> str:
+    return fmt.span(fmt.significant(low), fmt.significant(high))
+
+
+def peak_words(row: Row) -> tuple[str, str]:
+    """Say which peak was used and why, and which one was not."""
+    result = row.steps[-1][1]
+    pipe, peak = result.peak, result.peak_flop_per_s
+    used = (
+        f"{resource_label(pipe)} at {fmt.si(peak, 'FLOP/s')}, dense, from the datasheet at boost clock: "
+        f"{_why_pipe(row, pipe)}."
+    )
+    return f"{used[0].upper()}{used[1:]}", of_products(row) or _not_used(row.gpu, pipe, result)
+
+
+def _why_pipe(row: Row, pipe: str) -> str:
+    if pipe.startswith("tensor"):
+        return f"products of {row.dtype} run on the tensor cores"
+    if row.operation.unit == "counted" and row.dtype == "fp64":
+        return "FLOPs that were counted elsewhere are taken to be no products, which alone run on tensor cores"
+    if row.operation.unit != "vector":
+        return f"products of {row.dtype} run on the CUDA cores unless tf32 is chosen"
+    return f"the operation has no matrix products, so it runs on the CUDA cores in {resource_label(pipe)}"
+
+
+def _not_used(gpu: Datasheet, pipe: str, result: Forecast) -> str:
+    major = int(gpu.compute_capability.partition(".")[0])
+    if not pipe.startswith("tensor"):
+        return "Tensor cores are faster but only do matrix products: their peak does not apply here."
+    if major < SPARSE_FROM or pipe == "tensor_fp64":
+        return "This pipe has no faster rate for sparse operands."
+    if pipe in TWICE:
+        sparse = fmt.si(2 * result.peak_flop_per_s, "FLOP/s")
+        return (
+            f"The headline figure of {sparse} assumes that half of the weights are zero (2:4 sparsity): with dense "
+            f"operands it is out of reach, and its ridge of {fmt.intensity(2 * result.ridge)} is too far right."
+        )
+    return "Headline figures assume that half of the weights are zero (2:4 sparsity): out of reach with dense operands."
+
+
+def sources(row: Row) -> list[tuple[str, str, str]]:
+    """List name, value and published source of each roof that was used."""
+    gpu, result = row.gpu, row.steps[-1][1]
+    pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
+    found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
+    found.append(("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source))
+    if through_l2(result) and gpu.l2_bandwidth:
+        found.append(("L2", fmt.si(gpu.l2_bandwidth.value, "B/s"), gpu.l2_bandwidth.source))
+    if result.special and not result.parts and result.special_s:
+        found.append(("special functions", fmt.si(result.rates.special_per_s, "/s"), RATES_SOURCE))
+    if result.issued and not result.parts and result.issue_s:
+        found.append(("instructions", fmt.si(result.rates.issued_per_s, "/s"), RATES_SOURCE))
+    if result.link:
+        link = gpu.links[result.link]
+        found.append((link.name, f"{fmt.si(link.bytes_per_s_per_direction, 'B/s')} in one direction", link.source))
+    return found
+
+
+def counted(row: Row) -> list[Counted]:
+    """Say how the FLOPs and bytes are counted: of the operation, and of each kind of part."""
+    operation = row.operation
+    parts = operation.parts(row.steps[-1][0]) if operation.parts else ()
+    kinds = dict.fromkeys([operation.name, *(part.operation for part in parts)])
+    return [_counted(OPERATIONS.get(name, operation)) for name in kinds]
+
+
+def _counted(operation: Operation) -> Counted:
+    return Counted(
+        operation.name, operation.summary, operation.flop_source, operation.bytes_source, operation.extra_costs
+    )
+
+
+def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
+    """Work a step out in numbers, by default the last one."""
+    sizes, result = row.steps[at]
+    lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
+    sending = f"{fmt.si(result.sent_bytes, 'B')} / {fmt.si(result.link_bytes_per_s, 'B/s')}"
+    comms = [("T comms", f"{sending} = {fmt.duration(result.t_comms_s * 1e9)}")] if result.link else []
+    intensity = f"{fmt.si(result.flop, 'FLOP')} / {fmt.si(result.moved_bytes, 'B')}"
+    rates = fmt.si(result.peak_flop_per_s, "FLOP/s"), fmt.si(result.bandwidth_bytes_per_s, "B/s")
+    math = "each part on its own pipe" if result.parts else f"{fmt.si(result.flop, 'FLOP')} / {rates[0]}"
+    warm_s = result.t_lower_warm_s
+    without = f"{fmt.si(result.data_bytes, 'B')} fit in {fmt.si(result.l2_size_bytes, 'B')} of L2, so without T memory"
+    warm = [("warm floor", f"{without} = {fmt.duration(warm_s * 1e9)}")] if warm_s is not None else []
+    return [
+        ("at", sizes_text(row, sizes)),
+        ("intensity", f"{intensity} = {fmt.intensity(result.intensity)}"),
+        ("ridge", f"{rates[0]} / {rates[1]} = {fmt.intensity(result.ridge)}"),
+        ("T math", f"{math} = {fmt.duration(result.t_math_s * 1e9)}"),
+        ("T memory", f"{fmt.si(result.moved_bytes, 'B')} / {rates[1]} = {fmt.duration(result.t_memory_s * 1e9)}"),
+        *_derived_others(result),
+        *comms,
+        ("floor", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
+        *warm,
+    ]
+
+
+def _derived_others(result: Forecast) -> list[tuple[str, str]]:
+    """Work out the times of special functions, of instructions and of L2, where they are counted and known."""
+    counted_ones = (
+        ("T MUFU", result.special, "", result.rates.special_per_s, result.special_s),
+        ("T issue", result.issued, "", result.rates.issued_per_s, result.issue_s),
+        ("T L2", result.l2_bytes * through_l2(result), "B", result.rates.l2_bytes_per_s, result.l2_s),
+    )
+    return [
+        (name, f"{_quotient(amount, unit, rate, result)} = {fmt.duration(time_s * 1e9)}")
+        for name, amount, unit, rate, time_s in counted_ones
+        if amount and time_s
+    ]
+
+
+def _quotient(amount: float, unit: str, rate_per_s: float, result: Forecast) -> str:
+    each = "each part at its own rate" if result.parts else fmt.si(rate_per_s, f"{unit}/s")
+    return f"{fmt.si(amount, unit).strip()} / {each}"
+
+
+def published(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """List who published kernels of these operations, and how many."""
+    sources = dict.fromkeys(
+        source for row in rows if (found := row.steps[-1][1].attainable) is not None for source in found.sources
+    )
+    return [
+        (source, fmt.count(sum(point.source == source for point in published_points()), "time")) for source in sources
+    ]
+
+
+def sizes(row: Row) -> list[tuple[str, str, str]]:
+    """List each size with its meaning and its values."""
+    steps = [(size, [step[size.name] for step, _ in row.steps]) for size in row.operation.sizes]
+    return [(size.name, size.meaning, fmt.span(f"{min(values):,}", f"{max(values):,}")) for size, values in steps]
+
+
+def element_words(rows: Sequence[Row]) -> str:
+    """Say how many bytes an element of the operands takes, and one of the results."""
+    dtypes = [dtype for row in rows for dtype in (row.dtype, row.result_dtype)]
+    return ", ".join(f"{name}: {ELEMENT_BYTES[name]:g} B" for name in dict.fromkeys(dtypes))
+
+
+_OF_A_LINK = ("sent", "FLOP/link B", "T comms")
+
+
+def columns_of(row: Row) -> tuple[str, ...]:
+    """Name the columns of a row's table: those of a link where GPUs share it, times beside the usual where counted."""
+    return tuple(_cells(row, "", row.steps[0][1]))
+
+
+def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
+    cells = {
+        "sizes": sizes,
+        "FLOP": si(result.flop, "FLOP"),
+        "bytes": si(result.moved_bytes, "B"),
+        "FLOP/B": significant(result.intensity),
+        "ridge": significant(result.ridge),
+        "sent": si(result.sent_bytes, "B"),
+        "FLOP/link B": significant(result.link_intensity) if result.link_intensity else MISSING,
+        "regime": f"{result.regime}-bound",
+        "T math": duration(result.t_math_s * 1e9),
+        "T memory": duration(result.t_memory_s * 1e9),
+        "T comms": duration(result.t_comms_s * 1e9),
+        "T MUFU": _time(result.t_special_s),
+        "T issue": _time(result.t_issue_s),
+        "T L2": _time(result.t_l2_s),
+        "floor": duration(result.t_lower_s * 1e9),
+        "warm floor": _time(result.t_lower_warm_s),
+        "of peak": percent(result.share_of_peak),
+    }
+    steps = [step for _, step in row.steps]
+    shown = dict.fromkeys(_OF_A_LINK, any(step.link for step in steps))
+    shown |= {
+        "T MUFU": any(_tells(step.special_s, step) for step in steps),
+        "T issue": any(_tells(step.issue_s, step) for step in steps),
+        "T L2": any(through_l2(step) for step in steps),
+        "warm floor": any(step.t_lower_warm_s is not None for step in steps),
+    }
+    return {name: cell for name, cell in cells.items() if shown.get(name, True)}
+
+
+_TELLS_FROM = 0.01
+"""Part of the floor from which a time beside the usual ones has a column, and an uneven split a note."""
+
+
+def _tells(time_s: float, result: Forecast) -> bool:
+    return time_s > _TELLS_FROM * result.t_lower_s
+
+
+def _time(seconds: float | None) -> str:
+    return MISSING if seconds is None else duration(seconds * 1e9)
+
+
+def through_l2(result: Forecast) -> bool:
+    """Return whether more passes between the SMs and L2 than must come from DRAM."""
+    return result.l2_bytes > result.moved_bytes
+
+
+def crossing_words(row: Row, sizes: Mapping[str, int], regime: Regime) -> str:
+    """Say from which size another regime is the limit: `compute-bound from n = 887`."""
+    return f"{regime}-bound from {sizes_text(row, sizes)}"
+
+
+def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
+    """Write the sizes that tell a step apart: `m = n = k = 4,096`."""
+    names = moving(row)
+    if len(names) > 1 and len({sizes[name] for name in names}) == 1:
+        return f"{' = '.join(names)} = {sizes[names[0]]:,}"
+    return ", ".join(f"{name} {sizes[name]:,}" for name in names) or "usual sizes"
+
+
+def heading(row: Row) -> str:
+    """Name operation, type and GPU."""
+    return f"{row.operation.name}, {row.dtype}, on {row.gpu.name}"
+
+
+def notes(row: Row) -> list[str]:
+    """Say which roofs were used, where the regime changes, and what was reached."""
+    last = row.steps[-1][1]
+    compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
+    said = [
+        f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}",
+        *filter(None, [of_products(row)]),
+        *([f"results in {row.result_dtype}"] if row.result_dtype != row.dtype else []),
+        *_fit_notes(row),
+        *_link_notes(row),
+        *_uneven_notes(row),
+    ]
+    if any(sizes.get("tile") and "l2_tile" in sizes for sizes, _ in row.steps):
+        said.append(TILES)
+    said += [crossing_words(row, sizes, regime) for sizes, regime in row.crossings]
+    if last.attainable or last.t_lower_warm_s is not None:
+        at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
+        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}")
+    if last.tokens_per_s and len(row.steps) == 1:
+        said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
+    if row.measured_s:
+        said.append(time_words(row.measured_s, last.t_lower_s, last.attainable, last.t_without_dram_s))
+    return said
+
+
+def of_products(row: Row) -> str:
+    """Say what peak counted FLOPs have where they are matrix products; empty where that peak is used or not known."""
+    pipe = next((name for name in pipes_for("matrix", row.dtype) if name in row.gpu.peaks), row.steps[-1][1].peak)
+    if row.operation.unit != "counted" or pipe == row.steps[-1][1].peak:
+        return ""
+    return f"matrix products could use tensor cores: {resource_label(pipe)} {si(row.gpu.peaks[pipe].value, 'FLOP/s')}"
+
+
+def _fit_notes(row: Row) -> list[str]:
+    """Say of the largest step that does not fit what it holds, and how many GPUs would hold it."""
+    size = row.gpu.dram_size
+    held = [(held_bytes(row.operation, sizes, row.dtype, row.out_dtype) or 0.0, sizes) for sizes, _ in row.steps]
+    most, sizes = max(held, key=lambda step: step[0])
+    if size is None or most <= size.value:
+        return []
+    what = "operands" if row.operation.parts is None else "weights and cache alone"
+    needed = gpus_to_hold(row.operation, sizes, row.dtype, row.gpu, row.out_dtype)
+    at = f" ({sizes_text(row, sizes)})" if len(row.steps) > 1 else ""
+    taken = f"{what} take {si(most, 'B')} of a GPU's {si(size.value, 'B')}"
+    return [f"does not fit{at}: {taken}; it takes {needed} such GPUs or more to hold them"]
+
+
+def _link_notes(row: Row) -> list[str]:
+    """Name each link that GPUs share the work over, the most GPUs that do, and where T math and T comms are equal."""
+    over = {result.link: (row.operation.group(sizes), result) for sizes, result in row.steps if result.link}
+    said = []
+    for kind, (gpus, result) in over.items():
+        link = row.gpu.links[kind]
+        rate, both = si(link.bytes_per_s_per_direction, "B/s"), si(link.bytes_per_s_total, "B/s")
+        ridge = f"; ridge {significant(result.link_ridge)} FLOP/link B" if result.flop and result.link_ridge else ""
+        said.append(f"link of {gpus} GPUs: {link.name}, {rate} each way, {both} both ways{ridge}")
+    return said
+
+
+def _uneven_notes(row: Row) -> list[str]:
+    """Say for each number of GPUs which sizes they cannot split evenly, and what that costs."""
+    found = dict.fromkeys(one for sizes, _ in row.steps for one in uneven(sizes))
+    return [
+        f"{one.gpus} GPUs do not divide {one.amount:,} {one.what}: the one with most has {one.most:,}, as if "
+        f"there were {percent(one.extra)} more"
+        for one in found
+        if one.extra >= _TELLS_FROM
+    ]
+
+
+def table_rows(row: Row) -> list[tuple[str, ...]]:
+    """Write the steps as cells; a single composite operation shows its parts and their sum."""
+    if len(row.steps) > 1 or not row.steps[0][1].parts:
+        named = [(sizes_text(row, sizes), result) for sizes, result in row.steps]
+    else:
+        whole = row.steps[0][1]
+        named = [(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in whole.parts]
+        named.append(("all", whole))
+    return [tuple(_cells(row, name, result).values()) for name, result in named]
+
+
+def worth_words(one: WhatIf) -> str:
+    """Say whether another type is worth it: `fp16 is not worth it: 1.0x on FP32`; empty where nothing is known."""
+    if one.dtype is None or one.factor is None:
+        return ""
+    where = "" if one.pipe is None else f" on {resource_label(one.pipe)}"
+    if one.worth:
+        return f"{one.dtype} is worth it where accuracy allows: about {fmt.factor(one.factor)}{where}"
+    return f"{one.dtype} is not worth it: {fmt.factor(one.factor)}{where}"

@@ -1,0 +1,183 @@
+"""The inside of a kernel in words: its loops with their parts of the time, and what its warps wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rooflens import format as fmt
+from rooflens.model.hotspots import leading_stall, waits_for
+from rooflens.model.records import Analysis, Hotspot, JudgedLoop, Kernel, Wait
+from rooflens.model.verdict.inside import LEAST_SHARE
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.words.labels import BOUND_LABELS, file_label, stall_label
+
+MOST_ROWS = 8
+"""Rows of a kernel that are shown."""
+
+_WHOLE = 0.002
+_FEW = 0.02
+"""So few a trip are not named."""
+
+
+def shown_loops(analysis: Analysis) -> list[JudgedLoop]:
+    """Return the loops and straight parts with a twentieth of warps' time or more, and the loops around them."""
+    own = [one for one in analysis.loops if (one.share_self or 0.0) >= LEAST_SHARE]
+    kept = {one.loop.id for one in sorted(own, key=lambda one: -(one.share_self or 0.0))[:MOST_ROWS]}
+    parents = {one.loop.id: one.loop.parent for one in analysis.loops}
+    for row in list(kept):
+        around = parents.get(row)
+        while around is not None:
+            kept.add(around)
+            around = parents.get(around)
+    return _by_nesting([one for one in analysis.loops if one.loop.id in kept])
+
+
+def _by_nesting(loops: list[JudgedLoop]) -> list[JudgedLoop]:
+    """Put rows in the order of the code, each loop before those inside it."""
+    inside: dict[int | None, list[JudgedLoop]] = {}
+    for one in loops:
+        inside.setdefault(one.loop.parent, []).append(one)
+
+    def below(parent: int | None) -> Iterator[JudgedLoop]:
+        for one in sorted(inside.get(parent, ()), key=lambda one: one.loop.start):
+            yield one
+            yield from below(one.loop.id)
+
+    return list(below(None))
+
+
+def depth(one: JudgedLoop, analysis: Analysis) -> int:
+    """Return how many loops are around a row."""
+    parents = {other.loop.id: other.loop.parent for other in analysis.loops}
+    around, count = one.loop.parent, 0
+    while around is not None:
+        around, count = parents.get(around), count + 1
+    return count
+
+
+def loop_place(one: JudgedLoop) -> str:
+    """Name the place of a loop: `gemm.cu:138`, or the offset of its first instruction."""
+    loop = one.loop
+    return f"{file_label(loop.file)}:{loop.line}" if loop.file and loop.line else f"+{loop.start:#x}"
+
+
+def loop_label(one: JudgedLoop) -> str:
+    """Name a row: a loop by its place, a straight part by its part of the kernel, too."""
+    return loop_place(one) if one.loop.kind == "loop" else f"{one.loop.name}, {loop_place(one)}"
+
+
+def class_words(one: JudgedLoop, kernel: Kernel) -> str:
+    """Say what limits a row: the unit that is full, or what its warps wait for."""
+    if one.bound in {"memory", "compute", "balanced"} and one.resource is not None:
+        return (
+            f"{BOUND_LABELS[one.bound]}: {resource_label(one.resource, kernel.gpu)} {fmt.percent(one.resource_share)}"
+        )
+    if one.wait is not None and one.wait_share:
+        return f"{stall_label(one.wait)}, {fmt.percent(one.wait_share)}"
+    return BOUND_LABELS[one.bound]
+
+
+def number(value: float) -> str:
+    """Write a count a trip: whole where it is whole."""
+    return f"{value:,.0f}" if abs(value - round(value)) < _WHOLE * max(1.0, value) else fmt.significant(value)
+
+
+def counted(value: float, noun: str) -> str:
+    """Write a count with its noun: `1 barrier`, `2.75 trips`."""
+    written = number(value)
+    return f"{written} {noun}{'' if written == '1' else 's'}"
+
+
+def body_words(one: JudgedLoop) -> str:
+    """Say what a trip consists of: what reuse, width and overlap are read from."""
+    body = one.loop.anatomy
+    if body is None:
+        return ""
+    parts = [counted(body.instructions, "instruction")]
+    if body.multiply_adds:
+        parts.append(f"{counted(body.multiply_adds, 'multiply-add')} a thread")
+        fetched = [
+            f"{fmt.significant(operands)} from {where}"
+            for operands, where in ((body.global_operands, "global"), (body.shared_operands, "shared"))
+            if operands
+        ]
+        if fetched and not body.is_matrix:
+            parts.append(f"values loaded for each: {', '.join(fetched)}")
+        if body.results:
+            parts.append(f"{fmt.count(body.results, 'result')} a thread")
+    loads = [
+        f"{number(count)} of {width} B from {where}"
+        for where, by_width in (("global", body.global_loads), ("shared", body.shared_loads))
+        for width, count in by_width.items()
+        if count >= _FEW
+    ]
+    if loads:
+        parts.append(f"loads: {', '.join(loads)}")
+    if body.in_flight:
+        parts.append(f"{fmt.count(body.in_flight, 'global load')} in flight")
+    if body.barriers >= _FEW:
+        parts.append(counted(body.barriers, "barrier"))
+    return "; ".join(parts)
+
+
+def inside_line(analysis: Analysis) -> str:
+    """Say in one line where warps' time goes; empty where nobody looked inside, or nothing stands out."""
+    jobs: dict[tuple[str, str], list[JudgedLoop]] = {}
+    for one in shown_loops(analysis):
+        if (one.share_self or 0.0) >= LEAST_SHARE:
+            jobs.setdefault((one.job, loop_place(one)), []).append(one)
+    if not any(one.loop.kind == "loop" for rows in jobs.values() for one in rows):
+        return ""
+    ranked = sorted(jobs.items(), key=lambda item: -sum(one.share_self or 0.0 for one in item[1]))
+    words = [_job_words(analysis, job, place, rows) for (job, place), rows in ranked[:3]]
+    first, *rest = words
+    return "; ".join((first.replace(" % ", " % of warps' time ", 1), *rest))
+
+
+def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop]) -> str:
+    share = sum(one.share_self or 0.0 for one in rows)
+    rate = ""
+    if job == "multiplies" and len(rows) == 1 and (per_s := rows[0].flop_per_s):
+        peak = analysis.flop_peak_per_s
+        rate = f" at {fmt.si(per_s, 'FLOP/s')}" + (f" of {fmt.si(peak, 'FLOP/s')}" if peak else "")
+    return f"{fmt.percent(share)} {job}{rate} ({place})"
+
+
+def wait_words(kernel: Kernel, hotspot: Hotspot) -> str:
+    """Say which instruction the warps at a hot spot wait for; empty where that is it itself, or nobody can tell."""
+    reason = leading_stall(hotspot)
+    for found in waits_for(kernel, hotspot):
+        if found.wait.reason == reason:
+            return f"for the {producer_words(found.wait, here=hotspot)}"
+    return ""
+
+
+_KINDS = (
+    ("LDGSTS", "copy"),
+    ("LDG", "load"),
+    ("LDS", "load from shared memory"),
+    ("LDL", "load of local memory"),
+    ("STG", "store"),
+    ("STS", "store to shared memory"),
+    ("STL", "store of local memory"),
+    ("ATOMS", "atomic in shared memory"),
+    ("ATOM", "atomic"),
+    ("RED", "atomic"),
+    ("MUFU", "special function"),
+    ("SHFL", "shuffle"),
+    ("LDC", "load of a constant"),
+    ("LD", "load"),
+    ("TEX", "texture fetch"),
+)
+"""Start of an opcode -> what people call it."""
+
+
+def producer_words(wait: Wait, here: Hotspot | None = None) -> str:
+    """Name an instruction that others wait for: `load in gemm.cu:46`."""
+    opcode = wait.sass.split(" ")[1] if wait.sass.startswith("@") and " " in wait.sass else wait.sass
+    what = next((name for start, name in _KINDS if opcode.startswith(start)), f"`{opcode.split('.')[0].split(' ')[0]}`")
+    if wait.file is None or wait.line is None:
+        return f"{what} at +{wait.pc:#x}"
+    if here is not None and (here.file, here.line) == (wait.file, wait.line):
+        return f"{what} in it"
+    return f"{what} in {file_label(wait.file)}:{wait.line}"

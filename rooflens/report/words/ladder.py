@@ -1,0 +1,247 @@
+"""The ladder of a program's versions in words: rows for texts and pages, its headline, and what to try next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+from rooflens.format import count, cut_name, duration, percent, plain_name, significant, span
+from rooflens.model.bounds import ShownClass
+from rooflens.model.compare.causes import reasons
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD
+from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.keys import short_names
+from rooflens.model.records import Analysis, ratio
+from rooflens.model.summary import first_move
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words, share_words
+from rooflens.report.document import Column, Span, Table
+from rooflens.report.words.change import factor_words, not_compared, other_work_words
+
+KERNELS_SHOWN = 30
+"""Kernels of a program listed over its versions, those that take most time; JSON holds all."""
+
+NAMES_SHOWN = 9
+LEFT_NAMED = 3
+"""Versions that a headline names as not compared; of more it says how many."""
+
+NAME_WIDTH = 48
+BLOCKS = "▁▂▃▄▅▆▇█"
+PLAIN_BLOCKS = "_.-=+*#@"
+
+
+class LadderRow(Struct, frozen=True):
+    """One version in words.
+
+    Attributes:
+        time: Time of one launch, or of the whole program.
+        against_first: How many times as fast as the first one; a dash where there is nothing to compare.
+        part: Its time as a part of the longest one that is compared; 0 where it is not.
+        changed: How it compares with the version before, and what changed.
+    """
+
+    label: str
+    time: str
+    against_first: str
+    bound: ShownClass
+    limiter: str
+    changed: str
+    part: float
+    is_fastest: bool
+
+    @property
+    def marked(self) -> str:
+        """The label, marked where it is the fastest."""
+        return f"{self.label} (fastest)" if self.is_fastest else self.label
+
+
+def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> list[LadderRow]:
+    """Say each version of a ladder in words."""
+    longest = max((rung.time.median_ns or 0.0 for rung in rungs if not rung.apart), default=0.0) or 1.0
+    return [
+        LadderRow(
+            label=rung.label,
+            time=rung.time.words,
+            against_first=times(rung.to_first.factor if rung.to_first else None),
+            bound=rung.analysis.verdict.shown_class if rung.analysis else "unknown",
+            limiter=limiter(rung.analysis) if rung.analysis else "-",
+            changed=step_words(rungs, rung, threshold),
+            part=0.0 if rung.apart else (rung.time.median_ns or 0.0) / longest,
+            is_fastest=rung.is_fastest,
+        )
+        for rung in rungs
+    ]
+
+
+def ladder_table(ladder: Ladder) -> Table:
+    """Tabulate the versions of a ladder, one below the other."""
+    columns = (
+        Column("version", fit="name", most=NAME_WIDTH),
+        Column("time", right=True, worth=8),
+        Column("x first", right=True, worth=7),
+        Column("limited by", fit="wrap", worth=4),
+        Column("what changed", fit="prose", least=36),
+    )
+    rows = ladder_rows(ladder.shown, ladder.threshold)
+    return Table(
+        columns,
+        tuple((row.marked, row.time, row.against_first, Span(row.limiter, row.bound), row.changed) for row in rows),
+    )
+
+
+def times(value: float | None) -> str:
+    """Write a factor in three digits: `1.12x`; a dash where it is unknown."""
+    return "-" if value is None else f"{significant(value)}x"
+
+
+def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THRESHOLD) -> str:
+    """Say what changed from the version before: `1.78x faster: 59 % fewer FLOPs`; empty for the first one."""
+    factor = rung.to_previous.factor if rung.to_previous else None
+    why = reasons(rung.changed, is_faster=(factor or 1.0) >= 1)
+    if rung.library and not rung.apart:
+        return f"{rung.library}, beside which the others stand"
+    if rung.apart == "GPU":
+        return ": ".join(filter(None, (not_compared(why_words(rung)), why)))
+    if rung.apart == "work":
+        return not_compared(_other_work(rungs, rung))
+    if rung.to_previous is None or rung.previous is None:
+        return "" if rung.time.times_ns else "no time"
+    skipped = rungs[rung.previous + 1 : rungs.index(rung)]
+    beside = f" than {rungs[rung.previous].label}" if skipped else ""
+    name = f"{cut_name(plain_name(rung.changed_kernel), NAME_WIDTH)}: " if rung.changed_kernel and why else ""
+    words = factor_words(rung.to_previous, threshold)
+    if not why and not words.startswith(("unchanged", "no ")):
+        why = "no counter says why"
+    return f"{words}{beside}" + (f": {name}{why}" if why else "")
+
+
+def why_words(rung: Rung) -> str:
+    """Say what tells that a version did the same work, or why it is not compared."""
+    if rung.apart == "GPU":
+        return f"ran on {(rung.analysis and rung.analysis.kernel.gpu) or 'an unknown GPU'}"
+    return rung.work.why if rung.work else "no kernel was timed"
+
+
+def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
+    """Say which other work a version did, and what it takes for a unit of it beside the others."""
+    usual = next((one.per_work for one in rungs if one.per_work and not one.apart), None)
+    return other_work_words(why_words(rung), usual, rung.per_work)
+
+
+def headline(ladder: Ladder) -> str:
+    """Say which version is the fastest, and how much faster than the first: the whole ladder in a line."""
+    fastest = ladder.fastest
+    if fastest is None:
+        return count(sum(not rung.library for rung in ladder.rungs), "version")
+    own, left = ladder.versions, _left_out(ladder)
+    amount = count(len(own), "version")
+    if fastest.to_first is None:
+        which = ", the first is the fastest" if len(own) > 1 else f", {fastest.label}"
+        return f"{amount}{which}{_beside(ladder, fastest)}{left}"
+    first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
+    words = factor_words(fastest.to_first, ladder.threshold)
+    runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
+    than = "than" if "x faster" in words else "against"
+    return f"{amount}, fastest {fastest.label}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
+
+
+def _left_out(ladder: Ladder) -> str:
+    """Name the versions that are not compared: `; not compared: v9`."""
+    left = [rung.label for rung in ladder.rungs if rung.apart]
+    if not left:
+        return ""
+    return f"; not compared: {', '.join(left)}" if len(left) <= LEFT_NAMED else f"; {len(left)} more not compared"
+
+
+def _beside(ladder: Ladder, fastest: Rung) -> str:
+    """Say how near the fastest version comes to the library that others are set beside: `, 87 % of cuBLAS`."""
+    best = ladder.reference
+    share = ratio(best.time.median_ns, fastest.time.median_ns) if best else None
+    return f", {percent(share)} of {best.library}" if best and share else ""
+
+
+def subject(ladder: Ladder) -> str:
+    """Say what the times are of: the kernel, and where it changes its name, which one in which versions."""
+    followed = ladder.followed
+    if followed is None:
+        evened = any(kernel.is_mean for kernel in ladder.kernels)
+        return "times of all kernels" + (", at one number of launches" if evened else "")
+    if len({digest for rung in ladder.rungs for digest in rung.side.digests}) < len(ladder.rungs):
+        return "times of one launch of each kernel, which do the same work in one report"
+    at = [(place, rung.analysis.kernel.name) for place, rung in enumerate(followed.rungs) if rung.analysis]
+    kind = (
+        "mean launch of " if followed.is_mean else "median launch of " if followed.rungs[at[0][0]].launches > 1 else ""
+    )
+    short = short_names(name for _, name in at)
+    if len(short) == 1:
+        return f"times: {kind}{cut_name(plain_name(at[0][1]), NAME_WIDTH)}"
+    runs = [list(run) for _, run in groupby(at, key=lambda one: one[1])]
+    said = [f"{short[run[0][1]]} ({span(ladder.labels[run[0][0]], ladder.labels[run[-1][0]])})" for run in runs]
+    more = f" and {len(said) - NAMES_SHOWN} more" if len(said) > NAMES_SHOWN else ""
+    return f"times: {kind}{', '.join(said[:NAMES_SHOWN])}{more}"
+
+
+def try_next(ladder: Ladder) -> str:
+    """Say what to try next: the first move of the fastest version, with its gain and limit; empty without one."""
+    fastest = ladder.fastest
+    if fastest is None or fastest.analysis is None:
+        return ""
+    verdict = fastest.analysis.verdict
+    gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
+    limit = limit_factor_words(verdict.limit).partition(" (")[0]
+    said = (f"next, from {fastest.label}: {first_move(fastest.analysis)}", gain, limit)
+    return "; ".join(filter(None, said))
+
+
+def ladder_warnings(ladder: Ladder) -> list[str]:
+    """List what to keep in mind of the sides, each warning once, with the sides it is about where these are not all."""
+    about: defaultdict[str, list[str]] = defaultdict(list)
+    for pair in ladder.each:
+        for warning in pair.warnings:
+            about[warning].append(pair.head.label)
+    return [
+        warning if len(labels) == len(ladder.each) else f"{', '.join(labels)}: {warning}"
+        for warning, labels in about.items()
+    ]
+
+
+def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
+    """Say a kernel over its versions: how many, first and last time, factor, the times drawn, and its limiters."""
+    known = [kernel.time_of(rung).median_ns if rung.analysis else None for rung in kernel.rungs]
+    own = [(time_ns, rung.analysis) for time_ns, rung in zip(known, kernel.rungs, strict=True) if rung.analysis]
+    first, last = own[0][0], own[-1][0]
+    return (
+        str(len(own)),
+        duration(first) if first is not None else "-",
+        (duration(last) if last is not None else "-") + (" a launch" if kernel.is_mean else ""),
+        times(kernel.factor),
+        sparkline(known, blocks),
+        verdicts([analysis for _, analysis in own]),
+    )
+
+
+def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:
+    """Draw values as block characters from nothing to the largest; a space where one is missing."""
+    most = max((value for value in values if value is not None), default=0.0)
+    top = len(blocks) - 1
+    return "".join(" " if value is None or not most else blocks[round(value / most * top)] for value in values)
+
+
+def limiter(analysis: Analysis) -> str:
+    """Say the class of a verdict, where its limiter is and how near it is: `memory at HBM2 81 %`."""
+    verdict = analysis.verdict
+    if verdict.bottleneck is None or verdict.resource is None:
+        return limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)
+    name, share = share_words(verdict.bottleneck)
+    words = limiter_words(verdict.shown_class, name, analysis.kernel.gpu)
+    return f"{words} ({share})" if share[0].isalpha() else f"{words} {share}"
+
+
+def verdicts(analyses: Sequence[Analysis]) -> str:
+    """Say the last verdict, and the first one where it was another."""
+    first, last = analyses[0].verdict, analyses[-1].verdict
+    if (first.shown_class, first.resource) == (last.shown_class, last.resource):
+        return limiter(analyses[-1])
+    return f"{limiter(analyses[0])} -> {limiter(analyses[-1])}"

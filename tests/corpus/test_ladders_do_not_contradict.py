@@ -1,0 +1,171 @@
+"""What ladders and comparisons of public programs say, held against one another and against the numbers they hold."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import PurePath
+
+import pytest
+from rooflens.model.compare.sentences import change_sentence
+from rooflens.report.ladder import headline, ladder_rows
+
+from rooflens.model.compare.causes import MOST_NAMED
+from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.ladder import Ladder, Rung, compare
+from rooflens.model.compare.versions import found_ladders, pair_versions
+from rooflens.model.records import AnalyzedReport
+
+pytestmark = pytest.mark.if_changed("imports", "published")
+
+_FASTER = re.compile(r"(\d[\d.,]*)x faster")
+_SLOWER = re.compile(r"(\d[\d.,]*)x slower")
+
+
+@pytest.fixture(scope="module")
+def programs(published: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
+    """Return the reports of each folder that holds several versions."""
+    found: defaultdict[str, list[AnalyzedReport]] = defaultdict(list)
+    for report in published:
+        path = PurePath(report.run.source)
+        if "reports" in path.parts:
+            found[path.parent.name].append(report)
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def ladders(programs: dict[str, list[AnalyzedReport]]) -> list[Ladder]:
+    """Find all ladders: of each folder, and of each report alone."""
+    alone = [[report] for reports in programs.values() for report in reports]
+    return [one for reports in (*programs.values(), *alone) for one in found_ladders(reports)]
+
+
+def _pairs(ladder: Ladder) -> Iterator[tuple[Rung, Rung, Ladder]]:
+    """Set each rung of versions upon the first that is compared, as `compare` does with their reports."""
+    known = [rung for rung in ladder.rungs if not rung.apart and not rung.library]
+    if known and len({digest for rung in ladder.rungs for digest in rung.side.digests}) == len(ladder.rungs):
+        for rung in ladder.rungs:
+            if rung is not known[0] and not rung.library:
+                yield known[0], rung, compare(known[0].side, rung.side)
+
+
+def test_a_pair_is_compared_where_its_ladder_compares_it(ladders: list[Ladder]) -> None:
+    """No two reports have a factor in one answer and are other work in the other, nor two factors."""
+    offenders = []
+    for ladder in ladders:
+        for first, rung, pair in _pairs(ladder):
+            mine = next((one for one in pair.changes if one.base and one.head), None)
+            if rung.apart == "GPU" or mine is None or not ladder.followed:
+                continue
+            factor = rung.to_first.factor if rung.to_first else None
+            theirs = None if mine.timing.apart else mine.speed.factor
+            if (factor is None) is not (theirs is None) or (factor and theirs and abs(factor / theirs - 1) > 0.01):
+                offenders.append(f"{ladder.program}: {first.label} -> {rung.label}: {factor}, {theirs}")
+    assert offenders == []
+
+
+def test_the_direction_of_a_time_decides_the_word(ladders: list[Ladder]) -> None:
+    """A longer time is slower, no reason works against what it explains, and nobody gives more than three."""
+    offenders = []
+    for ladder in ladders:
+        rows = ladder_rows(ladder.rungs, ladder.threshold)
+        for rung, row in zip(ladder.rungs, rows, strict=True):
+            factor = rung.to_previous.factor if rung.to_previous else None
+            if not factor:
+                continue
+            wrong = _SLOWER if factor > 1 else _FASTER
+            telling = [cause for cause in rung.changed if cause.words in row.changed]
+            against = [cause.words for cause in telling if cause.helps is (factor < 1)]
+            if (
+                wrong.search(row.changed)
+                or len(telling) > MOST_NAMED
+                or (against and "no counter says why" not in row.changed)
+            ):
+                offenders.append(f"{ladder.program} {row.label}: {row.changed}")
+    assert offenders == []
+
+
+def test_nothing_that_got_worse_is_gone(ladders: list[Ladder]) -> None:
+    """A finding that is gone has a smaller number, and only a speed-up is set against the limit."""
+    offenders = []
+    for ladder in ladders:
+        for _, rung, pair in _pairs(ladder):
+            for change in pair.changes:
+                said = findings_sentence(changed_findings(change)) if change.base and change.head else ""
+                slower = (change.speed.factor or 1) < 1 and " reached" in said
+                if slower or "0.0" in "".join(re.findall(r"([\d.]+)x reached", said)):
+                    offenders.append(f"{ladder.program} {rung.label}: {said}")
+                sentence = change_sentence(change, pair)
+                factor = change.speed.factor or 1
+                if (factor < 1 and _FASTER.search(sentence)) or (factor > 1 and _SLOWER.search(sentence)):
+                    offenders.append(f"{ladder.program} {rung.label}: {sentence}")
+    assert offenders == []
+
+
+def test_what_is_not_compared_is_in_no_headline_and_on_no_scale(ladders: list[Ladder]) -> None:
+    """A version that did other work has no bar and no factor, is never the fastest, and its headline says so."""
+    offenders = []
+    for ladder in ladders:
+        rows = ladder_rows(ladder.rungs, ladder.threshold)
+        for rung, row in zip(ladder.rungs, rows, strict=True):
+            if rung.apart and (row.part or row.is_fastest or rung.to_first or "not compared" not in row.changed):
+                offenders.append(f"{ladder.program} {row.label}: {row}")
+        marked = [row.label for row in rows if row.is_fastest]
+        said = headline(ladder)
+        ways = (f"fastest {marked[0]}:", "the first is the fastest", f", {marked[0]}") if marked else ()
+        if marked and not any(way in said for way in ways):
+            offenders.append(f"{ladder.program}: {said}, marked {marked}")
+        left = sum(bool(rung.apart) for rung in ladder.rungs)
+        if left and ladder.fastest and "not compared" not in headline(ladder):
+            offenders.append(f"{ladder.program}: {headline(ladder)}")
+    assert offenders == []
+
+
+def test_no_report_goes_without_a_word(programs: dict[str, list[AnalyzedReport]]) -> None:
+    """Each report of a folder is a side of a ladder, or is named as one of none."""
+    offenders = []
+    for name, reports in programs.items():
+        if len(reports) < 2 or not (found := found_ladders(reports)):
+            continue
+        across = [one for one in found if len({d for rung in one.rungs for d in rung.side.digests}) > 1]
+        if not across:
+            continue
+        ladders, unpaired = pair_versions(reports, name)
+        named = {program for one in unpaired for program in one.programs}
+        held = {digest for one in ladders for rung in one.rungs for digest in rung.side.digests}
+        offenders += [
+            f"{name}: {report.run.source}"
+            for report in reports
+            if report.run.digest not in held and PurePath(report.run.source).name not in named
+        ]
+    assert offenders == []
+
+
+def test_kernels_of_other_jobs_share_no_ladder(ladders: list[Ladder]) -> None:
+    """No product stands in a ladder of transpositions: where names tell two jobs, they are not compared."""
+    jobs = re.compile(r"gemm|transpose|reduc|conv|softmax|sort|scan|copy", re.IGNORECASE)
+    offenders = []
+    for ladder in ladders:
+        known = [rung for rung in ladder.rungs if rung.analysis and not rung.apart]
+        for one, other in pairwise(known):
+            words = [
+                {word.lower() for word in jobs.findall(rung.analysis.kernel.function_name)}
+                for rung in (one, other)
+                if rung.analysis
+            ]
+            if words[0] and words[1] and not words[0] & words[1]:
+                offenders.append(f"{ladder.program}: {one.label}, {other.label}: {words}")
+    assert offenders == []
+
+
+def test_plain_versions_stand_beside_the_library(ladders: list[Ladder]) -> None:
+    """Products of one report are a ladder from the plainest to the library's, where no FLOPs were counted, too."""
+    found = next(one for one in ladders if "basic" in one.labels)
+    assert found.labels[:3] == ("basic", "gmem_coalesce", "smem_blocking")
+    assert found.reference is not None
+    assert found.reference.library == "cuBLAS"
+    assert found.fastest is not None
+    assert found.fastest.label == "warptiling"
+    assert "77 % of cuBLAS" in headline(found)
