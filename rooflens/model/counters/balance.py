@@ -34,7 +34,7 @@ STALLS: Mapping[str, str] = {
     "lg_throttle": "load/store queue full",
     "tex_throttle": "texture queue full",
     "short_scoreboard": "waits for shared memory or special functions",
-    "mio_throttle": "queue to shared memory full (MIO)",
+    "mio_throttle": "queue to shared memory and special functions full",
     "barrier": "waits at barriers",
     "membar": "waits at memory fences",
     "gmma": "waits to issue warpgroup matrix instructions",

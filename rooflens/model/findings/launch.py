@@ -581,7 +581,8 @@ def thread_divergence(facts: Facts) -> Found | None:
     else:
         move = f"group threads that take the same path: warps diverge, {said}"
         # Each path issues its own loads and stores; how many of all they are is not counted.
-        parts |= dict.fromkeys(("l1", "smem"), idle / 2)
+        parted = 1 - facts.kernel.counters.get("threads_per_inst", threads.value) / WARP_THREADS
+        parts |= dict.fromkeys(("l1", "smem"), parted / 2)
         if branches:
             evidence.append(facts.measured("divergent_branch_count", "branches"))
     waste = Waste(parts)

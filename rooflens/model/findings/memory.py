@@ -47,7 +47,7 @@ _SECTOR_VALUES = 8
 """Values of four bytes that fill a sector."""
 _CACHES = frozenset({"l1", "l2"})
 _READ_ON = 0.5
-"""L1 serves most sectors again where each thread reads on in the sector that it touched: one wide load takes it whole."""
+"""L1 serves most sectors again where each thread reads on in the one that it touched: a wide load takes it whole."""
 
 
 class _Use(Struct, frozen=True):

@@ -12,7 +12,7 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
-from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, binding_stage, leading_stage
+from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, active_part, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.bottleneck import both_sides, in_order
@@ -41,6 +41,8 @@ _WHOLE_PAIRS = frozenset({"8.6", "8.9", "12.0"})
 """Chips whose GDDR memory is read by pairs of sectors."""
 _WORTH_NAMING = 0.1
 _ROUNDED = 0.01
+_MOSTLY_WORKING = 0.9
+"""SMs that idle for a tenth of the run make each unit look less busy than it is for the blocks that run."""
 _ONE_UNIT = 0.0003
 """NVIDIA's per cents that differ by no more than their rounding are of one unit."""
 
@@ -351,8 +353,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
             return f"Unknown: {kernel.status_reason or ALL_NAN}"
         duration_too = "" if kernel.duration_ns is not None else "duration and no "
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
-    top = percent(max((side.share for side in sides if side is not None), default=0.0)).removeprefix("<")
-    idle = f"no {'measured ' if missing else ''}unit above {top}"
+    idle = _busiest_words([side for side in sides if side is not None], facts)
     if len(missing) > 1:
         idle = "use of memory and compute is not measured"
     elif missing:
@@ -375,6 +376,17 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     if time_ns is not None and facts.limits.overhead_duration_ns <= time_ns < facts.limits.short_duration_ns:
         why.append(f"of its {duration(time_ns)} about {_START_AND_END} are start and end")
     return f"{_head_of(facts, 'Latency-bound')}: {'; '.join((idle, *few, *why))}"
+
+
+def _busiest_words(sides: Sequence[Bottleneck], facts: Facts) -> str:
+    """Say that no unit is busier than the busiest; of a unit of the SMs how busy it is while these have work, too."""
+    top = max(sides, key=lambda side: side.share, default=None)
+    share = top.share if top is not None else 0.0
+    words = f"no {'measured ' if facts.unseen else ''}unit above {percent(share).removeprefix('<')}"
+    working, unit = active_part(facts.kernel.counters), top and (top.unit or top.resource)
+    if facts.unseen or unit in {None, "dram", "l2"} or not working or not share <= working < _MOSTLY_WORKING:
+        return words
+    return f"{words} ({percent(share / working)} while SMs have work)"
 
 
 def _head_of(facts: Facts, head: str) -> str:

@@ -107,7 +107,9 @@ def test_the_longest_wait_of_a_few(counters: dict[str, float], cause: str) -> No
 def test_what_a_full_unit_without_a_name_keeps_waiting() -> None:
     """NVIDIA's per cent names no unit: what warps wait for says most of which it is; a named unit needs no cause."""
     counters = {"sol_memory": 0.9, "sol_compute": 0.3, f"{QUEUE}_share": 0.6}
-    assert reach(make_case({}, kernel=make_kernel(counters))).cause == "queue to shared memory full (MIO)"
+    assert (
+        reach(make_case({}, kernel=make_kernel(counters))).cause == "queue to shared memory and special functions full"
+    )
     assert reach(make_case({"dram": 0.9, "fp32": 0.1}, kernel=make_kernel(counters))).cause is None
 
 
