@@ -211,7 +211,7 @@ def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
     threads = prod(old.grid) * sizes[0], prod(new.grid) * sizes[1]
     if same_work(before, after).same and differs(*threads):
         times = threads[0] / threads[1]
-        words = f"{significant(times)}x the work a thread" if times > 1 else f"{significant(1 / times)}x the threads"
+        words = f"{significant(times, 2)}x work per thread" if times > 1 else f"{significant(1 / times, 2)}x the threads"
         yield Cause("threads", abs(log(times)), words)
 
 

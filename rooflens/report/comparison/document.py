@@ -249,7 +249,7 @@ def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
         Column("before", right=True),
         Column("after", right=True),
         *((Column("difference", right=True, page=True), Column("limited by", fit="wrap", page=True)) if drawn else ()),
-        Column("what became of it", fit="prose", least=48),
+        Column("change", fit="prose", least=48),
     )
     listed = max(KERNELS_SHOWN, len(drawn.rows) if drawn else 0)
     yield Table(

@@ -148,7 +148,7 @@
     if (!list) return;
     const { kernels, first, earlier } = ranked(left);
     byId("ranking-earlier").hidden = earlier === 0;
-    write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "earlier version"));
+    write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "older version"));
     for (const entry of entries) entry.hidden = true;
     for (const [place, kernel] of first.entries()) {
       const entry = entryOf(kernel);
@@ -195,7 +195,7 @@
     });
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
-    write(line, `${percent(share)} of GPU time is spent at a hardware limit: ${words}.`);
+    write(line, `${percent(share)} of GPU time: a unit is saturated: ${words}.`);
   }
 
   for (const entry of entries) {

@@ -91,7 +91,7 @@
     const text = lens.filtered() ? `${count.format(left)} of ${count.format(every)} ${noun}` : "";
     const tally = byId("tally");
     const others = tally?.parentElement.dataset.others;
-    const rest = others ? `, ${others} more in one sum` : "";
+    const rest = others ? ` (${others} grouped)` : "";
     if (tally) tally.textContent = text || (rest ? `${count.format(every)} ${noun}${rest}` : "");
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
     if (byId("shown")) byId("shown").textContent = text;
