@@ -122,8 +122,8 @@ def tail_wave(facts: Facts) -> Found | None:
     do, kind, numbers = _fill_last_wave(facts, waves)
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle), *numbers),
-        move=f"{do}: of {significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle "
-        f"for {percent(idle)} of the time",
+        move=f"{do}: of {significant(waves)} waves (a wave fills all SMs once) the last is {percent(rest)} full, and SMs "
+        f"idle for {percent(idle)} of the time",
         bears_on=_IDLE_WAITS,
         gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,
@@ -490,7 +490,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= _MOST_OF_A_GAP * (allowed - achieved)
     if is_small:  # `small_grid` says what there is to say
         kind = "blocks"
-        fill = f"launch more blocks than the {significant(waves)} waves of this grid"
+        fill = f"launch more blocks: the grid fills {percent(waves)} of the block slots"
     elif is_alone and block:
         kind = "shape"
         fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"

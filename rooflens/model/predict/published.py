@@ -151,7 +151,7 @@ def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
 
 
 def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None = None) -> str:
-    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long, typically 1.5x`.
+    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
 
     Args:
         floor_s: From cold caches.

@@ -225,7 +225,7 @@ def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
                 Column("versions", right=True, worth=4),
                 Column("first", right=True),
                 Column("last", right=True, worth=7),
-                Column("faster", right=True, worth=8),
+                Column("first to last", right=True, worth=8),
                 Column("time", worth=3),
                 Column("limited by", fit="wrap", least=24),
             ),

@@ -98,7 +98,7 @@ def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:
     if filled := [f"{what} {fmt.significant(value)}" for what, value in used if value is not None]:
         yield f"bytes used of the {SECTOR_BYTES:.0f} of a sector: {', '.join(filled)}"
     if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
-        yield f"shared-memory accesses need {fmt.factor(traffic.shared_excess)} the wavefronts that their bytes need"
+        yield f"shared-memory accesses need {fmt.factor(traffic.shared_excess)} the passes that their bytes need"
     rates = (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate)) if has_hits else ()
     hits = [f"{name} {fmt.percent(rate)}" for name, rate in rates if rate is not None]
     if hits:
@@ -152,4 +152,4 @@ def _waves(kernel: Kernel, waves: float, idle: float) -> str:
     if waves < 1:
         return f"{fmt.significant(waves, 2)} waves{grid}: {fmt.percent(idle)} of the block slots stay empty"
     tail = "hardly any tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"
-    return f"{fmt.significant(waves)} waves{grid}: {tail}"
+    return f"{fmt.significant(waves)} waves{grid}, each what all SMs hold at once: {tail}"

@@ -78,6 +78,8 @@ def evidence_name(evidence: Evidence) -> str:
     """Name in words a number that supports a finding."""
     if _STALLED.fullmatch(evidence.name):
         return "cycles stalled"
+    if (reason := evidence.name.removesuffix(" stalls")) in STALLS:
+        return f"{STALLS[reason]}, of warps' time"
     return _EVIDENCE_NAMES.get(evidence.name) or evidence.name.removesuffix("_ns").replace("_", " ")
 
 
