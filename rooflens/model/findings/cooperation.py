@@ -159,7 +159,7 @@ def reduction_without_shuffles(facts: Facts) -> Found | None:
     return Found(
         evidence=(*numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")),
         move=f"finish with shuffles: {_WARP_STEPS} of the {block.steps} steps are within one warp, "
-        f"{percent(_of_last_warp(block))} of them, and need no shared memory{_executed(block)}",
+        f"{percent(_of_last_warp(block))}, and need no shared memory{_executed(block)}",
         bears_on=waste.bears_on,
         gain=speedup(facts, waste),
         changes="instructions",
@@ -182,7 +182,8 @@ def barriers_in_last_warp(facts: Facts) -> Found | None:
     return Found(
         evidence=(*numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")),
         move="leave the block's barriers out of the last warp, and unroll the steps for a block size known when "
-        f"compiling: {percent(_of_last_warp(block))} of the {block.steps} steps are within one warp{_executed(block)}",
+        f"compiling: {_WARP_STEPS} of the {block.steps} steps, {percent(_of_last_warp(block))}, are within one warp"
+        f"{_executed(block)}",
         bears_on=waste.bears_on,
         gain=speedup(facts, waste),
         changes="instructions",
@@ -212,7 +213,7 @@ def _of_last_warp(block: _Reduction) -> float:
 
 
 def _executed(block: _Reduction) -> str:
-    return f"; a warp executes {block.instructions.value:.0f} instructions in all" if block.instructions else ""
+    return f"; each warp executes {block.instructions.value:.0f} instructions" if block.instructions else ""
 
 
 def _at_least(facts: Facts, waste: Waste) -> Severity:

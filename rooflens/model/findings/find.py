@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
@@ -144,7 +145,8 @@ _OF_A_LAUNCH = frozenset({"blocks", "balance", "occupancy", "shape"})
 def _of_library(library: str, move: str, kind: MoveKind) -> str:
     """Say only the numbers of a finding about a library's kernel, its move's last part: callers cannot change it."""
     whose = f"{library} picks this" if kind in _OF_A_LAUNCH else f"in {library}'s own code"
-    return f"{move.rpartition(': ')[2]} ({whose})"
+    numbers = re.split("; or |, and all of these", move.rpartition(": ")[2])[0]
+    return f"{numbers} ({whose})"
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:

@@ -122,8 +122,8 @@ def tail_wave(facts: Facts) -> Found | None:
     do, kind, numbers = _fill_last_wave(facts, waves)
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle), *numbers),
-        move=f"{do}: of {significant(waves)} waves (a wave fills all SMs once) the last is {percent(rest)} full, and SMs "
-        f"idle for {percent(idle)} of the time",
+        move=f"{do}: of {significant(waves)} waves (a wave fills all SMs once) the last is {percent(rest)} full, and "
+        f"SMs idle for {percent(idle)} of the time",
         bears_on=_IDLE_WAITS,
         gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,

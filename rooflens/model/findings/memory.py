@@ -143,7 +143,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
                 Evidence(f"{side}_excess_share", part, "share", source),
                 Evidence(f"{side}_sectors", by_address, "sectors", source),
             ),
-            said=f"{percent(part)} of the {si_of(by_address, 'sectors')} that global {side}s touch are unnecessary",
+            said=f"global {side}s waste {percent(part)} of their {si_of(by_address, 'sectors')}",
         )
     sectors, requests = facts.counter(sectors_name), facts.counter(requests_name)
     if used_bytes := facts.counter(f"global_{side}_bytes_per_sector"):
@@ -151,7 +151,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
             used=min(1.0, used_bytes / SECTOR_BYTES),
             sectors=sectors,
             evidence=(facts.measured(f"global_{side}_bytes_per_sector", "bytes/sector"),),
-            said=f"{significant(used_bytes)} of the 32 bytes of each sector that global {side}s touch are used",
+            said=f"global {side}s use {significant(used_bytes)} of the 32 bytes of each sector",
             apart=not is_told,
         )
     if not any(f"{one}_sectors" in totals or facts.counter(_HARDWARE[one][0]) for one in _SIDES) and not used_bytes:
@@ -170,8 +170,8 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
                 Evidence(f"global_{side}_bytes_per_sector", a_sector, "bytes/sector", source),
                 facts.measured(sectors_name, "sectors"),
             ),
-            said=f"at most {significant(a_sector)} of the 32 bytes of each of the {si_of(sectors, 'sectors')} that "
-            f"global {side}s touch are used",
+            said=f"global {side}s use at most {significant(a_sector)} of the 32 bytes of each of their "
+            f"{si_of(sectors, 'sectors')}",
             confidence="medium",
         )
     wasted = _wasted_of_both(facts, side)
@@ -187,7 +187,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
                 Evidence(f"{side}_excess_share", part, "share", source),
                 facts.measured(sectors_name, "sectors"),
             ),
-            said=f"{percent(part)} of the {si_of(sectors, 'sectors')} that global {side}s touch are unnecessary",
+            said=f"global {side}s waste {percent(part)} of their {si_of(sectors, 'sectors')}",
             confidence="medium",
         )
     if requests and sectors / requests > most:  # more than coalesced accesses of 16 bytes a thread take
@@ -236,7 +236,7 @@ def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
     own, most = a_request[side], facts.limits.sectors_per_request
     if touched and ideal is not None and (side == "store") is only_stores:
         part, source = max(0.0, 1 - ideal / touched), "memory_l2_theoretical_sectors_global, _ideal"
-        said = f"{percent(part)} of the {si_of(touched, 'sectors')} that global accesses touch are unnecessary"
+        said = f"global accesses waste {percent(part)} of their {si_of(touched, 'sectors')}"
         evidence = [
             Evidence("excess_share", part, "share", source),
             Evidence("sectors", touched, "sectors", source),

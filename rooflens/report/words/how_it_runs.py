@@ -96,9 +96,9 @@ def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:
         yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 16 bytes take 16)"
     used = (("loads", traffic.load_bytes_per_sector), ("stores", traffic.store_bytes_per_sector))
     if filled := [f"{what} {fmt.significant(value)}" for what, value in used if value is not None]:
-        yield f"bytes used of the {SECTOR_BYTES:.0f} of a sector: {', '.join(filled)}"
+        yield f"bytes used of each {SECTOR_BYTES:.0f}-byte sector: {', '.join(filled)}"
     if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
-        yield f"shared-memory accesses need {fmt.factor(traffic.shared_excess)} the passes that their bytes need"
+        yield f"shared memory: {fmt.factor(traffic.shared_excess)} the passes needed, from bank conflicts"
     rates = (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate)) if has_hits else ()
     hits = [f"{name} {fmt.percent(rate)}" for name, rate in rates if rate is not None]
     if hits:

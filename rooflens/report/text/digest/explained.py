@@ -261,7 +261,7 @@ def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
     claim = "Also true" if "one_side_only" in analysis.flags else "Minor"
     lines = (
         ("Not the cause", ruled_out(analysis)),
-        (claim, [*_minor(analysis), *hardly_one(analysis)]),
+        (claim, [*_minor(analysis)]),
         ("Not measured", not_measured(analysis)),
     )
     said: list[Words] = [plain(f"{name}: {'; '.join(parts)}.") for name, parts in lines if parts]
@@ -275,6 +275,7 @@ def _minor(analysis: Analysis) -> Iterator[str]:
     for finding in rest[:NOTES_SHOWN]:
         number = shown(finding).numbers[:1]
         yield f"{finding.title} ({number[0]})" if number else finding.title
+    yield from hardly_one(analysis)
     if len(rest) > NOTES_SHOWN:
         yield f"{len(rest) - NOTES_SHOWN} more"
 
