@@ -2,17 +2,22 @@
 
 With `--only-try` the wheel that is in the folder already is tried, on this system and with this Python.
 
-The wheel must hold what git holds of the package and nothing else, its version must be the tag's and have an entry in
-the changelog, its description must render, and its commands must work in an environment that holds nothing but it.
+The wheel must hold what git holds of the package and nothing else, and the archive nothing that git does not know. Both
+must come out byte for byte the same from a copy of the files. The description must render, and the commands must work
+in an environment that holds nothing but the wheel. With a tag, it must be the version's, which has its date in the
+changelog, and the project's address must be known.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import venv
@@ -22,6 +27,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[1]
 REPORTS = REPOSITORY / "fixtures" / "published"
 REPORT, OTHER = str(REPORTS / "GPU_workshop__MW_Baseline.ncu-rep"), str(REPORTS / "GPU_workshop__MW_DivToMult.ncu-rep")
+PLACEHOLDER = "your-organization"
+KNOW_THE_PLACEHOLDER = {
+    ".ci/wheel.py",
+    "packaging/metadata.py",
+    "docs/project/release.md",
+    "tests/docs/test_addresses.py",
+}
+"""Files that speak of the placeholder; all others use it."""
 TRIED = (
     ("doctor",),
     ("report", REPORT, "-o", "page.html"),
@@ -50,40 +63,70 @@ def main() -> None:
         (wheel,) = given.folder.glob("rooflens-*.whl")
         try_alone(wheel.resolve())
         return
-    wheel, archive = build(given.folder)
-    compare(wheel)
+    wheel, archive = build(REPOSITORY, given.folder)
+    compare(wheel, archive)
+    build_again(wheel, archive)
     version = wheel.name.split("-")[1]
-    check_version(version, given.tag)
+    if given.tag:
+        check_release(version, given.tag)
     run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(archive))
     try_alone(wheel)
     print(f"{wheel.name} ({wheel.stat().st_size / 1e6:.1f} MB) and {archive.name} can be released")
 
 
-def build(folder: Path) -> tuple[Path, Path]:
+def build(source: Path, folder: Path) -> tuple[Path, Path]:
     """Build wheel and source archive into a folder that holds no older ones."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("rooflens-*.whl"), *folder.glob("rooflens-*.tar.gz")):
         old.unlink()
-    run(sys.executable, "-m", "build", "--outdir", str(folder), str(REPOSITORY))
+    run(sys.executable, "-m", "build", "--outdir", str(folder), str(source))
     (wheel,), (archive,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel.resolve(), archive.resolve()
 
 
-def compare(wheel: Path) -> None:
-    """Refuse a wheel that lacks a file of the package, or holds one that git does not know."""
+def build_again(*built: Path) -> None:
+    """Refuse what comes out otherwise from a copy of git's files in another folder, of another day and mode."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        for name in run("git", "ls-files", "-z", into=REPOSITORY).rstrip("\0").split("\0"):
+            place = copy / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(REPOSITORY / name, place, follow_symlinks=False)
+            if not place.is_symlink():
+                place.chmod(0o700 if os.access(REPOSITORY / name, os.X_OK) else 0o600)
+                os.utime(place, (1e9, 1e9))
+        others = build(copy, Path(folder) / "dist")
+        different = [
+            one.name for one, other in zip(built, others, strict=True) if one.read_bytes() != other.read_bytes()
+        ]
+    if different:
+        sys.exit(f"not reproducible: {' and '.join(different)} came out otherwise from a copy of the files")
+    for one in built:
+        print(f"{one.name}: sha256 {hashlib.sha256(one.read_bytes()).hexdigest()}, the same from a copy of the files")
+
+
+def compare(wheel: Path, archive: Path) -> None:
+    """Refuse a wheel that lacks a file of the package, and either where it holds what git does not know."""
     tracked = set(run("git", "ls-files", "rooflens", into=REPOSITORY).split())
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if not name.partition("/")[0].endswith(".dist-info")}
     if tracked != packed:
         sys.exit(f"missing in the wheel: {sorted(tracked - packed)}\nunknown to git: {sorted(packed - tracked)}")
+    with tarfile.open(archive) as opened:
+        archived = {name.partition("/")[2] for name in opened.getnames()} - {"PKG-INFO"}
+    if unknown := archived - set(run("git", "ls-files", into=REPOSITORY).splitlines()):
+        sys.exit(f"in the archive and unknown to git: {sorted(unknown)}")
 
 
-def check_version(version: str, tag: str) -> None:
-    """Refuse a tag of another version, and a version without an entry in the changelog."""
-    if tag and tag != f"v{version}":
+def check_release(version: str, tag: str) -> None:
+    """Refuse a tag of another version, a version without a date in the changelog, and a project without an address."""
+    if tag != f"v{version}":
         sys.exit(f"the tag is {tag}, the version {version}")
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    if tag and not re.search(rf"^## {re.escape(version)}\b", changelog, re.MULTILINE):
-        sys.exit(f"CHANGELOG.md has no entry for {version}")
+    if not re.search(rf"^## {re.escape(version)}, \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE):
+        sys.exit(f"CHANGELOG.md has no `## {version}, YEAR-MONTH-DAY`")
+    named = run("git", "grep", "--files-with-matches", PLACEHOLDER, into=REPOSITORY).splitlines()
+    if left := sorted({*named} - KNOW_THE_PLACEHOLDER):
+        sys.exit(f"the project's address is still `{PLACEHOLDER}` in {', '.join(left)}: docs/project/release.md")
 
 
 def try_alone(wheel: Path) -> None:

@@ -3,10 +3,14 @@
     import rooflens as rl
 
     report = rl.open("last-week.ncu-rep")
-    report[0].verdict.sentence
+    report[0].verdict.sentence  # the launch with most to win
+    report.digest()
+    report.save("page.html")
+    rl.compare("before.ncu-rep", "after.ncu-rep").factor
+    rl.predict("gemm", m=4096, n=4096, k=4096, gpu="h100-sxm").regime
 
-Names are imported when they are first used: `import rooflens` itself costs next to nothing.
-docs/reference/api.md tells of each.
+`help(rl.Report)`, `help(rl.Kernel)` and `help(rl.open)` tell what each can be asked, with examples. Names are imported
+when they are first used: `import rooflens` itself costs next to nothing.
 """
 
 from __future__ import annotations

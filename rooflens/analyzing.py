@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
-from rooflens.format import count, cut_name, percent, plain_name, some
+from rooflens.format import as_unicode, count, cut_name, percent, plain_name, some
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unpacking import sidecar
@@ -136,6 +136,9 @@ class Analyzed(Struct, frozen=True):
         warnings: Path and error of what could not be used: for a sidecar the path of its report, for a calibration that
             of the folder.
         notes: Path of a report, and a remark on how it was read.
+        whole: Where launches were chosen, the reports with all of theirs; empty where none was left out.
+        reading: How the reports were read, and are read again to look into kernels.
+        places: Where those lie whose names are no paths from here; None where none may be opened again.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -147,6 +150,17 @@ class Analyzed(Struct, frozen=True):
     not_kept: InputError | None = None
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    whole: tuple[AnalyzedReport, ...] = ()
+    reading: ReadOptions | None = None
+    places: Mapping[str, Path] | None = MappingProxyType({})
+
+    def only(self, reports: Iterable[AnalyzedReport]) -> Analyzed:
+        """Leave the launches in these reports alone; what was found of one by its others stays."""
+        return replace(self, reports=tuple(reports), whole=self.whole or self.reports)
+
+    def whole_of(self, analysis: Analysis) -> AnalyzedReport:
+        """Return the report of a launch with all of its launches."""
+        return next(one for one in self.whole or self.reports if one.run.digest == analysis.kernel.digest)
 
     @property
     def report_count(self) -> int:
@@ -182,6 +196,8 @@ class Analyzed(Struct, frozen=True):
             self.not_kept,
             tuple(warning for one in every for warning in one.warnings),
             tuple(note for one in every for note in one.notes),
+            reading=self.reading,
+            places={name: path for one in every for name, path in (one.places or {}).items()},
         )
 
 
@@ -230,6 +246,8 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
         skipped_count=loaded.skipped_count,
         ignored=inputs.ignored,
         notes=tuple(loaded.notes),
+        reading=reading,
+        places={as_unicode(job.source): job.path for job in inputs.jobs},
     ).joined(
         ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
     )
@@ -240,12 +258,7 @@ SHOWN_IN_FULL = 5
 """Kernels of an answer that are looked into, the first by time to win: each takes tenths of a second."""
 
 
-def look_into(
-    found: Analyzed,
-    wanted: Iterable[Analysis] | None = None,
-    reading: ReadOptions | None = None,
-    places: Mapping[str, Path] = MappingProxyType({}),
-) -> Analyzed:
+def look_into(found: Analyzed, wanted: Iterable[Analysis] | None = None) -> Analyzed:
     """Look inside of kernels, and analyze them once more with what was found there.
 
     A kernel that cannot be looked into says why; nothing else changes.
@@ -253,10 +266,8 @@ def look_into(
     Args:
         found: All kernels.
         wanted: Those that are to be looked into; by default the first by time to win.
-        reading: How the reports are read.
-        places: Where reports lie whose names are no paths from here.
     """
-    if not any(one.kernel.code_totals.get("warp_inst") for one in found.analyses):
+    if found.places is None or not any(one.kernel.code_totals.get("warp_inst") for one in found.analyses):
         return found
     if wanted is None:
         from rooflens.model.ranking import in_rank  # noqa: PLC0415 - only for what is shown in full
@@ -272,23 +283,38 @@ def look_into(
     if not chosen:
         return found
     analyzer = _Analyzer(found.limits, without_nvidia=False)
-    reports = [
-        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading, places))
-        if report.run.digest in chosen
-        else report
-        for report in found.reports
-    ]
-    return replace(found, reports=tuple(reports))
+
+    def seen(report: AnalyzedReport) -> AnalyzedReport:
+        kernels = chosen[report.run.digest]
+        # Of the whole report, for a launch's key and what other launches say of it do not depend on the chosen ones.
+        again = analyzer.again(found.whole_of(report.analyses[0]), _insides(report.run, kernels, found))
+        known = {one.kernel.index: one for one in again.analyses if one.kernel.index in kernels}
+        return replace(report, analyses=tuple(known.get(one.kernel.index, one) for one in report.analyses))
+
+    return replace(found, reports=tuple(seen(one) if one.run.digest in chosen else one for one in found.reports))
 
 
-def looked_into(
-    report: AnalyzedReport, analysis: Analysis, places: Mapping[str, Path] = MappingProxyType({})
-) -> tuple[AnalyzedReport, Analysis]:
-    """Look inside of one kernel; return its report and itself with what was found."""
+def looked_into(found: Analyzed, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
+    """Look inside of one kernel; return its whole report and itself with what was found."""
+    report = found.whole_of(analysis)
     if analysis.kernel.inside is not None:
         return report, analysis
-    (seen,) = look_into(Analyzed((report,), default_thresholds()), [analysis], places=places).reports
+    (seen,) = look_into(replace(found, reports=(report,), whole=()), [analysis]).reports
     return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
+
+
+_MOST_COMPARED = 12
+"""Launches of a side: of more none is looked into, as findings that loops tell would come and go with the chosen."""
+
+
+def with_code(sides: Sequence[Analyzed]) -> Sequence[Analyzed]:
+    """Look into all launches of two sides that are compared: their loops, and whether they run the same machine code.
+
+    Further sides, and sides of many launches, stay as they are.
+    """
+    if len(sides) != 2 or any(len(side.analyses) > _MOST_COMPARED for side in sides):
+        return sides
+    return [look_into(side, side.analyses) for side in sides]
 
 
 def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
@@ -300,11 +326,9 @@ def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
     return replace(kernel, inside=inside, hotspots=spots)
 
 
-def _insides(
-    run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
-) -> dict[int, Inside]:
+def _insides(run: Run, kernels: Mapping[int, Kernel], found: Analyzed) -> dict[int, Inside]:
     """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
-    path = places.get(run.source, Path(run.source))
+    path = (found.places or {}).get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
@@ -312,7 +336,7 @@ def _insides(
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
     try:
-        codes = read_machine_code(path, run.digest, kernels, reading or ReadOptions())
+        codes = read_machine_code(path, run.digest, kernels, found.reading or ReadOptions())
         return {
             index: Inside(note=code) if isinstance(code, str) else look_inside(code) for index, code in codes.items()
         }

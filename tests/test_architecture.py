@@ -77,7 +77,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/program": "errors format model/bounds model/keys model/predict model/roofline model/timeline "
     "model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
-    "model/roofline model/summary model/verdict",
+    "model/ranking model/roofline model/summary model/verdict",
     "model/compare": "format errors model/bounds model/counters model/keys model/records model/roofline "
     "model/same_work model/summary model/verdict model/findings",
     "format": "",

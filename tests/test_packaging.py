@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import re
+import runpy
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.tracked import tracked
+
+import rooflens
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -37,9 +46,70 @@ def test_the_recipe_needs_what_the_package_needs() -> None:
     }
 
 
+def test_every_place_has_the_same_version() -> None:
+    """Package, module, citation and changelog; recipe and files for agents are held to these by other tests."""
+    citation = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    (newest, _), *_ = re.findall(
+        r"^## ([^,\n]+), (unreleased|\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {PROJECT["version"], *citation, newest} == {rooflens.__version__}
+
+
 def test_the_container_installs_this_clone_and_runs_as_nobody_special() -> None:
     """It starts the command, not as root, with an extra that there is."""
     text = (ROOT / "packaging/Containerfile").read_text("utf-8")
     (extra,) = re.findall(r"/source\[(\w+)\]", text)
     assert extra in PROJECT["optional-dependencies"]
     assert text.index("USER reader") < text.index('ENTRYPOINT ["rooflens"]')
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Load what hatchling loads, which is not installed where the package is only tested."""
+    monkeypatch.setitem(
+        sys.modules, "hatchling.metadata.plugin.interface", SimpleNamespace(MetadataHookInterface=object)
+    )
+    return runpy.run_path(str(ROOT / "packaging/metadata.py"))
+
+
+def test_links_and_pictures_of_the_readme_lead_to_the_tag_on_an_index(hook: dict[str, Any]) -> None:
+    """With an address each of them is a URL of a file that git has; nothing else of the text changes."""
+    address, readme = "https://example.org/somebody/rooflens", (ROOT / "README.md").read_text("utf-8")
+    described = hook["led_from"](readme, address, "1.2.3")
+    page = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"', described)
+    targets = {one or other for one, other in page if not (one or other).startswith("#")}
+    pictures = {one for one in targets if one.endswith(".png")}
+    bases = [(pictures, f"{address}/raw/v1.2.3/"), (targets - pictures, f"{address}/blob/v1.2.3/")]
+    for group, base in bases:
+        assert group
+        assert {one for one in group if one.removeprefix(base).partition("#")[0] not in tracked()} == set()
+    assert re.sub(rf"{address}/(blob|raw)/v1\.2\.3/", "", described) == readme
+
+
+def test_nothing_leads_to_a_placeholder(hook: dict[str, Any], tmp_path: Path) -> None:
+    """Until the address is known the index gets the README as it is, and no links beside it."""
+    (tmp_path / "README.md").write_text("[a](b.md)\n", "utf-8")
+    (tmp_path / "server.json").write_text('{"name": "io.github.somebody/rooflens"}', "utf-8")
+    made = {}
+    for owner in (hook["PLACEHOLDER"], "somebody"):
+        told = {"version": "1.2.3"}
+        config = {"address": f"https://example.org/{owner}/rooflens"}
+        hook["CustomMetadataHook"].update(SimpleNamespace(root=tmp_path, config=config), told)
+        made[owner] = told
+    assert made[hook["PLACEHOLDER"]] == {
+        "version": "1.2.3",
+        "readme": {"content-type": "text/markdown", "text": "[a](b.md)\n"},
+    }
+    known = made["somebody"]
+    assert known["urls"]["Changelog"] == "https://example.org/somebody/rooflens/blob/main/CHANGELOG.md"
+    assert "](https://example.org/somebody/rooflens/blob/v1.2.3/b.md)" in known["readme"]["text"]
+    assert "mcp-name: io.github.somebody/rooflens" in known["readme"]["text"]
+
+
+def test_a_release_is_refused_while_a_placeholder_is_left(hook: dict[str, Any]) -> None:
+    """What is built with a tag looks for the same word, in files that git has."""
+    script = (ROOT / ".ci/wheel.py").read_text("utf-8")
+    (told,) = re.findall(r'^PLACEHOLDER = "(.*)"$', script, re.MULTILINE)
+    assert told == hook["PLACEHOLDER"]
+    (speaking,) = re.findall(r"^KNOW_THE_PLACEHOLDER = \{(.*?)\}", script, re.MULTILINE | re.DOTALL)
+    assert {*re.findall(r'"([^"]+)"', speaking)} <= {*tracked()}

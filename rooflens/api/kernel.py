@@ -246,7 +246,7 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def gpu_time_ns(self) -> float | None:
-        """GPU time of all these launches in nanoseconds, by which kernels are sorted; None if not measured."""
+        """GPU time of all these launches in nanoseconds; None where it was not measured."""
         return self._analysis.gpu_time_ns
 
     @property
@@ -273,7 +273,7 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def limit(self) -> Limit:
-        """How much faster it can be at most: `verdict.limit`, with `factor` and `floor_ns`.
+        """How much faster it can be at most: `verdict.limit`, with `factor`, `floor_ns` and whether it is `proven`.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -284,7 +284,7 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def moves(self) -> tuple[Move, ...]:
-        """What to do, most important first: `verdict.moves`, each with `text`, `finding`, `where` and `gain`.
+        """What to do, most important first: `verdict.moves`, each with `text`, `kind`, `finding`, `where` and `gain`.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -458,7 +458,7 @@ class Kernel(Mapping[str, Any]):
         return Text(explain(report, analysis))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as one of the `kernels` of `rooflens analyze --format json`, which has a JSON Schema.
+        """Return it as one of the `kernels` of `rooflens explain --format json`, loops included; it has a JSON Schema.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -467,7 +467,8 @@ class Kernel(Mapping[str, Any]):
         """
         from rooflens.model.catalogue import KERNEL
 
-        written: dict[str, Any] = KERNEL.json(self._analysis)
+        _, analysis = self._source.looked_into(self._analysis)
+        written: dict[str, Any] = KERNEL.json(analysis)
         return written
 
 

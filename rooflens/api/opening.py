@@ -54,8 +54,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
             PyTorch profiler. Kernels then count by their time there.
 
     Returns:
-        The kernels, sorted by time. A report that cannot be read does not affect the others: a warning names
-        it, and `Report.failures` holds it.
+        The kernels, in the order of the table of `analyze`. A report that cannot be read does not affect the others: a
+        warning names it, and `Report.failures` holds it.
 
     Raises:
         UsageError: No path is given, one is empty or not a path, or a pattern cannot be parsed.
@@ -86,10 +86,10 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
     if (shell := notebook.shell()) is not None:
         rendering.register(shell)
-    sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
+    sources = {report.run.digest: Source(found, report, places[report.run.digest], gpu) for report in found.reports}
     analyses = timed(found.analyses)
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
-    chosen = replace(found, reports=tuple(select(found.reports, selection)))
+    chosen = found.only(select(found.reports, selection))
     return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from operator import index, itemgetter
 from pathlib import Path
@@ -206,7 +207,7 @@ class Report:
             for report in self._found.reports
         )
         left = tuple(report for report in reports if report.analyses)
-        return Report(replace(self._found, reports=left), self._sources, self._total_ns, kept)
+        return Report(self._found.only(left), self._sources, self._total_ns, kept)
 
     def __repr__(self) -> str:
         return f"<{self._words()}>"
@@ -365,9 +366,9 @@ class Report:
         >>> len(report.digest(max_tokens=500)) <= 1500
         True
         """
-        from rooflens.report.text.digest import digest
+        from rooflens.writing.answers import of_kernels
 
-        return Text(digest(self._found.reports, max_tokens, unread=self.failures))
+        return Text(of_kernels(self._found, max_tokens=max_tokens).text("digest").removesuffix("\n"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
@@ -377,9 +378,10 @@ class Report:
         >>> [kernel["function"] for kernel in document["kernels"][:2]]
         ['attention_scores_gemm', 'attention_scale_softmax']
         """
-        from rooflens.report.data import to_document
+        from rooflens.writing.answers import of_kernels
 
-        return to_document(self._found.analyses, self._found.reports)
+        document: dict[str, Any] = json.loads(of_kernels(self._found).text("json"))
+        return document
 
     def chart(self, level: str | None = None, *, dark: bool = False) -> alt.VConcatChart:
         """Draw the roofline of each GPU, one below another, as a chart of Altair that can stand beside others.

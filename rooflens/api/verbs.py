@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,14 +93,9 @@ def predict(  # noqa: PLR0913 - the words of a command line
         return _predict_measured(from_, gpu, dtype)
     if operation is None:
         raise UsageError("nothing is to be predicted", "give an operation, such as `gemm`, or from_=REPORT")
-    from rooflens.model.predict.forecast import forecast, usual_dtype
-    from rooflens.model.predict.operations import the_operation
-    from rooflens.model.predict.sizes import check_shape, checked_sizes
-    from rooflens.model.roofline.datasheets import the_datasheet
+    from rooflens.model.predict.forecast import predicted
 
-    found, sheet = the_operation(operation), the_datasheet(gpu or "h100-sxm")
-    check_shape(checked_sizes(found, sizes))
-    return forecast(found, sizes, dtype or usual_dtype(found, sheet), sheet, link, out_dtype=out_dtype)
+    return predicted(operation, sizes, dtype, gpu, link=link, out_dtype=out_dtype).steps[0][1]
 
 
 def _predict_measured(
@@ -108,21 +103,14 @@ def _predict_measured(
 ) -> tuple[WhatIf, ...]:
     from rooflens.api.opening import open as open_reports
     from rooflens.api.report import Report
-    from rooflens.model.predict.other_gpu import what_ifs
-    from rooflens.model.predict.rows import ELEMENT_BYTES
-    from rooflens.model.ranking import in_order
+    from rooflens.model.predict.other_gpu import check_change, elsewhere
     from rooflens.model.roofline.datasheets import the_datasheet
-    from rooflens.model.summary import summarize
 
-    if gpu is None and dtype is None:
-        raise UsageError("nothing is to be changed", "give gpu, dtype, or both")
-    if dtype is not None and dtype not in ELEMENT_BYTES:
-        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+    gpus = [gpu] if gpu else []
+    check_change(gpus, dtype, "give gpu, dtype, or both")
+    sheets = [the_datasheet(one) for one in gpus]
     report = given if isinstance(given, Report) else open_reports(given)
-    kernels = [one for one in in_order(summarize(report.analyzed.analyses)) if not one.is_failed]
-    if not kernels:
-        raise InputError("no kernel of these reports was measured", "`report[0].status_reason` says why")
-    answers, left_out = what_ifs(kernels, [the_datasheet(gpu) if gpu else None], dtype)
+    answers, left_out = elsewhere(report.analyzed.analyses, sheets, dtype)
     if not answers:
         why = "; ".join(f"{name}: {error}" for name, error in left_out.items())
         raise UsageError("none of these kernels can be predicted", why)

@@ -76,12 +76,15 @@ class Verdict:
 
     @property
     def limit(self) -> Limit:
-        """How much faster at most, with `factor`, `floor_ns`, the side it comes `by`, and what is `missing`."""
+        """How much faster at most: `factor`, `floor_ns`, the side it comes `by`, and what is `missing`.
+
+        It is `proven`, or holds at today's traffic only.
+        """
         return self._record.limit
 
     @property
     def moves(self) -> tuple[Move, ...]:
-        """What to do, most important first, each with `text`, `finding`, `where` and `gain`."""
+        """What to do, most important first, each with `text`, `kind`, `finding`, `where` and `gain`."""
         return self._record.moves
 
     @property

@@ -136,41 +136,6 @@ def show(document: Document) -> None:
     click.echo(to_terminal(document, terminal_width(), colour=colour), nl=False)
 
 
-def table_of(
-    found: Analyzed,
-    top: int | None = None,
-    *,
-    each_launch: bool = False,
-    place: Sequence[str] = (),
-    columns: Sequence[str] = (),
-) -> Document:
-    """Make the table of each GPU, and what to do next.
-
-    Args:
-        found: The reports.
-        top: Rows of each GPU; all by default.
-        each_launch: A row for each launch, instead of one for each kernel.
-        place: What to give to a command that says more: paths, or a store; empty where a page is being written.
-        columns: Quantities to show instead of the usual columns.
-    """
-    from rooflens.model.summary import summarize
-    from rooflens.report.text.table import kernels_document, steps
-
-    kernels = summarize(found.analyses)
-    rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
-    return (*kernels_document(rows, top, columns, each=each_launch), *steps(kernels, place))
-
-
-def marks_of(found: Analyzed, columns: Sequence[str] = ()) -> Iterator[str]:
-    """Say what the marks of that table mean, and which of its kernels were not measured."""
-    from rooflens.report.text.table import LEGEND
-
-    if found.analyses and not columns:
-        yield from LEGEND
-    if synthetic := sum(analysis.kernel.synthetic for analysis in found.analyses):
-        yield f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator"
-
-
 def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of what it writes and where: `style`, `output` and `force`."""
 

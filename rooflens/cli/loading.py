@@ -294,9 +294,7 @@ def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
     Raises:
         NoMatchError: No launch is wanted.
     """
-    from msgspec.structs import replace
-
-    left = replace(found, reports=chooser.chosen(found.reports))
+    left = found.only(chooser.chosen(found.reports))
     if not found.reports and found.failures:
         return left
     try:

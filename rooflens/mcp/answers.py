@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from rooflens import format as fmt
+from rooflens.analyzing import Analyzed, looked_into, with_code
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
@@ -17,13 +18,11 @@ from rooflens.model.catalogue import PROGRAM_KERNEL
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
-from rooflens.model.predict.forecast import swept, usual_dtype
-from rooflens.model.predict.operations import OPERATIONS, the_operation
+from rooflens.model.predict.forecast import predicted
+from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
-from rooflens.model.predict.sizes import checked_sizes
 from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
-from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
 from rooflens.model.verdict.sentences import TODAY, limit_cell
@@ -140,9 +139,8 @@ class Answers:
         self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
     ) -> Told:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
-        chosen, others = self._chosen(path, kernel, nvtx)
-        whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
-        head, *parts = explain(*self._root.looked_into(whole, chosen)).split("\n\n")
+        whole, chosen, others = self._chosen(path, kernel, nvtx)
+        head, *parts = explain(whole, chosen).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:2]))
         text = "\n\n".join((verdict, *parts[2:]))
         group = next(one for one in summarize(whole.analyses) if identity(one.analysis) == identity(chosen))
@@ -166,7 +164,7 @@ class Answers:
             raise UsageError(
                 f"`{by}` is not one of {', '.join(_GRAINS)}", "leave it out for lines where they are known"
             )
-        chosen, others = self._chosen(path, kernel, "")
+        _, chosen, others = self._chosen(path, kernel, "")
         shown = listings([chosen], grain, top)
         if not shown:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
@@ -201,10 +199,7 @@ class Answers:
         gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
     ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
-        found = the_operation(operation)
-        held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
-        written, there = {name: str(value) for name, value in held.items()}, the_datasheet(gpu)
-        row = swept(found, written, dtype or usual_dtype(found, there), there)
+        row = predicted(operation, {name.replace("-", "_"): value for name, value in sizes.items()}, dtype, gpu)
         _, step = row.steps[0]
         numbers = {
             "flop": step.flop,
@@ -220,32 +215,35 @@ class Answers:
         return Told(_page(to_markdown(explained(name)), offset))
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
-        found = self._root.analyzed(path)
+        return self._analyzed(path, kernel, nvtx).reports
+
+    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "", *, inside: bool = True) -> Analyzed:
+        found = self._root.analyzed(path, inside=inside)
         if not found.reports and found.failures:
             raise found.failures[0][1]
-        return select(found.reports, _selection(kernel, nvtx))
+        return found.only(select(found.reports, _selection(kernel, nvtx)))
 
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
-        reports = self._reports(base, kernel)
+        first = self._analyzed(base, kernel, inside=False)
         if not head:
-            return pair_versions(reports, base)
-        heads = self._reports(head, kernel)
-        if len(reports) == 1 and len(heads) > 1:
-            others = [one for one in heads if one.run.digest != reports[0].run.digest]
-            found = pair_with_versions(reports[0], others)
+            return pair_versions(first.reports, base)
+        second = self._analyzed(head, kernel, inside=False)
+        if len(first.reports) == 1 and len(second.reports) > 1:
+            others = [one for one in second.reports if one.run.digest != first.reports[0].run.digest]
+            found = pair_with_versions(first.reports[0], others)
             if found:
                 return found
-            heads = others
-        elif {one.run.digest for one in heads} <= {one.run.digest for one in reports}:
+            second = second.only(others)
+        elif {one.run.digest for one in second.reports} <= {one.run.digest for one in first.reports}:
             hint = f"give `{head}` as base and `{base}` as head, or `{base}` alone to compare all of its versions"
             raise UsageError(f"`{base}` holds `{head}` itself", hint)
-        return pair_sides((reports, heads), (base, head))
+        return pair_sides([side.reports for side in with_code([first, second])], (base, head))
 
-    def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[Analysis, list[str]]:
-        """Choose the kernel with most to win, and name the others that a pattern matches."""
-        reports = self._reports(path, kernel, nvtx)
-        analyses = [analysis for report in reports for analysis in report.analyses]
+    def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
+        """Look into the kernel with most to win, and name the others that a pattern matches; give its report, too."""
+        found = self._analyzed(path, kernel, nvtx)
+        reports, analyses = found.reports, found.analyses
         chosen = most_at_stake(analyses)
         if chosen is None:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
@@ -254,10 +252,11 @@ class Answers:
             for one in in_rank(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
+        whole, seen = looked_into(found, chosen)
         if not others or not (kernel or nvtx):
-            return chosen, []
+            return whole, seen, []
         head = f"{fmt.count(len(others) + 1, 'kernel')} match, and this one has most to win. The others: "
-        return chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
+        return whole, seen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
 
 
 _MOVE_BYTES = 400

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into, read_programs
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, read_programs
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.program.program import Program
-from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.store import MARKER
 
 Stamp = tuple[tuple[str, int, int], ...]
@@ -26,7 +25,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 _LISTED = "`list_reports` names the reports"
 _NAMED_CHARACTERS = 200
-_KEPT = 8
+_KEPT = 16
 """How many places keep their analyses: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
@@ -45,9 +44,8 @@ class Root:
         self.folder = folder.resolve()
         if not self.folder.is_dir():
             raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
-        self._kept: OrderedDict[str, tuple[Stamp, Analyzed]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bool], tuple[Stamp, Analyzed]] = OrderedDict()
         self._lock = threading.Lock()
-        self._places: dict[str, Path] = {}
 
     def inside(self, given: str) -> Path:
         """Resolve a path relative to the folder.
@@ -118,8 +116,12 @@ class Root:
             raise InputError(self._without_folder(str(error)), error.hint) from error
         return replace(program, source=self._shown(place))
 
-    def analyzed(self, given: str) -> Analyzed:
+    def analyzed(self, given: str, *, inside: bool = True) -> Analyzed:
         """Analyze a report, a folder of them, or a store; what has not changed is not read again.
+
+        Args:
+            given: Its path, relative to the folder.
+            inside: Look inside of the kernels with most to win, too.
 
         Raises:
             InputError: The path leads out, holds no report, or too many kernels.
@@ -127,27 +129,23 @@ class Root:
         place = self.inside(given)
         with self._lock:
             stamp = tuple(self._stamps(place))
-            kept = self._kept.pop(str(place), None)
-            found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
-            self._kept[str(place)] = stamp, found
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            found = self._once((str(place), False), stamp, lambda: self._read(place, given))
+            if inside and not (place / MARKER).is_file():
+                found = self._once((str(place), True), stamp, lambda: look_into(found))
         return found
 
-    def looked_into(self, report: AnalyzedReport, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-        """Look inside of one kernel of a report below the folder; return its report and itself with what was found.
-
-        A store names where its reports once lay, which may be anywhere: those are not opened.
-        """
-        if report.run.source not in self._places:
-            return report, analysis
-        return looked_into(report, analysis, self._places)
+    def _once(self, key: tuple[str, bool], stamp: Stamp, make: Callable[[], Analyzed]) -> Analyzed:
+        """Return what is kept of a place, or make and keep it; forget what was asked for longest ago."""
+        kept = self._kept.pop(key, None)
+        found = kept[1] if kept and kept[0] == stamp else make()
+        self._kept[key] = stamp, found
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return found
 
     def _read(self, place: Path, given: str) -> Analyzed:
         if not (place / MARKER).is_file():
-            inputs = self.inputs(given)
-            self._places |= {job.source: job.path for job in inputs.jobs}
-            return look_into(analyze_inputs(inputs), places=self._places)
+            return analyze_inputs(self.inputs(given))
         if not all(map(self._is_inside, place.rglob("*"))):
             raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
         from rooflens.model.store.dataset import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
@@ -157,7 +155,8 @@ class Root:
             raise InputError(
                 f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line"
             )
-        return analyze_store(place)
+        # A store names where its reports once lay, which may be anywhere: those are not opened.
+        return replace(analyze_store(place), places=None)
 
     def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:
         files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())

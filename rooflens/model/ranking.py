@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import count, percent
-from rooflens.model.records import Analysis, Move, timed
+from rooflens.model.records import Analysis, Gain, Move, timed
 from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, summarize, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
 from rooflens.model.verdict.library import ONLY_FILLS
@@ -29,6 +29,9 @@ LIBRARIES_LEAD_FROM = 0.8
 RANKED_FROM_SHARE = 0.01
 """Less at stake than this part of the most is not worth a line in a short list."""
 
+
+_LEAST_ALIKE = 3
+"""From so many kernels on whose own moves are the same they are one row that opens."""
 
 _OF_LAUNCHES = frozenset({"short_kernel", "launch_gaps"})
 """Findings whose move is about the launches of a program, and not about the code of a kernel."""
@@ -90,10 +93,14 @@ def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
     return kernels[0].analysis if kernels else next(iter(analyses), None)
 
 
-def opportunities(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
+def opportunities(kernels: Sequence[KernelSummary], *, opening: bool = False) -> list[KernelSummary]:
     """List what to do, in order: kernels that one move is for as one, which stands for them; failed ones are last.
 
     Where all kernels lack counters their times are all that is known: they stay apart.
+
+    Args:
+        kernels: All kernels.
+        opening: Rows open: kernels whose own first moves are the same stand in one, too.
     """
     sound = [kernel for kernel in kernels if not kernel.is_failed]
     alike: defaultdict[tuple[str, ...], list[KernelSummary]] = defaultdict(list)
@@ -107,7 +114,40 @@ def opportunities(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
             rows += members
         else:
             rows.append(_folded(members, fold.move(members)))
+    rows = _alike_as_one(rows) if opening else rows
     return [*in_rank(rows), *(kernel for kernel in kernels if kernel.is_failed)]
+
+
+def _alike_as_one(rows: Sequence[KernelSummary]) -> list[KernelSummary]:
+    """Make one row of kernels of a report whose first moves are the same, from `_LEAST_ALIKE` of them on."""
+    alike: defaultdict[tuple[object, ...], list[KernelSummary]] = defaultdict(list)
+    for row in rows:
+        alike[_own_move(row) or (row.key,)].append(row)
+    return [
+        one
+        for members in alike.values()
+        for one in ([_folded(members, _own_move_of(members))] if len(members) >= _LEAST_ALIKE else members)
+    ]
+
+
+def _own_move(kernel: KernelSummary) -> tuple[object, ...]:
+    """Say what makes the first move of a kernel the same as that of others; empty where it stays alone."""
+    verdict = kernel.analysis.verdict
+    if kernel.members or not verdict.moves or verdict.moves[0].kind == "collect":
+        return ()
+    move = verdict.moves[0]
+    what = move.finding or move.text.partition(":")[0]
+    known = move.gain is not None, bool(verdict.or_bound)
+    return kernel.analysis.kernel.digest, kernel.gpu, what, move.kind, *known
+
+
+def _own_move_of(members: Sequence[KernelSummary]) -> Move:
+    """Say the move of the longest of them without its numbers, with what it brings to all of them."""
+    move = max(members, key=lambda kernel: kernel.duration_ns or 0.0).analysis.verdict.moves[0]
+    total_ns = sum(kernel.duration_ns or 0.0 for kernel in members)
+    left_ns = total_ns - sum(kernel.at_stake_ns for kernel in members)
+    gain = Gain(total_ns / left_ns, left_ns) if move.gain and 0 < left_ns < total_ns else None
+    return replace(move, text=move.text.partition(":")[0], gain=gain, where=())
 
 
 def worth_a_line(ordered: Iterable[KernelSummary]) -> list[KernelSummary]:

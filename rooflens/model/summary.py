@@ -193,11 +193,11 @@ class KernelSummary(Struct, frozen=True):
 
     @property
     def spread_ns(self) -> tuple[float, float, float] | None:
-        """Shortest, median and longest launch, where there are several of different times."""
+        """Shortest, median and longest launch of one kernel, where there are several of different times."""
         times_ns = [launch.analysis.kernel.duration_ns for launch in self.launches]
         known = [time_ns for time_ns in times_ns if time_ns is not None]
         median_ns = self.analysis.kernel.duration_ns
-        if len(known) < 2 or median_ns is None or max(known) - min(known) <= SPREAD_FROM * median_ns:
+        if self.members or len(known) < 2 or median_ns is None or max(known) - min(known) <= SPREAD_FROM * median_ns:
             return None
         return min(known), median_ns, max(known)
 

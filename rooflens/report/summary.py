@@ -7,13 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import Tier, opportunities, tiers, worth_a_line
-from rooflens.model.records import Analysis, Gain, timed
+from rooflens.model.records import Analysis, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
 from rooflens.model.same_work import same_work
@@ -30,7 +29,7 @@ from rooflens.model.summary import (
 )
 from rooflens.model.verdict.sentences import (
     first_gain_words,
-    gain_words,
+    gain_figure,
     limit_factor_words,
     limit_words,
     unmeasured_words,
@@ -73,12 +72,11 @@ class Segment(Struct, frozen=True):
     launches: int
 
 
-class ReportBar(Struct, frozen=True):
-    """The GPU time of one report by verdict."""
+class ReportTime(Struct, frozen=True):
+    """The GPU time of one report."""
 
     label: str
     time_ns: float
-    segments: tuple[Segment, ...]
 
 
 class Ranked(Struct, frozen=True):
@@ -145,11 +143,11 @@ def segments(launches: Sequence[Launch]) -> tuple[Segment, ...]:
     )
 
 
-def report_bars(content: Content) -> tuple[ReportBar, ...]:
+def _report_times(content: Content) -> tuple[ReportTime, ...]:
     """Part the GPU time by report where all are versions: no program took the time of all its versions.
 
     Returns:
-        One bar a report, in the order of recording; none where a report shares no kernel of its GPU with another one.
+        In the order of recording; none where a report shares no kernel of its GPU with another one.
     """
     launches: defaultdict[str, list[Launch]] = defaultdict(list)
     homes: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
@@ -160,37 +158,37 @@ def report_bars(content: Content) -> tuple[ReportBar, ...]:
     shared = set().union(*(digests for digests in homes.values() if len(digests) > 1))
     if not shared or launches.keys() - shared:
         return ()
-    bars = (
-        ReportBar(label, sum(launch.duration_ns or 0.0 for launch in launches[digest]), segments(launches[digest]))
+    times = (
+        ReportTime(label, sum(launch.duration_ns or 0.0 for launch in launches[digest]))
         for digest, label in content.report_labels.items()
     )
-    return tuple(bar for bar in bars if bar.time_ns)
+    return tuple(one for one in times if one.time_ns)
 
 
-def own_reports(content: Content) -> dict[str, ReportBar]:
+def own_reports(content: Content) -> dict[str, ReportTime]:
     """Map the key of each kernel to the time of its own report where all reports are versions; empty elsewhere.
 
     A share of the time of all versions together would say nothing of any of them.
     """
-    bars = {bar.label: bar for bar in report_bars(content)}
+    times = {one.label: one for one in _report_times(content)}
     found = {}
     for group in content.kernels:
         digests = {launch.analysis.kernel.digest for launch in group.launches}
         label = content.report_labels.get(next(iter(digests))) if len(digests) == 1 else None
-        if label in bars:
-            found[group.key] = bars[label]
+        if label in times:
+            found[group.key] = times[label]
     return found
 
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank what can be done first, each kernel as its newest version; the first few rows, if worth a line."""
-    first = worth_a_line(opportunities(_newest(content)))[:RANKED_SHOWN]
+    first = worth_a_line(rows_of(content))[:RANKED_SHOWN]
     return tuple(ranked(place, group) for place, group in enumerate(first, start=1))
 
 
 def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
     """Map the key of each kernel to that of the row that it is part of, and to what that row is ranked by."""
-    rows = opportunities(_newest(content))
+    rows = rows_of(content)
     return {
         kernel.key: (row.key, tier)
         for row, tier in zip(rows, tiers(rows), strict=True)
@@ -201,13 +199,14 @@ def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
 def unranked(content: Content) -> list[KernelSummary]:
     """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
     shown = {row.group.key for row in ranking(content)}
-    rest = (row for row in opportunities(_newest(content)) if row.key not in shown)
+    rest = (row for row in rows_of(content) if row.key not in shown)
     return [kernel for row in rest for kernel in row.members or (row,)]
 
 
-def _newest(content: Content) -> list[KernelSummary]:
+def rows_of(content: Content) -> list[KernelSummary]:
+    """List the rows of what to do, in order, each kernel as its newest version."""
     earlier = earlier_versions(content)
-    return [group for group in content.kernels if group.key not in earlier]
+    return opportunities([group for group in content.kernels if group.key not in earlier], opening=True)
 
 
 def earlier_versions(content: Content) -> dict[str, KernelSummary]:
@@ -254,23 +253,18 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
     )
 
 
-def brief_move(move: str) -> str:
+def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
     """Shorten a move to what to do, with as many of its numbers as leave it readable at a glance; commands stay whole.
 
     What explains it is left out from the end, by clauses.
     """
     said, command = move.partition("`")[0], "`" in move
-    if command or len(said.split()) <= MOVE_WORDS:
+    if command or len(said.split()) <= most_words:
         return move
     clauses = _CLAUSE.split(said)
-    while len(clauses) > 1 and len("".join(clauses).split()) > MOVE_WORDS:
+    while len(clauses) > 1 and len("".join(clauses).split()) > most_words:
         clauses = clauses[:-2]
-    return " ".join("".join(clauses).split()[:MOVE_WORDS])
-
-
-def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
-    """Say what a move brings to so much time, without what it changes; empty where that is unknown."""
-    return gain_words(gain and replace(gain, changes=None), time_ns)
+    return " ".join("".join(clauses).split()[:most_words])
 
 
 def limiter(launch: Launch) -> str:
@@ -317,10 +311,10 @@ def cannot_tell(content: Content) -> str:
     return f"{report} no throughput counters, so what limits {kernels} cannot be told."
 
 
-def headline(content: Content) -> list[str]:
+def origin(content: Content) -> list[str]:
     """List GPU and date, then what was measured: what a reader must know before the first number; charts say the clock.
 
-    A page of one launch says its time beside its name; one of several reports has their dates and launches in its list.
+    A page of one launch says its time in its headline; one of several reports has their dates and launches in its list.
     """
     dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
     gpus = content.gpus[0] if len(content.gpus) == 1 else fmt.count(len(content.gpus), "GPU") if content.gpus else ""

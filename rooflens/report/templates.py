@@ -23,7 +23,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.cache import keep, kept
 from rooflens.model.bounds import SHOWN_CLASSES
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import gain_figure, gain_how, resource_label
 from rooflens.report.html.parts import bar, code_spans, shape
 from rooflens.report.html.theme import css_class
 from rooflens.report.words import labels as words
@@ -116,6 +116,8 @@ def _environment() -> Environment:
         stall=words.stall_label,
         flag=words.flag_label,
         flag_name=words.flag_name,
+        figure=gain_figure,
+        how=gain_how,
         code=code_spans,
         css=css_class,
         zip=zip,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from rooflens.analyzing import Analyzed
     from rooflens.model.compare.gate import Gated
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
@@ -72,6 +74,79 @@ def _page(answer: Answer) -> str:
 
 
 _WRITERS: Mapping[str, Callable[[Answer], str]] = MappingProxyType({"md": _markdown, "html": _page})
+
+
+def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
+    found: Analyzed,
+    top: int | None = None,
+    max_tokens: int | None = None,
+    columns: Sequence[str] = (),
+    *,
+    each_launch: bool = False,
+    place: Sequence[str] = (),
+    raw_cells: bool = False,
+    indented: bool = True,
+) -> Answer:
+    """Answer what limits each kernel; a model and a terminal get less than programs do.
+
+    Args:
+        found: The reports; data and digests look into the kernels with most to win, tables and CSV show no code.
+        top: Rows of each GPU; all by default.
+        max_tokens: Size of a digest.
+        columns: Quantities to show instead of the usual columns.
+        each_launch: A row for each launch on a terminal, instead of one for each kernel.
+        place: What to give to a command that says more: paths, or a store; empty where there is none.
+        raw_cells: Leave cells of CSV as they are, even those that a spreadsheet would run.
+        indented: Write JSON for people; otherwise a line for each launch, as it is made.
+    """
+    from rooflens.analyzing import look_into
+    from rooflens.model.summary import summarize
+    from rooflens.report.text.table import kernels_document, steps
+
+    def table() -> Document:
+        kernels = summarize(found.analyses)
+        rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
+        return (*kernels_document(rows, top, columns, each=each_launch), *steps(kernels, place))
+
+    def digest() -> str:
+        from rooflens.report.sizes import DEFAULT_TOKENS
+        from rooflens.report.text.digest import digest as shortened
+
+        return shortened(look_into(found).reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
+
+    def csv() -> str:
+        from rooflens.report.data import to_csv
+
+        return to_csv(found.analyses, raw_cells=raw_cells)
+
+    def json() -> str | Iterable[str]:
+        from rooflens.report.data import json_lines, to_json
+
+        seen = look_into(found)
+        if indented:
+            return to_json(seen.analyses, seen.reports)
+        parts = json_lines(seen.analyses, seen.reports)
+        return iter(lambda: "".join(islice(parts, 256)), "")
+
+    return Answer(
+        document=lambda: kernels_document(summarize(found.analyses), top, columns),
+        data={"json": json, "csv": csv, "digest": digest},
+        table=table,
+        remarks=lambda: _remarks(found, columns),
+    )
+
+
+def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
+    """Say what the marks of a table mean, what was not measured, and what the program does without ncu."""
+    from rooflens.format import count
+    from rooflens.report.text.table import LEGEND
+    from rooflens.report.words.program import program_lines
+
+    if found.analyses and not columns:
+        yield from LEGEND
+    if synthetic := sum(analysis.kernel.synthetic for analysis in found.analyses):
+        yield f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator"
+    yield from program_lines(found.reports)
 
 
 def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None) -> Answer:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
+from rooflens.report.page.time_chart import time_pieces
 from support.tags import words_of
 
 from rooflens.model.analyze import analyze
@@ -25,7 +26,6 @@ from rooflens.report.html.parts import shape
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import summary, what_first
 from rooflens.report.page.selectors import items
-from rooflens.report.page.time_chart import time_pieces
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.rows import kernel_rows
 from rooflens.report.summary import ranked, segments

@@ -1,34 +1,34 @@
-"""Where the project will be is not known yet: each placeholder for it stands in one place."""
+"""Where the project is stands in one place, and whatever repeats it agrees."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from support.tracked import tracked
 
 ROOT = Path(__file__).parents[2]
-SUFFIXES = {".md", ".toml", ".yml", ".cff", ".txt"}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+ADDRESS = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["address"]
 
 
-@pytest.mark.parametrize(
-    ("placeholder", "place", "times"),
-    [("git clone ADDRESS", "README.md", 1), ("OWNER", "examples/ci/github-workflow.yml", 2)],
-)
-def test_a_placeholder_stands_in_one_place(placeholder: str, place: str, times: int) -> None:
-    """Whoever publishes changes one file, whose text says what to put there."""
-    files = [
-        *ROOT.glob("*"),
-        *(file for part in ("docs", "examples", ".github", "action") for file in (ROOT / part).rglob("*")),
-    ]
-    found = {
-        file.relative_to(ROOT).as_posix(): len(re.findall(placeholder, file.read_text(encoding="utf-8")))
-        for file in files
-        if file.is_file() and file.suffix in SUFFIXES
-    }
-    assert {name: count for name, count in found.items() if count} == {place: times}
+def test_every_place_that_repeats_the_address_repeats_that_of_pyproject() -> None:
+    """A clone's command, the action's name in docs and examples, and the registry's name are of one owner."""
+    owner, name = ADDRESS.removeprefix("https://").split("/")[-2:]
+    texts = {path: text for path in tracked() if (text := _text(ROOT / path)) is not None}
+    told = rf"(?:git clone \S+/|uses: |`|io\.github\.)([\w-]+)/{name}(?:@v\d|\b(?= &&|\"))"
+    found = {(path, owner) for path, text in texts.items() for owner in re.findall(told, text)}
+    assert {path for path, _ in found} == {
+        "README.md", "docs/how-to/ci.md", "examples/ci/github-workflow.yml", "server.json"
+    }  # fmt: skip
+    assert {one for one in found if one[1] != owner} == set()
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text("utf-8") if path.suffix in {".md", ".yml", ".json", ".toml", ".cff"} else None
 
 
 def test_nobody_is_told_to_install_from_an_index_that_lacks_it() -> None:

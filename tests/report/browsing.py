@@ -106,6 +106,13 @@ class Opened(Struct, frozen=True):
         return found.nth(found.evaluate_all(script, key))
 
 
+def choose_theme(page: Page, theme: str) -> None:
+    """Choose a theme in the sheet of keys, and close it: empty is the system's."""
+    page.click("#help")
+    page.check(f"#theme input[value='{theme}']", force=True)
+    page.click("#keys-close")
+
+
 def faults_everywhere(opened: Opened, axe: str) -> list[str]:
     """List axe's faults in the light at full width, then of the colours in the dark, then of a telephone's layout."""
     found = faults(opened.page, axe)

@@ -15,11 +15,11 @@ from markdown_it.token import Token
 
 
 def links(page: Path) -> Iterator[str]:
-    """Give where the links and pictures of a page lead that stay in the repository."""
-    for token in _inline(page):
-        target = token.attrGet("href") or token.attrGet("src")
-        if target and not re.match(r"[a-z]+:", str(target)):
-            yield str(target)
+    """Give where the links and pictures of a page lead that stay in the repository, those in HTML too."""
+    targets = [str(token.attrGet("href") or token.attrGet("src") or "") for token in _inline(page)]
+    written = "".join(token.content for token in (*_parsed(page), *_inline(page)) if token.type.startswith("html_"))
+    targets += re.findall(r"(?:href|src|srcset)=\"([^\"]+)\"", written)
+    yield from (target for target in targets if target and not re.match(r"[a-z]+:", target))
 
 
 @cache

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import deliver, finish, marks_of, table_of
+from rooflens.cli.console import deliver, finish
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
@@ -27,13 +26,10 @@ from rooflens.errors import UsageError
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
-    from rooflens.writing.answers import Answer
 
 
 @click.command(
@@ -107,7 +103,7 @@ def analyze(
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.analyzing import look_into
+    from rooflens.writing.answers import of_kernels, of_traces
 
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
     if traces := timelines_of(
@@ -122,7 +118,6 @@ def analyze(
         without_nvidia=without_nvidia,
     ):
         from rooflens.analyzing import read_programs
-        from rooflens.writing.answers import of_traces
 
         deliver(of_traces(read_programs(traces, reading.gpu), top, max_tokens, raw_cells=raw_cells), style)
         return
@@ -141,11 +136,16 @@ def analyze(
         selection=selection,
         timeline=timeline,
     )
-    if style in {"json", "digest"}:
-        found = look_into(found, reading=reading)
     deliver(
-        _answer(
-            found, top, max_tokens or DEFAULT_TOKENS, names, each_launch=launches, place=place, raw_cells=raw_cells
+        of_kernels(
+            found,
+            top,
+            max_tokens,
+            names,
+            each_launch=launches,
+            place=place,
+            raw_cells=raw_cells,
+            indented=sys.stdout.isatty(),
         ),
         style,
     )
@@ -173,53 +173,3 @@ def _check_options(
         raise UsageError(f"--top works with tables of kernels, not with --format {style}", hint)
     if max_tokens is not None and style != "digest":
         raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
-
-
-def _answer(
-    found: Analyzed,
-    top: int | None,
-    max_tokens: int,
-    columns: Sequence[str],
-    *,
-    each_launch: bool,
-    place: Sequence[str],
-    raw_cells: bool,
-) -> Answer:
-    """Answer what limits each kernel; a model and a terminal get less than programs do."""
-    from rooflens.model.summary import summarize
-    from rooflens.report.text.table import kernels_document
-    from rooflens.writing.answers import Answer
-
-    def digest() -> str:
-        from rooflens.report.text.digest import digest as shortened
-
-        return shortened(found.reports, max_tokens, top, found.failures)
-
-    def csv() -> str:
-        from rooflens.report.data import to_csv
-
-        return to_csv(found.analyses, raw_cells=raw_cells)
-
-    return Answer(
-        document=lambda: kernels_document(summarize(found.analyses), top, columns),
-        data={"json": lambda: _json(found), "csv": csv, "digest": digest},
-        table=lambda: table_of(found, top, each_launch=each_launch, place=place, columns=columns),
-        remarks=lambda: _remarks(found, columns),
-    )
-
-
-def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
-    from rooflens.report.words.program import program_lines
-
-    yield from marks_of(found, columns)
-    yield from program_lines(found.reports)
-
-
-def _json(found: Analyzed) -> str | Iterator[str]:
-    """Write JSON: indented for people, a line for each launch where a program reads it, as it is made."""
-    from rooflens.report.data import json_lines, to_json
-
-    if sys.stdout.isatty():
-        return to_json(found.analyses, found.reports)
-    parts = json_lines(found.analyses, found.reports)
-    return iter(lambda: "".join(islice(parts, 256)), "")

@@ -20,19 +20,15 @@ from rooflens.model.store import store_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.compare.gate import Gate, Gated
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
-    from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
 FORMATS = ("table", "json", "md", "html")
 GATE_FAILED = 5
-
-
-_MOST_LOOKED_INTO = 12
-"""Launches of a side: of more none is looked into, as findings that loops tell would come and go with the chosen."""
 
 
 @click.command(
@@ -151,24 +147,21 @@ def _paired(
     Raises:
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
+    from rooflens.analyzing import with_code
     from rooflens.model.compare.pairing import pair_sides
     from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
     check_count(len(places))
     if len(places) == 1:
-        return pair_versions(_reports(places[0], selection, reading), shown(places[0]), threshold)
+        return pair_versions(_side(places[0], selection, reading).reports, shown(places[0]), threshold)
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
-    loaded = [_reports(place, selection, reading, timeline) for place, timeline in each]
-    if len(places) == 2 and all(sum(len(one.analyses) for one in side) <= _MOST_LOOKED_INTO for side in loaded):
-        loaded = [_looked_into(side) for side in loaded]
-    return pair_sides(loaded, labels, threshold)
+    sides = with_code([_side(place, selection, reading, timeline) for place, timeline in each])
+    return pair_sides([side.reports for side in sides], labels, threshold)
 
 
-def _reports(
-    place: str, selection: Selection | None, reading: ReadOptions, timeline: Path | None = None
-) -> list[AnalyzedReport]:
+def _side(place: str, selection: Selection | None, reading: ReadOptions, timeline: Path | None = None) -> Analyzed:
     """Load one side: reports, a store, or one run of a store; what cannot be read cannot be a side.
 
     Raises:
@@ -186,16 +179,7 @@ def _reports(
     show_failures(found)
     if found.failures:
         raise InputError(f"`{shown(place)}` cannot be read completely", "leave out the damaged reports")
-    return list(found.reports)
-
-
-def _looked_into(reports: list[AnalyzedReport]) -> list[AnalyzedReport]:
-    """Look into all launches of a side, so that their loops can be set against one another."""
-    from rooflens.analyzing import Analyzed, look_into
-    from rooflens.model.verdict.thresholds import default_thresholds
-
-    found = Analyzed(tuple(reports), default_thresholds())
-    return list(look_into(found, found.analyses).reports)
+    return found
 
 
 def _tell(gated: Gated) -> None:

@@ -10,18 +10,15 @@ import click
 from rooflens.cli.console import deliver, echo, finish, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
-from rooflens.cli.loading import chosen as only_chosen
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.records import Analysis
     from rooflens.model.selecting import Selection
 
 
@@ -63,47 +60,38 @@ def explain(
     """
     from msgspec.structs import replace
 
-    from rooflens.analyzing import look_into
+    from rooflens.analyzing import looked_into
     from rooflens.model.ranking import most_at_stake
-    from rooflens.model.selecting import Chooser
     from rooflens.report.text.digest import explain_document
     from rooflens.writing.answers import Answer
 
     stated = read_stated(predict)
-    chooser = Chooser(selection) if selection else None
     # The text of the one that is explained comes with its loops: the disassembler is started once.
     bare = replace(reading, texts=False)
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, timeline=timeline)
-    whole = found
-    if chooser:
-        found = only_chosen(found, chooser)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, selection=selection, timeline=timeline)
     analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
         finish(found, "")
     if chosen is None:
         raise InputError("there is no kernel to explain", "give a report with at least one")
-    digest, index = chosen.kernel.digest, chosen.kernel.index
-    report = next(one for one in look_into(whole, [chosen], reading).reports if one.run.digest == digest)
-    chosen = next(one for one in report.analyses if one.kernel.index == index)
-    answer = Answer(lambda: explain_document(report, chosen), {"json": lambda: _json(whole, analyses, reading)})
+    report, chosen = looked_into(found, chosen)
+    answer = Answer(lambda: explain_document(report, chosen), {"json": lambda: _json(found)})
     deliver(answer, style or ("table" if sys.stdout.isatty() else "md"))
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]
         echo("")
         print_expected(alone, find_expected(alone, stated))
-    others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(digest, chosen.kernel.name)}
+    others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(chosen.kernel.digest, chosen.kernel.name)}
     if others and style != "json":
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
 
 
-def _json(whole: Analyzed, wanted: Sequence[Analysis], reading: ReadOptions) -> str:
+def _json(found: Analyzed) -> str:
     """Write the launches that were asked for as `analyze` does, each looked into."""
     from rooflens.analyzing import look_into
     from rooflens.report.data import to_json
 
-    places = {(one.kernel.digest, one.kernel.index) for one in wanted}
-    seen = look_into(whole, wanted, reading)
-    chosen = [one for one in seen.analyses if (one.kernel.digest, one.kernel.index) in places]
-    return to_json(chosen, seen.reports)
+    seen = look_into(found, found.analyses)
+    return to_json(seen.analyses, seen.reports)

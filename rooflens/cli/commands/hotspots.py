@@ -74,7 +74,7 @@ def hotspots(
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
     # Of a few launches all are looked into, so that each names what its warps wait for.
-    found = look_into(found, found.analyses if len(found.analyses) <= _FEW else None, reading)
+    found = look_into(found, found.analyses if len(found.analyses) <= _FEW else None)
     try:
         shown = listings(found.analyses, by, top)
         show_bugs(found.analyses)

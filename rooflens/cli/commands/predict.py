@@ -10,7 +10,7 @@ import click
 from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
 from rooflens.cli.settings import PREFIX, with_names
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by, is_report
-from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
+from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import some
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 LINKS = ("nvlink", "pcie")
 FORMATS = ("table", "json", "csv", "md", "html")
-DEFAULT_GPU = "h100-sxm"
 
 
 class _Operations(NamedGroup):
@@ -167,30 +166,20 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     """
     from rooflens.cli.loading import load_analyzed
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.predict.other_gpu import what_ifs
-    from rooflens.model.predict.rows import ELEMENT_BYTES
-    from rooflens.model.ranking import in_order
+    from rooflens.model.predict.other_gpu import check_change, elsewhere
     from rooflens.model.selecting import Selection
-    from rooflens.model.summary import summarize
     from rooflens.writing.answers import of_what_if
 
-    if not gpu_names and dtype is None:
-        raise UsageError("nothing is to be changed", "give --gpu NAME, --dtype TYPE, or both")
-    if dtype is not None and dtype not in ELEMENT_BYTES:
-        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
-    gpus: list[Datasheet | None] = [*_gpus(gpu_names)] or [None]
+    check_change(gpu_names, dtype, "give --gpu NAME, --dtype TYPE, or both")
+    gpus = _gpus(gpu_names)
     found = load_analyzed(
         reports,
         None,
         reading=ReadOptions(gpu=from_gpu, gpu_option="--from-gpu", texts=False),
         selection=Selection(patterns, ()) if patterns else None,
     )
-    kernels = [kernel for kernel in in_order(summarize(found.analyses)) if not kernel.is_failed]
-    if not kernels:
-        finish(found, "")
-        raise InputError("no kernel of these reports was measured", "`rooflens analyze` says why")
     try:
-        answers, left_out = what_ifs(kernels, gpus, dtype)
+        answers, left_out = elsewhere(found.analyses, gpus, dtype)
     except RooflensError:
         show_failures(found)
         raise
@@ -203,6 +192,8 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
 
 
 def _command(operation: Operation) -> click.Command:
+    from rooflens.model.predict.operations import DEFAULT_GPU
+
     sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
     also = f" Also counted: {operation.extra_costs}." if operation.extra_costs else ""
     about = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import deliver, finish, marks_of, say, show, table_of
+from rooflens.cli.console import deliver, finish, say, show
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
@@ -99,7 +99,7 @@ def report(
     ):
         _report_traces(traces, style, output, title, gpu=reading.gpu, table=table)
         return
-    from rooflens.analyzing import look_into
+    from rooflens.writing.answers import of_kernels
     from rooflens.writing.rendering import default_title, render
 
     stated = read_stated(predict)
@@ -109,8 +109,6 @@ def report(
     if not found.analyses:
         finish(found, "")
         return
-    if style not in _PICTURES:
-        found = look_into(found, reading=reading)
     expected = find_expected(found.reports, stated)
     title = title or default_title([one.run for one in found.reports])
     rendered = render(found, style, title=title, expected=expected, dark=theme == "dark")
@@ -121,8 +119,9 @@ def report(
     else:
         write_whole(output, rendered.data)
     if table:
-        show(table_of(found))
-        for line in marks_of(found):
+        tabled = of_kernels(found)
+        show(tabled.shown())
+        for line in tabled.remarks():
             say(line)
         print_expected(found.reports, expected)
     if opened:

@@ -74,6 +74,17 @@ def column_heads() -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads((_FOLDER / "columns.toml").read_text(encoding="utf-8"))
 
 
+@cache
+def _after() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads((_FOLDER / "after.toml").read_text(encoding="utf-8"))
+
+
+def after_words(kind: str, finding: str | None) -> str:
+    """Say what a kernel has after a move, behind its time then: `with more blocks`; empty where that is nothing."""
+    known = _after()
+    return known["findings"].get(finding or "") or known["kinds"].get(kind, "")
+
+
 class Word(Struct, frozen=True, forbid_unknown_fields=True):
     """A word of the subject.
 

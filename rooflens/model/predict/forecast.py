@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError, UsageError
 from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
-from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.operations import DEFAULT_GPU, OPERATIONS, the_operation
 from rooflens.model.predict.rates import SideRates, side_rates
 from rooflens.model.predict.rows import (
     ELEMENT_BYTES,
@@ -36,7 +36,7 @@ from rooflens.model.predict.rows import (
     widths_of,
 )
 from rooflens.model.predict.sizes import check_shape, checked_sizes, sweep_sizes
-from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
+from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind, the_datasheet
 
 if TYPE_CHECKING:
     from rooflens.model.predict.published import Attainable
@@ -481,6 +481,27 @@ def swept(  # noqa: PLR0913 - what a command line gives
 
     steps = tuple((step, at(step)) for step in sizes)
     return Row(operation, dtype, gpu, steps, crossings(sizes, at), measured_s, link, out_dtype)
+
+
+def predicted(  # noqa: PLR0913 - what one operation needs
+    operation: str,
+    sizes: Mapping[str, int],
+    dtype: str | None,
+    gpu: str | None,
+    *,
+    link: LinkKind | None = None,
+    out_dtype: str | None = None,
+) -> Row:
+    """Predict one size of an operation, by the names of things; without them the usual type, on `DEFAULT_GPU`.
+
+    Raises:
+        UsageError: There is no such operation, type or size, a size does not fit another one, or no GPU, or more than
+            one, has this name.
+        InputError: The GPU has no peak for the type, or no link to as many others.
+    """
+    found, sheet = the_operation(operation), the_datasheet(gpu or DEFAULT_GPU)
+    written = {name: str(size) for name, size in checked_sizes(found, sizes).items()}
+    return swept(found, written, dtype or usual_dtype(found, sheet), sheet, link=link, out_dtype=out_dtype)
 
 
 def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[tuple[Sizes, Regime], ...]:

@@ -16,11 +16,12 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import InputError, UnknownNameError, UsageError
 from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.ranking import in_order
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of
-from rooflens.model.summary import KernelSummary
+from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.narrower import (
     SCALAR,
     WORTH_FROM,
@@ -309,14 +310,26 @@ def _far_from_bound(analysis: Analysis, here: Standing) -> str:
     return ""
 
 
-def what_ifs(
-    kernels: Sequence[KernelSummary], gpus: Sequence[Datasheet | None], dtype: str | None
+def check_change(gpus: Sequence[object], dtype: str | None, hint: str) -> None:
+    """Refuse to predict kernels as they are, or in a type that there is not; `hint` says what can be changed.
+
+    Raises:
+        UsageError: That is so.
+    """
+    if not gpus and dtype is None:
+        raise UsageError("nothing is to be changed", hint)
+    if dtype is not None and dtype not in ELEMENT_BYTES:
+        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+
+
+def elsewhere(
+    analyses: Sequence[Analysis], gpus: Sequence[Datasheet], dtype: str | None
 ) -> tuple[list[WhatIf], dict[str, InputError | UsageError]]:
-    """Predict each kernel on each GPU; those that cannot be predicted are left out, unless all are for one reason.
+    """Predict what each kernel would take on other GPUs, in another type, or both; most to win here first.
 
     Args:
-        kernels: The kernels.
-        gpus: The other GPUs; None for the one that a kernel ran on.
+        analyses: All launches; those that failed are passed over.
+        gpus: The other GPUs; none for the one that a kernel ran on.
         dtype: The other type; None for the types as measured.
 
     Returns:
@@ -324,10 +337,14 @@ def what_ifs(
 
     Raises:
         UsageError: The type has no effect on any of them.
-        InputError: No GPU was given, and none of them ran on one with a datasheet.
+        InputError: No kernel was measured; or no GPU was given, and none of them ran on one with a datasheet.
     """
+    kernels = [kernel for kernel in in_order(summarize(analyses)) if not kernel.is_failed]
+    if not kernels:
+        raise InputError("no kernel of these reports was measured", "`rooflens analyze` says why")
     answers, left_out = [], {}
-    for kernel, gpu in product(kernels, gpus):
+    places: Sequence[Datasheet | None] = gpus or [None]
+    for kernel, gpu in product(kernels, places):
         try:
             answers.append(what_if(kernel, gpu, dtype))
         except (InputError, UsageError) as error:

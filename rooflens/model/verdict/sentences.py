@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from rooflens.format import MISSING, duration, factor, percent, si, significant
 from rooflens.model.bounds import Bound, is_open
 from rooflens.model.counters.balance import STALLS
@@ -174,10 +176,25 @@ def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
     """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown."""
     if gain is None:
         return ""
-    how, changes = "at most" if gain.proven else "about", f", changes the {gain.changes}" if gain.changes else ""
+    changes = f", changes the {gain.changes}" if gain.changes else ""
     if time_ns is None:
-        return f"{how} {factor(gain.factor)}{changes}"
-    return f"{duration(time_ns)} \u2192 {how} {duration(time_ns / gain.factor)} ({factor(gain.factor)}{changes})"
+        return f"{'at most' if gain.proven else 'about'} {factor(gain.factor)}{changes}"
+    after = f"{gain_how(gain)} {duration(time_ns / gain.factor)}"
+    return f"{duration(time_ns)} \u2192 {after} ({factor(gain.factor)}{changes})"
+
+
+def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
+    """Say what a move brings to so much time, `6.19 \u2192 about 4.73 ms`; empty where that is unknown."""
+    if gain is None or time_ns is None:
+        return gain_words(gain and replace(gain, changes=None), time_ns)
+    before, _, unit = duration(time_ns).rpartition(" ")
+    after = duration(time_ns / gain.factor)
+    return f"{before}{'' if after.endswith(f' {unit}') else f' {unit}'} \u2192 {gain_how(gain)} {after}"
+
+
+def gain_how(gain: Gain) -> str:
+    """Say how sure the time after a move is."""
+    return "at best" if gain.proven else "about"
 
 
 def bytes_part(level: Level) -> str:

@@ -25,6 +25,8 @@ def document(  # noqa: PLR0913 - a page is made of these
     facts: Sequence[str],
     sections: Sequence[Markup],
     *,
+    headline: Markup | str = "",
+    keys: Markup | str = "",
     head: Markup | str = "",
     synthetic: str = "",
     blocks: Iterable[Markup] = (),
@@ -39,9 +41,11 @@ def document(  # noqa: PLR0913 - a page is made of these
     """Put a page together.
 
     Args:
-        title: The heading, which the browser's tab shows too.
-        facts: What ran where, in a line below the heading.
+        title: What ran, which the browser's tab shows too: the heading, or the first of the facts above a headline.
+        facts: What ran where, in a line below the heading, or above the headline.
         sections: What is shown, from top to bottom; its charts are drawn before a browser reads on.
+        headline: The answer of the page in a sentence, its heading.
+        keys: Terms and descriptions of the keys that its scripts know.
         head: What else is in the header.
         synthetic: Which data a generator wrote; empty where all was measured.
         blocks: JSON blocks that the scripts read; the charts' themes are added.
@@ -66,7 +70,10 @@ def document(  # noqa: PLR0913 - a page is made of these
         policy=content_policy(*codes, *late),
         style=_style(("shared/page.css", *styles, "shared/charts.css", "shared/print.css")),
         skip=skip,
-        facts=facts_line(facts),
+        brand=facts_line([title, *facts]) if headline else _H1.format(title),
+        below=_H1.format(headline) if headline else facts_line(facts),
+        share=_SHARE if headline and charts else "",
+        keys=keys,
         head=head,
         banner=banner,
         sections=_NEW_LINE.join([*sections, *lines]),
@@ -103,22 +110,42 @@ _FRAME = (
 <header>
 <div class="brand">
 <span class="wordmark"><svg viewBox="0 0 24 16" aria-hidden="true"><path d="M1 15 10 3h13"/></svg>rooflens</span>
-<h1>{title}</h1>
-<fieldset class="segments scripted" id="theme" hidden><legend class="visually-hidden">Theme</legend>
+{brand}
+<span class="tools scripted" hidden>
+{share}
+<button type="button" class="quiet" id="help" aria-haspopup="dialog" title="Keys and theme" aria-label="Keys and theme">
+?</button>
+</span>
+</div>
+{below}
+{head}
+</header>
+<dialog id="keys" aria-labelledby="keys-title">
+<h2 id="keys-title">Keys and theme</h2>
+<dl>
+{keys}
+<dt><kbd>?</kbd></dt><dd>this sheet</dd>
+</dl>
+<fieldset class="segments" id="theme"><legend>Theme</legend>
 """)
     + _THEMES
     + Markup("""
 </fieldset>
-</div>
-{facts}
-{head}
-</header>
+<button type="button" class="quiet" id="keys-close">Close</button>
+</dialog>
 {banner}
 {sections}
 </main>
 {late}
 </body>
 </html>""")
+)
+
+_H1 = Markup("<h1>{}</h1>")
+_SHARE = Markup(
+    '<button type="button" class="quiet" id="share" title="Save headline and chart as PNG, and copy the sentence">'
+    "Share</button>"
+    '<span class="visually-hidden" id="shared" aria-live="polite"></span>'
 )
 
 _BANNER = Markup('<aside class="banner" role="alert"><strong>Synthetic data</strong> <span>{words}</span></aside>')

@@ -18,7 +18,6 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
-from rooflens.report.page.time_chart import time_spec
 from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
@@ -80,7 +79,9 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         key=lambda one: not one.points,
     )
     fastest = content.ladder.fastest if content.ladder else None
-    ranks = {row.group.representative.key: row.rank for row in ranking(content)}
+    ranks = {
+        kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
+    }
     if fastest is not None:
         ranks = {launch.key: 1 for launch in content.timed if launch.analysis == fastest.analysis}
     return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(planes))
@@ -189,26 +190,12 @@ def _plane_table(placed: Plane) -> Table:
     )
 
 
-def _time_figure(content: Content) -> Drawing:
-    kernels = content.kernels
-    untimed = sum(not group.duration_ns for group in kernels)
-    verb = "has" if untimed == 1 else "have"
-    return Drawing(
-        "time",
-        time_spec(content),
-        label="GPU time by kernel; the kernels table holds the same data.",
-        save="Save time by kernel as",
-        notes=(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.",) if untimed else (),
-    )
-
-
 def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
-    """Show the roofline of each GPU, and the time by kernel where there are several, and no versions of one program."""
+    """Show the roofline of each GPU."""
     return render(
         "report/charts",
         sides_of=partial(sides_of, content),
         collecting=partial(collecting, content),
         content=content,
         figures=figures,
-        time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 else None,
     )

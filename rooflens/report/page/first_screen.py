@@ -1,25 +1,29 @@
-"""The first screen: what ran where, warnings, time by verdict, what to fix first, and the charts beside it."""
+"""The first screen: warnings, the list of what to fix first, and the charts beside it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
 
+from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
-from rooflens.model.ranking import Tier, opportunities, tiers
-from rooflens.model.records import timed
-from rooflens.model.summary import parted, time_part
-from rooflens.model.verdict.sentences import stage_full_words, without_move
+from rooflens.model.ranking import Tier, tiers
+from rooflens.model.records import Move, timed
+from rooflens.model.summary import KernelSummary, parted, time_part
+from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
+from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts
+from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
-from rooflens.report.roofline.ghost import choices
+from rooflens.report.roofline.ghost import Choice, choices
 from rooflens.report.summary import (
     Ranked,
     at_limit,
@@ -28,48 +32,55 @@ from rooflens.report.summary import (
     caveats,
     earlier_versions,
     failed_words,
-    gain_figure,
     noun,
     own_reports,
     ranked,
     ranking,
-    report_bars,
+    rows_of,
     segments,
-    unranked,
 )
 from rooflens.report.templates import render
 from rooflens.report.words.program import program_lines
 
-KEPT = 20
-"""Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
+LISTED = 12
+"""Rows of the list: those of the ranking, then the next ones with their times alone."""
+
+KEPT = 24
+"""Rows that stand in the page, shown or not: filters bring the next ones up."""
 
 MEMBERS_SHOWN = 20
 """Kernels of a row for many that are named; all are counted."""
 
-REPORTS_SHOWN = 6
-"""Reports that have a bar of their own: the newest ones."""
-
 
 class Entry(Struct, frozen=True):
-    """One entry of the ranking; of a kernel whose launches have several verdicts there is one more for each.
+    """One row of the list; of a kernel whose launches have several verdicts there is one more for each.
 
     Attributes:
         part: The verdict of the launches it speaks of; empty where it speaks of all of the kernel's.
         shown: True where it is in the list before anything is filtered.
         begins: True where a line parts it from those with a gain above it.
+        is_brief: It has its time and limiter, and no move.
+        length: Its time as a part of the longest one's, which its bar has.
+        parts: Parts of its bar by verdict, which sum to 1.
+        won: The part of its time that its first move wins; 0 where that is not known.
     """
 
     row: Ranked
     part: str
     shown: bool
-    begins: bool = False
+    begins: bool
+    is_brief: bool
+    length: float
+    parts: tuple[tuple[str, float], ...]
+    won: float
 
 
-class MoveShown(Struct, frozen=True):
-    """One move in at most `MOVE_WORDS` words, with what it brings; the figure is empty where that is unknown."""
+class ChosenMove(Struct, frozen=True):
+    """One move of the only kernel, with what the headline says of it; empty where its gain is not known."""
 
     text: str
     figure: str
+    said: str
     where: str
 
 
@@ -97,7 +108,7 @@ def first_screen(
         anchors: Name in the address and words of each part of the page.
         figures: The rooflines of the page.
     """
-    answer = verdict(content) if len(content.kernels) == 1 else what_first(content) + summary(content)
+    answer = verdict(content) if len(content.kernels) == 1 else what_first(content)
     if content.ladder:
         answer = versions(content, content.ladder)
     return selectors(content, figures, anchors) + render(
@@ -107,20 +118,6 @@ def first_screen(
         charts=charts(content, figures),
         programs=program_lines(content.reports),
         many=many(content),
-    )
-
-
-def summary(content: Content) -> Markup:
-    """Show the share of GPU time by verdict as one bar with words; nothing where all have one verdict."""
-    bars = report_bars(content)
-    if cannot_tell(content) or (len(segments(content.counted)) < 2 and not bars):
-        return Markup()
-    return render(
-        "report/summary",
-        segments=segments(content.counted),
-        reports=len(bars),
-        bars=bars[-REPORTS_SHOWN:],
-        longest_ns=max((bar.time_ns for bar in bars[-REPORTS_SHOWN:]), default=0.0),
     )
 
 
@@ -135,12 +132,14 @@ def versions(content: Content, ladder: Ladder) -> Markup:
 
 
 def what_first(content: Content) -> Markup:
-    """Rank the kernels by the time that their first moves win, with the gain of each, its move, limiter and limit."""
-    rest, own = unranked(content), own_reports(content)
+    """List what can be done, by the time that it wins: each row a bar of today's time with the part won at its end."""
+    own = own_reports(content)
+    entries = list(_entries(content))
+    rest = _unlisted(content, {entry.row.group.key for entry in entries if entry.shown})
     return render(
         "report/ranking",
         content=content,
-        entries=list(_entries(content)),
+        entries=entries,
         most_members=MEMBERS_SHOWN,
         more=len(rest),
         more_share=None if own else time_part(rest),
@@ -149,17 +148,15 @@ def what_first(content: Content) -> Markup:
         versions=_versions(content),
         limited=at_limit(content),
         untold=cannot_tell(content),
+        untimed=sum(not group.duration_ns for group in content.kernels),
     )
 
 
 def verdict(content: Content) -> Markup:
-    """Answer for a page of one kernel: its sentence, gain and limit, what to try first, loops and hottest lines."""
+    """Answer for a page of one kernel: its sentence and limit, what to try first, loops and hottest lines."""
     (kernel,) = content.kernels
     analysis = kernel.analysis
-    moves = [
-        MoveShown(brief_move(one.text), gain_figure(one.gain, kernel.duration_ns), one.where)
-        for one in choices(analysis)
-    ]
+    moves = [_chosen(one, kernel) for one in choices(analysis)]
     return render(
         "report/verdict",
         kernel=kernel,
@@ -169,26 +166,59 @@ def verdict(content: Content) -> Markup:
         moves=moves,
         chosen=0 if moves and moves[0].figure else -1,
         figures=[figure for figure in (loop_bars(analysis), hot_lines(analysis.kernel)) if figure],
-        classes=summary(content),
+        memory=memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1),
+        facts=memory(analysis, has_chart=True).facts,
+        classes=segments(kernel.launches) if len(kernel.class_ns) > 1 else (),
     )
 
 
+def _chosen(choice: Choice, kernel: KernelSummary) -> ChosenMove:
+    move = Move(choice.text, choice.kind, choice.finding, gain=choice.gain)
+    after = after_move(move, kernel.duration_ns)
+    figure = gain_figure(choice.gain, kernel.duration_ns).rpartition("\u2192 ")[2]
+    said = f"{fmt.duration(kernel.duration_ns)}, {after}" if after else ""
+    return ChosenMove(brief_move(choice.text), figure, said, choice.where)
+
+
 def _entries(content: Content) -> Iterator[Entry]:
-    """List what can stand in the ranking: the shown entries, the next kernels, and parts of kernels by verdict."""
-    shown = ranking(content)
+    """List what can stand in the list: its rows, the next ones, and parts of kernels by verdict."""
     earlier = earlier_versions(content)
-    rows = opportunities([kernel for kernel in content.kernels if kernel.key not in earlier])
-    first = {row.group.key for row in shown}
-    rows.sort(key=lambda row: row.key not in first)
-    kept = [*rows, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
-    gains = [tier == Tier.GAIN for tier in tiers(kept)]
-    for place, kernel in enumerate(kept):
-        is_shown = place < len(shown)
-        begins = is_shown and place > 0 and gains[place - 1] and not gains[place]
-        yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown, begins=begins)
+    rows = rows_of(content)
+    first = {row.group.key for row in ranking(content)}
+    kept = [*(row for row in rows if row.key in first), *(row for row in rows if row.key not in first)]
+    kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
+    listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
+    longest_ns = max((row.duration_ns or 0.0 for row in listed), default=0.0)
+    for place, (kernel, tier) in enumerate(zip(kept, tiers(kept), strict=True)):
+        begins = 0 < place < len(listed) and tier != Tier.GAIN and tiers(kept)[place - 1] == Tier.GAIN
+        whole = _entry(ranked(place + 1, kernel), longest_ns)
+        yield replace(whole, shown=place < len(listed), begins=begins, is_brief=kernel.key not in first)
         parts = [] if kernel.members else list(parted(kernel))
         if len(parts) > 1:
-            yield from (Entry(ranked(place + 1, part), part.representative.shown_class, shown=False) for part in parts)
+            for part in parts:
+                yield replace(_entry(ranked(place + 1, part), longest_ns), part=part.representative.shown_class)
+
+
+def _entry(row: Ranked, longest_ns: float) -> Entry:
+    group = row.group
+    total_ns = sum(group.class_ns.values())
+    gain = group.analysis.verdict.gain
+    return Entry(
+        row=row,
+        part="",
+        shown=False,
+        begins=False,
+        is_brief=True,
+        length=(group.duration_ns or 0.0) / longest_ns if longest_ns else 0.0,
+        parts=tuple((shown, ns / total_ns) for shown, ns in group.class_ns.items()) if total_ns else (),
+        won=1 - 1 / gain.factor if gain else 0.0,
+    )
+
+
+def _unlisted(content: Content, shown: Collection[str]) -> list[KernelSummary]:
+    """Return the kernels that no row of the list stands for; earlier versions are not among them."""
+    rows = (row for row in rows_of(content) if row.key not in shown)
+    return [kernel for row in rows for kernel in row.members or (row,)]
 
 
 def _versions(content: Content) -> Counter[str]:

@@ -17,17 +17,19 @@ from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
+from rooflens.report.page.headline import headline
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.ladder import ladders
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.program_map import program_map
-from rooflens.report.page.selectors import items
+from rooflens.report.page.selectors import items, keys
 from rooflens.report.page.sweeps import sweeps
-from rooflens.report.summary import headline, synthetic_words
+from rooflens.report.summary import origin, synthetic_words
+from rooflens.report.templates import render
 
 Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (ladders, sweeps, program_map, kernels, predicted, explanations, method)
+SECTIONS: tuple[Section, ...] = (ladders, sweeps, kernels, predicted, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
@@ -39,6 +41,7 @@ ANCHORS: Mapping[Section, tuple[str, str]] = {
 """Name in the address of a section that the bar at the top links to, and its words."""
 
 STYLES = (
+    "report/program_map.css",
     "report/first_screen.css",
     "report/selectors.css",
     "report/cards.css",
@@ -89,8 +92,10 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     anchors = [*(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        headline(content),
-        [first_screen(content, anchors, figures)],
+        origin(content),
+        [program_map(content), first_screen(content, anchors, figures)],
+        headline=render("report/headline", headline=headline(content)),
+        keys=keys(content),
         head=header(content),
         synthetic=synthetic_words(content),
         blocks=[json_block("items", items(content))],

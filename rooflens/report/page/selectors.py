@@ -123,6 +123,11 @@ def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequ
     )
 
 
+def keys(content: Content) -> Markup:
+    """Say what the keys do."""
+    return render("report/keys", shown=len(content.launches) > 1)
+
+
 def _px(name: str) -> int:
     """Return a width of the bar."""
     return style_px("report/selectors.css", name)

@@ -13,7 +13,7 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Gain
+from rooflens.model.records import Analysis, Gain, MoveKind
 from rooflens.model.summary import Launch, place_of
 from rooflens.model.verdict.library import library_of
 from rooflens.report.plane.marks import AT, QUIET
@@ -29,6 +29,7 @@ class Choice(Struct, frozen=True):
     """
 
     text: str
+    kind: MoveKind
     gain: Gain | None
     where: str
     finding: str | None = None
@@ -39,10 +40,12 @@ def choices(analysis: Analysis) -> tuple[Choice, ...]:
 
     Nobody who calls a library can make the latter.
     """
-    moves = [Choice(move.text, move.gain, place_of(move.where), move.finding) for move in analysis.verdict.moves]
+    moves = [
+        Choice(move.text, move.kind, move.gain, place_of(move.where), move.finding) for move in analysis.verdict.moves
+    ]
     said = {move.finding for move in moves}
     more = (
-        Choice(finding.move, finding.gain, place_of(finding.where), finding.id)
+        Choice(finding.move, finding.kind, finding.gain, place_of(finding.where), finding.id)
         for finding in analysis.findings
         if finding.gain and finding.id not in said and not library_of(analysis.kernel)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from support.kernels import make_kernel
 
+import rooflens as rl
 from rooflens.cli.group import main
+from rooflens.mcp.answers import Answers
+from rooflens.mcp.root import Root
 from rooflens.model.analyze import analyze
 from rooflens.model.compare.compare import Change, Spread, Timing
 from rooflens.model.compare.same_code import has_same_code, same_code_words
@@ -53,3 +57,23 @@ def test_a_change_of_one_loop_leaves_the_code_of_the_other_kernels(corpus: Path)
     assert "4 kernels run the same machine code on both sides" in told
     (line,) = (line for line in told.splitlines() if "same machine code" in line)
     assert "x_279" not in line
+
+
+@pytest.mark.corpus
+def test_command_python_and_tools_say_alike_what_runs_the_same_code(corpus: Path) -> None:
+    """Whoever compares two sides is told the same of them, word for word, whichever door they come by."""
+    names = [f"GPU_workshop__MW_{side}.ncu-rep" for side in ("Baseline", "DivToMult")]
+    sides = [str(corpus / name) for name in names]
+    command = json.loads(CliRunner().invoke(main, ["compare", *sides, "--format", "json"]).stdout)
+    (told,) = (line for line in command["programs"][0]["warnings"] if "same machine code" in line)
+    compared = rl.compare(*sides)
+    assert compared.to_dict() == command
+    assert compared.changes[0].base is not None
+    opened = rl.open(sides[0])
+    kept = rl.compare(opened, sides[1]).changes[0].base
+    assert kept is not None
+    assert kept in opened
+    # The server looks into the kernels of a report that is opened; what it compares is as the command reads it.
+    answers = Answers(Root(corpus))
+    answers.open_report(names[0])
+    assert told.replace("_", r"\_") in answers.compare(*names, max_tokens=4000)

@@ -15,7 +15,8 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
-from rooflens.report.page.first_screen import KEPT, REPORTS_SHOWN, summary, verdict, what_first
+from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
+from rooflens.report.page.headline import headline
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, caveats, earlier_versions, ranking
 
@@ -56,7 +57,7 @@ def test_a_page_of_one_kernel_opens_with_its_sentence() -> None:
     said = words(verdict(page_of(analysis)))
     assert analysis.verdict.sentence.partition(". ")[0] in said
     assert all(move[1:].replace("`", "") in said for move in analysis.verdict.advice[:3])
-    for part in ('class="summary"', 'class="ranking"', 'id="time-title"', "spec-time", 'id="search"'):
+    for part in ('class="ranking"', 'id="map"', 'id="search"'):
         assert part not in html
     assert 'class="roofline"' in html
 
@@ -65,15 +66,52 @@ def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
     """Launches of one kernel that hit different limiters are told apart by share, though the kernel is the only one."""
     one, two = samples.every_verdict()[:2]
     other = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
-    assert "Share of GPU time by verdict" in words(verdict(page_of(one, other)))
+    assert "memory-bound" in str(verdict(page_of(one, other))).partition('class="legend"')[2]
+    assert 'class="legend"' not in str(verdict(page_of(one)))
 
 
 def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
-    """A page shows the first kernels of the ranking and holds the next ones hidden, up to a bound."""
-    html = str(what_first(page_of(*samples.many(60))))
-    lines = re.findall(r"<li data-g[^>]*>", html)
+    """A page lists the ranking with its moves, then the next kernels in brief, and holds more of them hidden."""
+    apart = [
+        replace(one, verdict=replace(one.verdict, moves=(Move(f"try {i}", "fuse"), *one.verdict.moves[1:])))
+        for i, one in enumerate(samples.many(60))
+    ]
+    lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart))))
     assert len(lines) == KEPT
-    assert [" hidden" in line for line in lines] == [False] * RANKED_SHOWN + [True] * (KEPT - RANKED_SHOWN)
+    assert [" hidden" in line for line in lines] == [False] * LISTED + [True] * (KEPT - LISTED)
+    assert ["brief" in line for line in lines] == [False] * RANKED_SHOWN + [True] * (KEPT - RANKED_SHOWN)
+
+
+def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
+    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain half one."""
+    one, other = samples.every_verdict()[:2]
+    long = replace(one, kernel=replace(one.kernel, counters={"duration_ns": 2e6}))
+    won = replace(long, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(4 / 3)),)))
+    short = replace(other, kernel=replace(other.kernel, counters={"duration_ns": 1e6}))
+    first, second = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(won, short))), re.DOTALL)
+    assert re.findall(r"width:([\d.]+)%", first) == ["100.00", "25.0"]
+    assert re.findall(r"width:([\d.]+)%", second) == ["50.00"]
+    assert "2.00 \u2192 about 1.50 ms" in words(first)
+    assert 'class="begins' in second
+
+
+def test_kernels_with_the_same_first_move_are_one_row_that_opens() -> None:
+    """Three kernels to be coalesced are a row with their times added up: 3 of 6 ms are won; two kernels stay apart."""
+    base = samples.every_verdict()[0]
+    move = Move("coalesce the loads: 75 %", "coalesce", "uncoalesced_global_load", gain=Gain(2.0))
+    alike = [
+        replace(
+            base,
+            kernel=replace(base.kernel, name=f"k{i}", index=i, counters={"duration_ns": i * 1e6}),
+            verdict=replace(base.verdict, moves=(move,)),
+        )
+        for i in (1, 2, 3)
+    ]
+    (row,) = re.findall(r"<li data-g.*?</ul>", str(what_first(page_of(*alike))), re.DOTALL)
+    assert "k3 and 2 more 6.00 \u2192 about 3.00 ms" in words(row)
+    assert "k1 1.00 ms \u2192 about 500 µs" in words(row)
+    assert "75 %" not in words(row)
+    assert str(what_first(page_of(*alike[:2]))).count("<li data-g") == 2
 
 
 def test_a_kernel_of_several_verdicts_has_words_for_each() -> None:
@@ -112,11 +150,11 @@ def test_without_counters_it_says_so(count: int) -> None:
     """Where no kernel has throughput counters, the page says that no limit can be told and what would tell it."""
     unknown = samples.every_verdict()[5]
     page = page_of(*(replace(unknown, kernel=replace(unknown.kernel, name=f"k{i}", index=i)) for i in range(count)))
-    said = words(verdict(page) if count == 1 else summary(page) + what_first(page))
+    said = words(verdict(page) if count == 1 else what_first(page))
     what = "this kernel" if count == 1 else "these kernels"
     assert f"This report has no throughput counters, so what limits {what} cannot be told." in said
     assert "ncu --set roofline" in said
-    assert "%" not in said
+    assert "\u2192" not in said
     assert cannot_tell(page_of(unknown, samples.every_verdict()[0])) == ""
 
 
@@ -146,52 +184,6 @@ def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...],
     said = words(what_first(page))
     assert ("newest of 2 versions" in said) is (len(ranked) == 1)
     assert sum("f" in row for row in items(page)) == (2 if len(ranked) == 1 else 0)
-
-
-def test_versions_have_each_their_own_bar() -> None:
-    """Times of versions are no time of one program: what is twice as fast is half as long, and each bar is whole."""
-    works = samples.every_verdict()[:2]
-    first, second = as_versions(works)
-    faster = [replace(a.kernel, counters={"duration_ns": (a.kernel.duration_ns or 0) / 2}) for a in second.analyses]
-    halved = [replace(a, kernel=kernel) for a, kernel in zip(second.analyses, faster, strict=True)]
-    page = build_content([first, replace(second, analyses=tuple(halved))], "versions", default_thresholds())
-    html = str(summary(page))
-    rows = re.findall(r"<li data-report=\"(v\d)\">(.*?)</li>", html, re.DOTALL)
-    assert [label for label, _ in rows] == ["v1", "v2"]
-    widths = [[float(width) for width in re.findall(r"width:([\d.]+)%", row)] for _, row in rows]
-    assert [own[0] for own in widths] == [100.0, 50.0]
-    assert [sum(own[1:]) for own in widths] == pytest.approx([100.0, 100.0], abs=0.01)
-    assert "Below, all 2 are added up" in words(html)
-
-
-def test_reports_of_other_kernels_share_one_bar() -> None:
-    """Reports that hold no kernel in common are parts of one whole, and so is one report."""
-    works = samples.every_verdict()[:2]
-    reports = [replace(r, analyses=(r.analyses[i],)) for i, r in enumerate(as_versions(works))]
-    for page in (build_content(reports, "two", default_thresholds()), page_of(*works)):
-        assert "data-report" not in str(summary(page))
-        assert "stack" in str(summary(page))
-
-
-def test_two_versions_among_other_reports_share_their_bar() -> None:
-    """Where a report has no kernel in common with any other, the reports are no versions of one program."""
-    works = samples.every_verdict()[:2]
-    run = samples.run(digest="c" * 64, source="other.ncu-rep", created_unix_s=30)
-    other = AnalyzedReport(run, (replace(works[1], kernel=replace(works[1].kernel, digest=run.digest)),))
-    page = build_content([*as_versions(works[:1]), other], "some", default_thresholds())
-    assert "data-report" not in str(summary(page))
-
-
-def test_many_versions_show_the_newest() -> None:
-    """A bar for each of the newest reports, and how many there are."""
-    work = samples.every_verdict()[0]
-    reports = []
-    for i in range(10):
-        run = samples.run(digest=f"{i}" * 64, source=f"silu-v{i}.ncu-rep", created_unix_s=i + 1)
-        reports.append(AnalyzedReport(run, (replace(work, kernel=replace(work.kernel, digest=run.digest)),)))
-    html = str(summary(build_content(reports, "versions", default_thresholds())))
-    assert re.findall(r'data-report="(\w+)"', html) == [f"v{i}" for i in range(10 - REPORTS_SHOWN, 10)]
-    assert f"The newest {REPORTS_SHOWN} of 10 reports." in words(html)
 
 
 def test_a_caveat_names_what_it_is_about() -> None:
@@ -244,17 +236,6 @@ def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
         assert "newest of" not in str(what_first(page))
 
 
-def test_a_rank_by_time_alone_says_so() -> None:
-    """Where nothing tells what can be won, the entry says that it is ranked by its time, and shows no factor."""
-    known, other = samples.every_verdict()[:2]
-    bare = replace(other, verdict=replace(other.verdict, limit=Limit()))
-    entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
-    (said,) = (words(entry) for entry in entries if "ranked by its time" in entry)
-    assert "limit not known, gain not known, ranked by its time" in said
-    assert "\u2192" not in said
-    assert not re.search(r"\d+\.\dx", said)
-
-
 def test_bars_are_not_called_a_roofline() -> None:
     """A page whose kernels have no FLOPs heads their bars with what they show and offers no level to choose."""
     bars = rendered([samples.report(samples.without_flops()[:1])], "bars")
@@ -292,13 +273,13 @@ def test_without_a_plane_there_is_no_level_to_choose() -> None:
 @pytest.mark.parametrize(
     ("gain", "said"),
     [
-        (Gain(1.25), "1.00 ms \u2192 about 800 µs (1.2x)"),
-        (Gain(1.25, proven=True), "1.00 ms \u2192 at most 800 µs (1.2x)"),
-        (Gain(4.0, changes="types"), "1.00 ms \u2192 about 250 µs (4.0x)"),
+        (Gain(1.25), "about 800 µs"),
+        (Gain(1.25, proven=True), "at best 800 µs"),
+        (Gain(4.0, changes="types"), "about 250 µs"),
     ],
 )
 def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said: str) -> None:
-    """Alone on the page or ranked, a kernel of 1 ms has its two numbers and no other factor."""
+    """Alone on the page or listed, a kernel of 1 ms has the time after its first move, its limit and no more."""
     one, other = samples.every_verdict()[:2]
     kernel = replace(one.kernel, counters={"duration_ns": 1e6})
     limit = Limit(2.5, 4e5, "FP32 arithmetic", proven=True)
@@ -311,20 +292,21 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
         for entry in re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, other))), re.DOTALL)
         if "coalesce" in entry
     )
-    assert "ranked by" not in ranked
+    assert f"1.00 ms \u2192 {said}" in ranked
     for text in (alone, ranked):
         assert said in text
         assert "limit 2.5x" in text
         assert ("changes the types" in text) == (gain.changes == "types")
-        assert set(re.findall(r"[\d.]+x", text)) == {f"{gain.factor:.1f}x", "2.5x"}
+        assert set(re.findall(r"[\d.]+x", text)) == {"2.5x"}
 
 
-def test_a_kernel_whose_gain_is_unknown_is_ranked_by_its_limit() -> None:
-    """The entry says so, and shows no time after a move."""
+def test_a_kernel_whose_gain_is_unknown_has_its_time_alone() -> None:
+    """Its row has no time after a move, nor has the headline a number that is not there."""
     one, other = samples.every_verdict()[:2]
-    (entry, _) = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(one, other))), re.DOTALL)
-    assert "ranked by its limit" in words(entry)
+    page = page_of(one, other)
+    (entry, _) = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
     assert "\u2192" not in entry
+    assert "about" not in headline(page).text
 
 
 def test_the_first_roofline_is_that_of_the_gpu_with_most_at_stake() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import placed
+from browsing import choose_theme, placed
 from support import samples
 from support.thorough import mostly_thorough
 from support.unchanged import PAGE
@@ -41,7 +41,7 @@ def test_the_drawing_follows_the_theme(open_page: Callable[..., Page]) -> None:
     """Lines of the drawing take the colours of the theme that is chosen."""
     page = open_page([samples.explained()])
     stroke = "getComputedStyle(document.querySelector('.course path.compute')).stroke"
-    page.check("#theme input[value=light]", force=True)
+    choose_theme(page, "light")
     light = page.evaluate(stroke)
-    page.check("#theme input[value=dark]", force=True)
+    choose_theme(page, "dark")
     assert page.evaluate(stroke) != light

@@ -87,7 +87,7 @@ def test_every_state_renders_every_section(state: str) -> None:
 def test_sections_are_one_ordered_tuple() -> None:
     """Below the first screen the page is the list of its sections: a new part is one function and one entry."""
     assert [section.__name__ for section in SECTIONS] == [
-        "ladders", "sweeps", "program_map", "kernels", "predicted", "explanations", "method",
+        "ladders", "sweeps", "kernels", "predicted", "explanations", "method",
     ]  # fmt: skip
 
 
@@ -194,19 +194,18 @@ def text_of(html: str) -> str:
 
 
 def test_missing_time_is_never_zero() -> None:
-    """A page without durations has no time chart, says why, and shows no zero anywhere."""
+    """A page without durations has no map, says why its rows have no bars, and shows no zero anywhere."""
     html = make(*STATES["no durations"])
-    assert "spec-time" not in scripts(html)
+    assert 'id="map"' not in html
     assert "No report of this page holds a duration" in text_of(html)
     assert "0 ns" not in text_of(html)
     assert not re.search(r"(?<![\d.])0(\.0)? %", re.sub(r"<details.*?</details>", "", html, flags=re.DOTALL))
 
 
-def test_chart_says_which_kernels_have_no_bar() -> None:
-    """A kernel without a duration beside timed ones is counted below the time chart."""
+def test_the_list_says_which_kernels_have_no_bar() -> None:
+    """A kernel without a duration beside timed ones is counted below the list."""
     untimed = without_durations()[1]
     html = make([samples.run()], [samples.every_verdict()[0], untimed])
-    assert len(scripts(html)["spec-time"]["datasets"]["pieces"]) == 1
     assert "1 kernel without a duration has no bar." in text_of(html)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import Opened, placed
+from browsing import Opened, choose_theme, placed
 from support import samples
 from support.unchanged import PAGE
 
@@ -31,15 +31,15 @@ def test_theme_switch_changes_page_and_charts(open_page: Callable[..., Page]) ->
     """Light, dark and the system's theme each change the page and the colours drawn in the charts."""
     page = open_page(placed(), scheme="light")
     light = look(page)
-    page.check("#theme input[value=dark]", force=True)
+    choose_theme(page, "dark")
     dark = look(page)
     assert all(one != other for one, other in zip(light, dark, strict=True))
-    page.check("#theme input[value='']", force=True)
+    choose_theme(page, "")
     assert look(page) == light
     page.emulate_media(color_scheme="dark")
     Opened(page).until(f"{INK} === '{dark[1]}'")  # the page hears of it in its own time
     assert look(page) == dark
-    page.check("#theme input[value=light]", force=True)
+    choose_theme(page, "light")
     assert look(page) == light
 
 
@@ -47,7 +47,7 @@ def test_choices_survive_a_change_of_theme(open_page: Callable[..., Page]) -> No
     """A chart that is drawn anew in other colours shows what was chosen."""
     opened = Opened(open_page(placed()))
     opened.choose(k="k1", device="1")
-    opened.page.check("#theme input[value=dark]", force=True)
+    choose_theme(opened.page, "dark")
     assert set(opened.points()) == {"k1", "k3"}
     assert [key for key, faint in opened.bars().items() if not faint] == ["k1"]
 
@@ -58,7 +58,7 @@ def test_planes_out_of_sight_follow_the_theme(open_page: Callable[..., Page]) ->
     opened = Opened(open_page([*placed(), samples.analysis(t4, index=6)]))
     opened.choose(gpu="Tesla T4")
     opened.choose(gpu="")
-    opened.page.check("#theme input[value=dark]", force=True)
+    choose_theme(opened.page, "dark")
     opened.choose(gpu="Tesla T4")
     opened.until("document.querySelector('#roofline-1 .chart').dataset.drawn === 'dark'")
 

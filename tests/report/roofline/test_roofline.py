@@ -9,6 +9,7 @@ import altair as alt
 import pytest
 from msgspec.structs import replace
 from planes import make_plane, make_spec, walk
+from rooflens.report.page.time_chart import time_spec
 from support import samples
 from support.snapshots import check_snapshot
 
@@ -16,7 +17,6 @@ from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, is_hollow, vega_config
-from rooflens.report.page.time_chart import time_spec
 from rooflens.report.roofline.chart import default_level
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS

@@ -1,13 +1,14 @@
-// The first screen follows the filters: shares of time by verdict, the ranking, and what is at a limit.
+// The first screen follows the filters: the list of what to fix first, and what is at a limit.
 (() => {
-  const SHOWN = 5;
+  const RANKED = 5;
+  const LISTED = 12;
   const WORTH = 0.01;
   // Tiers of the order, as `rooflens.model.ranking` has them.
   const GAIN = 0;
   const FILL = 4;
   const NAMED = 3;
   const NAME_CHARS = 40;
-  const { count, cut, duration, factor, percent, unbroken } = lens.format;
+  const { count, cut, figure, percent, unbroken } = lens.format;
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
 
@@ -30,75 +31,32 @@
   const list = document.querySelector("ol.ranking");
   const entries = list ? [...list.children] : [];
   const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
-  const hiding = ["summary-left", "summary-reports", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"]
-    .map(byId).filter(Boolean);
+  const hiding = ["ranking-none", "ranking-more", "ranking-earlier", "at-limit"].map(byId).filter(Boolean);
   const hides = new Map(hiding.map((element) => [element, element.hidden]));
-  const begins = new Map(entries.map((entry) => [entry, entry.classList.contains("begins")]));
-  const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
-  const bars = all(".summary .stack");
-  const widths = new Map([...bars, ...all(".summary .fill")].map((part) => [part, part.style.width]));
-  const byReport = all(".summary .by-report li");
-  const titles = new Map(all(".summary .legend li").map((line) => [line, line.title]));
+  const barOf = (entry) => entry.querySelector(".meter > span");
+  const piecesOf = (entry) => [...entry.querySelectorAll(".meter i")];
+  const places = new Map(entries.map((entry) => [entry, {
+    hidden: entry.hidden, k: entry.dataset.k, looks: entry.className, width: barOf(entry).style.width,
+    pieces: piecesOf(entry).map((piece) => piece.style.flexGrow),
+  }]));
   function write(element, text) {
     if (element && element.textContent !== text) element.textContent = unbroken(text);
   }
   function restore() {
     for (const [element, text] of texts) element.textContent = text;
     for (const [element, hidden] of hides) element.hidden = hidden;
-    for (const [entry, { hidden, k }] of places) {
+    for (const [entry, { hidden, k, looks, width, pieces }] of places) {
       entry.hidden = hidden;
-      entry.classList.toggle("begins", begins.get(entry));
+      entry.className = looks;
+      barOf(entry).style.width = width;
+      for (const [i, piece] of piecesOf(entry).entries()) piece.style.flexGrow = pieces[i];
       link(entry, k);
-    }
-    for (const [part, width] of widths) {
-      part.style.width = width;
-      part.hidden = false;
-    }
-    for (const line of byReport) line.hidden = false;
-    for (const [line, title] of titles) {
-      line.hidden = false;
-      line.title = title;
     }
     list?.append(...entries);
   }
   function link(entry, key) {
     entry.dataset.k = key;
     entry.querySelector("a.name").href = `#${key}`;
-  }
-
-  function showShares(left) {
-    const note = byId("summary-left");
-    if (!note) return;
-    const leftNs = total(left, "ns") || 0;
-    note.hidden = false;
-    const sum = byId("summary-reports");
-    if (sum) sum.hidden = true;
-    write(note, leftNs ? `Of the ${duration(leftNs)} that the filters leave, ${percent(part(leftNs))} of all`
-      : "The filters leave no GPU time");
-    for (const line of titles.keys()) {
-      const mine = left.filter((item) => item.bound === line.dataset.bound);
-      const ns = total(mine, "ns") || 0;
-      line.hidden = ns === 0;
-      if (ns === 0) continue;
-      write(line.querySelector("b"), percent(ns / leftNs));
-      write(line.querySelector("small"), duration(ns));
-      line.title = count(launches(mine), "launch");
-    }
-    const rowsOf = (line) => (line ? left.filter((item) => item.r === line.dataset.report) : left);
-    const times = bars.map((bar) => total(rowsOf(bar.closest("li")), "ns") || 0);
-    for (const [i, bar] of bars.entries()) {
-      const line = bar.closest("li");
-      if (line) {
-        line.hidden = times[i] === 0;
-        write(line.querySelector("small"), duration(times[i]));
-        bar.style.width = `${(100 * times[i]) / Math.max(...times)}%`;
-      }
-      for (const fill of bar.children) {
-        const ns = total(rowsOf(line).filter((item) => item.bound === fill.dataset.bound), "ns") || 0;
-        fill.hidden = ns === 0;
-        fill.style.width = `${(100 * ns) / times[i]}%`;
-      }
-    }
   }
 
   // A kernel counts with what is left of it; where that has one verdict of several, the entry about that one speaks.
@@ -130,8 +88,10 @@
     const won = mostOf(kernels.filter(({ tier }) => tier === GAIN));
     const most = mostOf(kernels.filter(({ tier }) => tier !== FILL));
     const isWorth = ({ tier, stake }) => stake >= WORTH * (tier === GAIN ? won : most);
-    const first = kernels.filter(entryOf).filter(isWorth).slice(0, SHOWN);
-    return { kernels, first, earlier: every.length - kernels.length };
+    const held = kernels.filter(entryOf);
+    const first = held.filter(isWorth).slice(0, RANKED);
+    const listed = [...first, ...held.filter((kernel) => !first.includes(kernel))].slice(0, LISTED);
+    return { kernels, first, listed, earlier: every.length - kernels.length };
   }
   // The charts number their points like the list; the same object as long as the filters leave the same.
   let numbered = { hidden: null, ranks: null };
@@ -146,20 +106,22 @@
   };
   function showRanking(left) {
     if (!list) return;
-    const { kernels, first, earlier } = ranked(left);
+    const { kernels, first, listed, earlier } = ranked(left);
+    const longest = Math.max(...listed.map((kernel) => kernel.ns || 0));
     byId("ranking-earlier").hidden = earlier === 0;
     write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "older version"));
     for (const entry of entries) entry.hidden = true;
-    for (const [place, kernel] of first.entries()) {
+    for (const [place, kernel] of listed.entries()) {
       const entry = entryOf(kernel);
       entry.hidden = false;
-      entry.classList.toggle("begins", place > 0 && first[place - 1].tier === GAIN && kernel.tier !== GAIN);
-      list.append(entry);
+      entry.classList.toggle("begins", place > 0 && listed[place - 1].tier === GAIN && kernel.tier !== GAIN);
+      entry.classList.toggle("brief", !first.includes(kernel));
       link(entry, kernel.rows.some((item) => item.k === places.get(entry).k) ? places.get(entry).k : kernel.worst.k);
-      fill(entry, place + 1, kernel);
+      fill(entry, place + 1, kernel, longest);
     }
+    list.prepend(...listed.map(entryOf));
     byId("ranking-none").hidden = kernels.length > 0;
-    const rest = kernels.filter((kernel) => !first.includes(kernel));
+    const rest = kernels.filter((kernel) => !listed.includes(kernel));
     const others = new Set(rest.flatMap((kernel) => kernel.rows).map((item) => item.g)).size;
     const more = byId("ranking-more");
     more.hidden = rest.length === 0;
@@ -168,18 +130,20 @@
     write(more.querySelector("[data-live]"),
       `${count(others, "more kernel")}${share === null ? "" : `, ${percent(share)} of GPU time`}`);
   }
-  function fill(entry, place, { rows, ns }) {
+  function fill(entry, place, { rows, ns }, longest) {
     const amount = launches(rows);
     const { whole, of } = entry.dataset;
     const share = whole && ns !== null ? ns / Number(whole) : part(ns);
     const { gain, how } = entry.dataset;
-    const time = ns === null ? lens.format.MISSING : duration(ns);
     const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "",
       share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
-    const after = gain && ns !== null ? ` \u2192 ${how} ${duration(ns / gain)} (${factor(Number(gain))})` : "";
-    write(entry.querySelector(".gain"), `${time}${after}`);
+    write(entry.querySelector(".gain"), figure(ns, gain, how));
+    barOf(entry).style.width = `${longest ? (100 * (ns || 0)) / longest : 0}%`;
+    for (const piece of piecesOf(entry)) {
+      piece.style.flexGrow = total(rows.filter((item) => item.bound === piece.dataset.bound), "ns") || 0;
+    }
   }
 
   function showLimit(left) {
@@ -217,7 +181,7 @@
     const one = moves.find((each) => each.value === move) || opening;
     if (!one) return;
     one.checked = true;
-    write(byId("gain"), one.dataset.figure);
+    write(byId("gain"), one.dataset.said);
   });
   let drawn = null;
   lens.on(() => {
@@ -225,10 +189,15 @@
     if (drawn !== hidden) {
       const left = leftNow(hidden);
       if (left.length === items.length) restore();
-      else for (const show of [showShares, showRanking, showLimit]) show(left);
+      else for (const show of [showRanking, showLimit]) show(left);
     }
     drawn = hidden;
     const item = lens.picked();
-    for (const entry of entries) entry.classList.toggle("current", item !== null && item.g !== "" && entry.dataset.g === item.g);
+    const isOne = item !== null && item.g !== "";
+    for (const entry of entries) {
+      const isMine = isOne && entry.dataset.g === (item.o || item.g);
+      entry.classList.toggle("current", isMine);
+      entry.classList.toggle("faint", isOne && !isMine);
+    }
   });
 })();

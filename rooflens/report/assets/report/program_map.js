@@ -1,21 +1,27 @@
-// The map of the program: a range zooms and filters, a kernel is isolated.
+// The map: a click on a program or range filters everything by it, one on a kernel by that kernel; a second one lifts it.
 (() => {
   const strips = [...document.querySelectorAll(".map .strip")];
   for (const strip of strips) {
     strip.addEventListener("click", (event) => {
-      const cell = event.target.closest(".cell");
-      const { range } = strip.dataset;
-      if (!cell) lens.set({ range: lens.state.range === range ? "" : range });
+      const cell = event.target.closest(".cell[data-k]");
+      const { choice, value } = strip.dataset;
+      if (!cell && !choice) return;
+      if (!cell) lens.set({ [choice]: lens.state[choice] === value ? "" : value });
       else if (event.ctrlKey || event.metaKey) lens.join(cell.dataset.k);
-      else lens.set({ k: lens.state.k === cell.dataset.k ? "" : cell.dataset.k });
+      else lens.set({ k: "", only: lens.state.only === cell.dataset.g ? "" : cell.dataset.g });
     });
   }
-  lens.on((state) => {
+  lens.on(() => {
+    const hidden = lens.hidden();
+    const left = new Set([...lens.items.values()].filter((item) => !hidden[item.k]).map((item) => item.g));
     const picked = lens.picked();
     for (const strip of strips) {
-      strip.hidden = state.range !== "" && state.range !== strip.dataset.range;
+      const { choice, value } = strip.dataset;
+      const isOut = choice !== "" && lens.state[choice] !== "" && lens.state[choice] !== value;
       for (const cell of strip.querySelectorAll(".cell")) {
-        cell.classList.toggle("faint", picked !== null && picked.g !== lens.items.get(cell.dataset.k)?.g);
+        const { g } = cell.dataset;
+        const isOther = picked !== null && picked.g !== g;
+        cell.classList.toggle("faint", isOut || isOther || (g !== undefined && !left.has(g)));
       }
     }
   });

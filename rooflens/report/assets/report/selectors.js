@@ -19,7 +19,6 @@
     byId("search").focus();
   });
   byId("show-all")?.addEventListener("click", () => lens.set({ k: "" }));
-  byId("keys-close").addEventListener("click", () => byId("keys").close());
   addEventListener("keydown", (event) => {
     const writes = event.target.closest?.("input:not([type=radio], [type=checkbox], [type=range]), select, textarea");
     if (!writes && !event.ctrlKey && !event.metaKey && !event.altKey) {
@@ -27,7 +26,6 @@
         event.preventDefault();
         byId("search").focus();
       }
-      if (event.key === "?" && !byId("keys").open) byId("keys").showModal();
     }
     if (event.key !== "Escape" || event.defaultPrevented || byId("keys").open) return;
     if (more?.open) closeMore(true);

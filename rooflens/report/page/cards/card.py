@@ -31,6 +31,7 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
+from rooflens.report.roofline.ghost import choices
 from rooflens.report.templates import render
 from rooflens.report.words.findings import ShownFinding, shown
 from rooflens.report.words.labels import BOUND_LABELS
@@ -62,6 +63,7 @@ class Card(Struct, frozen=True):
         sentence: The verdict without its move, which follows below: its class, and the rest.
         facts: Confidence, limit and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
+        said: Moves that the first screen of a page of one kernel says.
         moves: What can help kernels of its class, where no finding says what helps this one.
         family: Page of the documentation on kernels of its family; None where its name tells none.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
@@ -80,6 +82,7 @@ class Card(Struct, frozen=True):
     loops: HotLines | None
     hot_lines: HotLines | None
     course: Course | None
+    said: tuple[str, ...]
     moves: tuple[str, ...]
     family: str | None
     evidence: tuple[str, ...]
@@ -175,6 +178,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         loops=loop_bars(analysis),
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
+        said=tuple(choice.text for choice in choices(analysis)),
         moves=_moves(analysis),
         family=family_page(analysis.kernel.function_name),
         evidence=_evidence(analysis),

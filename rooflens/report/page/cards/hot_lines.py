@@ -71,7 +71,7 @@ def _waits(hotspot: Hotspot) -> str:
     if reason is None:
         return ""
     samples = hotspot.measures.get("samples")
-    part = f" ({fmt.percent(hotspot.measures[STALL + reason] / samples)} of it)" if samples else ""
+    part = f" ({fmt.percent(hotspot.measures[STALL + reason] / samples)} of its samples)" if samples else ""
     return stall_label(reason) + part
 
 

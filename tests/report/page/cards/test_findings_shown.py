@@ -55,8 +55,10 @@ def found(*several: Finding) -> Analysis:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the list of a page with its cards."""
-    return str(kernels(build_content([samples.report(analyses)], "test", default_thresholds())))
+    """Write the list of a page with its cards; they are not alone on it."""
+    return str(
+        kernels(build_content([samples.report([*analyses, samples.every_verdict()[1]])], "test", default_thresholds()))
+    )
 
 
 def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
@@ -84,6 +86,9 @@ def test_no_move_stands_twice() -> None:
     with_finding = found(STRIDED)
     text = words_of(html_of(with_finding))
     assert text.count(STRIDED.move) + text.count(STRIDED.move.capitalize()) == 1
+    alone = str(kernels(build_content([samples.report([with_finding])], "test", default_thresholds())))
+    assert STRIDED.move not in words_of(alone), "the first screen of a page of one kernel says it"
+    assert "excess sectors of stores 75 %" in words_of(alone)
     general = samples.every_verdict()[0].verdict.advice[-1]
     assert general not in text
     assert general in words_of(html_of(found(NOTE)))

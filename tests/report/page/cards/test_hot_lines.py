@@ -42,8 +42,10 @@ def lines(count: int) -> list[Hotspot]:
 
 
 def html_of(analysis: Analysis) -> str:
-    """Write the card of a kernel."""
-    return str(kernels(build_content([samples.report([analysis])], "test", default_thresholds())))
+    """Write the card of a kernel that is not alone on its page."""
+    return str(
+        kernels(build_content([samples.report([analysis, samples.every_verdict()[1]])], "test", default_thresholds()))
+    )
 
 
 def test_a_line_says_share_wait_and_waste() -> None:
@@ -53,13 +55,13 @@ def test_a_line_says_share_wait_and_waste() -> None:
     assert shown.title == "Hot lines, share of samples"
     (line,) = shown.lines
     assert (line.label, line.share, line.code) == ("copy.cu:88", 0.6, "y[i * n] = x[i];")
-    assert line.waits == "waits for global memory (75 % of it)"
+    assert line.waits == "waits for global memory (75 % of its samples)"
     assert line.excess == (
         "75 % of 4.00 M sectors of loads more than it needs; "
         "50 % of 100 shared-memory wavefronts more than it needs; 12 sectors of local memory"
     )
     text = words_of(html_of(having(STRIDED, samples=1000.0)))
-    assert "copy.cu:88 60 % waits for global memory (75 % of it)" in text
+    assert "copy.cu:88 60 % waits for global memory (75 % of its samples)" in text
     assert "y[i * n] = x[i];" in text
 
 

@@ -91,6 +91,6 @@ def test_a_page_of_one_kernel_has_its_card_open_and_no_list() -> None:
     """One kernel needs no row: its card stands open, with its launches."""
     html = str(kernels(page(*launches(3))))
     assert "kernels-table" not in html
-    assert re.search(r'<details class="card" id="k1" open>', html)
-    assert html.count('<details class="card"') == 1
+    assert re.search(r'<details class="card of-one" id="k1" open>', html)
+    assert html.count('<details class="card') == 1
     assert "open>" not in str(kernels(page(*samples.every_verdict())))

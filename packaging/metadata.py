@@ -1,0 +1,51 @@
+"""What an index of packages is told beyond `[project]`: the project's addresses, and a README whose links work there.
+
+`[tool.hatch.metadata.hooks.custom]` of pyproject.toml holds the one address of the project. Links and pictures of
+README.md lead from where it lies, which an index does not know: in the description of a package they begin with that
+address and the tag of the version. While the address is a placeholder nothing leads there: the description is the
+README as it is, and the index shows no links.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+PLACEHOLDER = "your-organization"
+_LINK = re.compile(r"(?<!!)(\]\()(?![a-z]+:|#|/)([^)\s]+)(?=\))")
+_PICTURE = re.compile(r'(!\[[^\]]*\]\(|\bsrc(?:set)?=")(?![a-z]+:|#|/)([^)"\s]+)(?=[)"])')
+
+
+class CustomMetadataHook(MetadataHookInterface):
+    """Called by hatchling for wheel and source archive."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add description and addresses."""
+        root, address = Path(self.root), str(self.config["address"])
+        text = (root / "README.md").read_text("utf-8")
+        if PLACEHOLDER not in address:
+            server = json.loads((root / "server.json").read_text("utf-8"))["name"]
+            text = f"{led_from(text, address, metadata['version'])}\n<!-- mcp-name: {server} -->\n"
+            metadata["urls"] = urls(address)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def urls(address: str) -> dict[str, str]:
+    """Return the links beside a package, by the names that indexes draw icons for."""
+    file = f"{address}/blob/main"
+    return {
+        "Repository": address,
+        "Documentation": f"{file}/docs/index.md",
+        "Changelog": f"{file}/CHANGELOG.md",
+        "Issues": f"{address}/issues",
+    }
+
+
+def led_from(text: str, address: str, version: str) -> str:
+    """Let every link and picture of a Markdown text begin with the address, at the tag of the version."""
+    text = _PICTURE.sub(rf"\g<1>{address}/raw/v{version}/\g<2>", text)
+    return _LINK.sub(rf"\g<1>{address}/blob/v{version}/\g<2>", text)

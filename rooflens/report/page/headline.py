@@ -1,0 +1,101 @@
+"""The headline of a page: the kernel to look at first, its time, and what its first move brings."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from rooflens.format import cut_name, duration, sentence_case
+from rooflens.model.compare.ladder import Ladder
+from rooflens.model.knowledge.items import after_words
+from rooflens.model.records import Move
+from rooflens.model.summary import KernelSummary, first_move
+from rooflens.model.verdict.sentences import gain_how, without_move
+from rooflens.report.content import Content
+from rooflens.report.summary import brief_move, failed_words, ranking
+from rooflens.report.words.ladder import headline as ladder_headline
+
+NAME_WIDTH = 64
+"""Of a kernel's name in the headline: two lines of it on a telephone."""
+
+HEAD_WORDS = 16
+"""Of a move that has no figure: what to do, without its numbers."""
+
+NO_TIME = "no time in the report"
+
+
+class Headline(Struct, frozen=True):
+    """The answer in one sentence.
+
+    Attributes:
+        name: The kernel that it is about; empty where it is about none.
+        said: What is said of it.
+        key: Of the launch that it links to; empty where there is none.
+    """
+
+    name: str
+    said: str
+    key: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        return f"{self.name}: {self.said}" if self.name else self.said
+
+
+def headline(content: Content) -> Headline:
+    """Say which kernel, how long, and what to do first; of versions which one is the fastest, and what comes next.
+
+    A time after the move stands only where the move's gain is known.
+    """
+    if content.ladder:
+        return Headline("", _of_versions(content.ladder))
+    first = next(iter(ranking(content)), None)
+    if first is None:
+        failed = failed_words(content)
+        return Headline("", f"Nothing to judge: {failed}" if failed else "No kernels in this report")
+    group = first.group
+    return Headline(cut_name(group.shown, NAME_WIDTH), said_of(group), group.representative.key)
+
+
+def said_of(group: KernelSummary) -> str:
+    """Say time and first move of a kernel, or of several that one move is for."""
+    time = NO_TIME if group.duration_ns is None else duration(group.duration_ns)
+    after = after_of(group)
+    if after:
+        return f"{time}, {after}"
+    return f"{time}. {sentence_case(_doubt(group) + move_head(first_move(group.analysis)))}"
+
+
+def after_of(group: KernelSummary) -> str:
+    """Say the time after the first move and what it changes: `about 4.73 ms with more blocks`; empty where unknown."""
+    move = next(iter(group.analysis.verdict.moves), None)
+    return after_move(move, group.duration_ns) if move else ""
+
+
+def after_move(move: Move, time_ns: float | None) -> str:
+    """Say the same of any move."""
+    if move.gain is None or time_ns is None:
+        return ""
+    figure = f"{gain_how(move.gain)} {duration(time_ns / move.gain.factor)}"
+    return f"{figure} {after_words(move.kind, move.finding) or f'if you {move_head(move.text)}'}"
+
+
+def move_head(move: str) -> str:
+    """Shorten a move to what to do: neither why, nor numbers, nor a command."""
+    said = move.partition(": ")[0].partition(" (")[0].partition(", as ")[0].partition("`")[0].rstrip(" :")
+    return brief_move(said, HEAD_WORDS)
+
+
+def _doubt(group: KernelSummary) -> str:
+    """Say that a side which was not measured may turn the verdict over; empty where the verdict is sure."""
+    verdict = group.analysis.verdict
+    return f"{without_move(verdict).partition(':')[0]}: " if verdict.or_bound and not group.members else ""
+
+
+def _of_versions(ladder: Ladder) -> str:
+    said, fastest = sentence_case(ladder_headline(ladder)), ladder.fastest
+    if fastest is None or fastest.analysis is None:
+        return said
+    time_ns = fastest.time.median_ns
+    time = f"; it takes {duration(time_ns)}" if time_ns is not None else ""
+    return f"{said}{time}. Next: {move_head(first_move(fastest.analysis))}"
