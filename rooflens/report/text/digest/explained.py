@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rooflens import format as fmt
-from rooflens.errors import RooflensError
 from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
-from rooflens.model.predict.other_gpu import next_type, what_if
+from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import cautions, notes, summarize
+from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.bottleneck import both_sides
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
@@ -176,11 +175,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _type_words(analysis: Analysis) -> str:
     """Say whether fp16, or fp32 for fp64, is worth it, as `predict --from --dtype` does; empty if that says nothing."""
-    (kernel,) = summarize([analysis])
-    try:
-        words = worth_words(what_if(kernel, None, next_type(analysis)))
-    except RooflensError:  # it computes in that type already or not at all, or its GPU is not known
-        return ""
+    answer = type_answer(analysis)
+    words = worth_words(answer) if answer else ""
     return f"{words}." if words else ""
 
 
