@@ -21,8 +21,8 @@ from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code, few
 from rooflens.report.summary import RANKED_SHOWN, most_first
 from rooflens.report.words.findings import costing
-from rooflens.report.words.forecast import worth_words
 from rooflens.report.words.labels import UNITS, flag_label
+from rooflens.report.words.worth import worth_words
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}

@@ -80,7 +80,7 @@ def test_a_reduction_is_told_its_elements_its_shuffles_and_its_barriers() -> Non
     assert barriers is not None
     assert "a thread loads 1.00 elements for 8 steps in blocks of 256 threads" in elements.move
     assert elements.gain == pytest.approx(2.0)  # half as many blocks, and nothing else is as busy
-    assert "5 of the 8 steps are within one warp, 62 % of them" in shuffles.move
+    assert "5 of the 8 steps are within one warp, 62 %" in shuffles.move
     assert "each warp executes 100 instructions" in barriers.move
     for found in (elements, shuffles, barriers):
         assert unsaid(found.evidence, found.move) == []

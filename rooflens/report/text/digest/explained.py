@@ -46,7 +46,6 @@ from rooflens.report.document import (
 )
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
 from rooflens.report.words.findings import code_of, costing, shown
-from rooflens.report.words.forecast import worth_words
 from rooflens.report.words.how_it_runs import instruction_facts, memory_facts, occupancy_facts, warp_facts
 from rooflens.report.words.inside import (
     body_words,
@@ -61,6 +60,7 @@ from rooflens.report.words.inside import (
 from rooflens.report.words.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.words.program import in_program_lines
 from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out
+from rooflens.report.words.worth import worth_words
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4
