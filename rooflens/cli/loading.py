@@ -321,7 +321,8 @@ def print_remarks(read: Analyzed | Ingested) -> None:
 
 def _name_ignored(files: Sequence[Path], what: str) -> None:
     if files:
-        say(f"skipped {count(len(files), 'file')}: not {what}: {some([file.name for file in files])}")
+        kind = what if len(files) == 1 else what.replace("a report", "reports")
+        say(f"skipped {count(len(files), 'file')}: not {kind}: {some([file.name for file in files])}")
 
 
 def _note_idle_gpu(found: Analyzed, reading: ReadOptions | None) -> None:
