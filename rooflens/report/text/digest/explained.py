@@ -140,7 +140,7 @@ def _launch(analysis: Analysis) -> Words:
     numbers = (
         fmt.quantity(registers, "registers per thread") if (registers := counters.get("registers_per_thread")) else "",
         f"{fmt.si(shared, 'B')} of shared memory per block" if shared else "",
-        f"{fmt.significant(waves)} waves" + (f" (fills {fmt.percent(waves)} of the block slots)" if waves < 1 else "")
+        fmt.quantity(waves, "waves") + (f" (fills {fmt.percent(waves)} of the block slots)" if waves < 1 else "")
         if waves
         else "",
     )
