@@ -57,7 +57,8 @@ def hardly_one(analysis: Analysis) -> list[str]:
 def not_measured(analysis: Analysis) -> list[str]:
     """List the causes that this report cannot show, whatever the kernel does."""
     held = held_of(holdings_of(analysis.kernel, traced=analysis.in_program is not None))
-    causes = (cause for cause, number in _not_found(analysis) if number is None)
+    seen = {finding.id for finding in analysis.findings}
+    causes = (cause for cause in _CAUSES if cause.findings[0] not in seen and cause.number(analysis.kernel) is None)
     return [cause.name for cause in causes if not _RULE_OF[cause.findings[0]].can_tell(held)]
 
 
