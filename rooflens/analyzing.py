@@ -181,7 +181,7 @@ class Analyzed(Struct, frozen=True):
             *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
             *(f"{source}: {note}" for source, note in self.notes),
             *([f"{count(self.skipped_count, 'report')} given twice but counted once"] if self.skipped_count else []),
-            *([f"{count(len(self.ignored), 'file')} left unread: no reports"] if self.ignored else []),
+            *([f"skipped {count(len(self.ignored), 'file')}: not reports"] if self.ignored else []),
         )
 
     def joined(self, others: Iterable[Analyzed]) -> Analyzed:

@@ -140,7 +140,7 @@ def find_reports(
         path_text(path)
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
     inputs = find_inputs(paths, pipes)
-    _name_ignored(inputs.ignored, "no report")
+    _name_ignored(inputs.ignored, "a report")
     if inputs.closed:
         named = some([f"{path} ({reason})" for path, reason in inputs.closed])
         say(f"warning: skipped {count(len(inputs.closed), 'place')}: {named}")
@@ -328,7 +328,7 @@ def load_analyzed(
             with_evidence=with_evidence,
             timeline=read,
         )
-        _name_ignored(found.ignored, "no part of the store")
+        _name_ignored(found.ignored, "part of the store")
     else:
         from rooflens.analyzing import analyze_inputs
         from rooflens.ingest.load import processes_for
@@ -384,8 +384,8 @@ def print_remarks(read: Analyzed | Ingested) -> None:
 
 def _name_ignored(files: Sequence[Path], what: str) -> None:
     if files:
-        verb = "is" if len(files) == 1 else "are"
-        say(f"left {count(len(files), 'file')} unread that {verb} {what}: {some([file.name for file in files])}")
+        kind = what if len(files) == 1 else what.replace("a report", "reports")
+        say(f"skipped {count(len(files), 'file')}: not {kind}: {some([file.name for file in files])}")
 
 
 def _note_idle_gpu(found: Analyzed, reading: ReadOptions | None) -> None:

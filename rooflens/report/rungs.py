@@ -199,7 +199,7 @@ RUNG = fixed(
     Key(
         "step",
         nullable(STEP),
-        "what became of it since the version before; null for the first",
+        "the change since the version before; null for the first",
         value=lambda step: step if step.rung.previous is not None else None,
     ),
 )

@@ -248,7 +248,7 @@ def at_limit(content: Content) -> str:
         for kernel in kernels[:KERNELS_NAMED]
         for longest in kernel.launches[:1]
     ]
-    return f"{fmt.percent(share)} of GPU time is spent at a hardware limit: {_and_more(named, len(kernels))}."
+    return f"{fmt.percent(share)} of GPU time: a unit is saturated: {_and_more(named, len(kernels))}."
 
 
 def _of_report(content: Content, launch: Launch) -> str:

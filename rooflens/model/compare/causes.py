@@ -211,7 +211,8 @@ def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
     threads = prod(old.grid) * sizes[0], prod(new.grid) * sizes[1]
     if same_work(before, after).same and differs(*threads):
         times = threads[0] / threads[1]
-        words = f"{significant(times)}x the work a thread" if times > 1 else f"{significant(1 / times)}x the threads"
+        more = significant(max(times, 1 / times), 2)
+        words = f"{more}x work per thread" if times > 1 else f"{more}x the threads"
         yield Cause("threads", abs(log(times)), words)
 
 

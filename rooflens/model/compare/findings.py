@@ -248,12 +248,17 @@ def _reached(found: FindingChanges) -> Iterator[str]:
 
 
 def _words(change: FindingChange) -> str:
-    """Say one finding: `fp64 divisions, no longer costly: 1.24 G to 220 M operations`."""
+    """Say one finding: `fp64 divisions no longer matters: 1.24 G to 220 M operations`."""
     shown = next((number for number in change.numbers if number.moved), None)
     if shown is None and change.what != "changed":
         known = (number for number in change.numbers if number.before is not None or number.after is not None)
         shown = next(known, None)
-    return f"{change.finding.title}{_became(change)}" + (f": {_number(shown)}" if shown else "")
+    became = _became(change)
+    title = change.finding.title.removeprefix("low ") if became == _NO_MATTER else change.finding.title
+    return f"{title}{became}" + (f": {_number(shown)}" if shown else "")
+
+
+_NO_MATTER = " no longer matters"
 
 
 def _became(change: FindingChange) -> str:
@@ -262,9 +267,9 @@ def _became(change: FindingChange) -> str:
     shown = next((number for number in change.numbers if number.moved), None)
     moved = shown.became if shown else None
     if change.eased:
-        return " worse, but other things cost more now" if moved == "worse" else ", no longer costly"
+        return " worse, but other things cost more now" if moved == "worse" else _NO_MATTER
     if not _costs(change.before):
-        return ", now costly"
+        return " now matters"
     return f" {moved or 'changed'}"
 
 

@@ -376,5 +376,4 @@ def _single(pair: Ladder) -> tuple[str, ...]:
     alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
     if not alone:
         return ()
-    who = "base and head have one run each" if len(alone) == 2 else f"the {alone[0]} has one run"
-    return (f"{who}, so that noise is not known",)
+    return (f"{'1 run each' if len(alone) == 2 else f'1 run of the {alone[0]}'}: noise unknown",)

@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
 from rooflens.format import duration
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.ranking import in_order
@@ -219,6 +219,18 @@ def next_type(analysis: Analysis) -> str:
     load = load_of(analysis)
     main = main_type(load) if load is not None else None
     return "fp32" if main is not None and main[1] == "fp64" else "fp16"
+
+
+def type_answer(analysis: Analysis) -> WhatIf | None:
+    """Say what `next_type` would bring to a kernel on its own GPU: the one answer to whether fp16 is worth it.
+
+    None where it computes in that type already or not at all, or its GPU is not known.
+    """
+    (kernel,) = summarize([analysis])
+    try:
+        return what_if(kernel, None, next_type(analysis))
+    except RooflensError:
+        return None
 
 
 def _type_of(pipe: str) -> str:

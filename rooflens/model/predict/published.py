@@ -151,7 +151,7 @@ def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
 
 
 def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None = None) -> str:
-    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4 times that`.
+    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
 
     Args:
         floor_s: From cold caches.
@@ -165,9 +165,9 @@ def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None =
     if found is None:
         return floor
     low, typical, high = (significant(time_s / floor_s, 2) for time_s in (found.low_s, found.typical_s, found.high_s))
-    unproven = "" if found.proven else "; unproven: one source"
-    cold = "the cold one" if warm_s is not None and warm_s < floor_s else "that"
-    return f"{floor}; tuned kernels take {low} to {high} times {cold} (median {typical}{unproven})"
+    unproven = "" if found.proven else " (unproven: one source)"
+    cold = " as the cold one" if warm_s is not None and warm_s < floor_s else ""
+    return f"{floor}; tuned kernels take {low} to {high}x as long{cold}, typically {typical}x{unproven}"
 
 
 def time_words(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rooflens.format import duration, percent, si, significant
+from rooflens.format import duration, percent, si
 from rooflens.model.knowledge.roles import COPIES, FILLS
 from rooflens.model.records import Analysis, Kernel, Move, Role, timed
 from rooflens.model.roofline.opcodes import uses_tensor_cores
@@ -104,18 +104,19 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     moves = []
     if waves is not None and 0 < waves < 1 and facts.bound == "latency":
         more = "a larger batch or several calls side by side"
-        moves.append(Move(f"give {library} more work in a call, {more}: {significant(waves)} waves", "blocks"))
+        filled = f"its blocks fill {percent(waves)} of the GPU"
+        moves.append(Move(f"give {library} more work in a call, {more}: {filled}", "blocks"))
     if library == "NCCL":
         moves.append(Move(f"send less, or overlap it with computation{moved}", "overlap"))
     elif is_product:
         is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
         if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(kernel, facts.pipes)):
-            other = f"call {library} with {max(roofs, key=roofs.__getitem__)} where accuracy allows"
+            other = f"call {library} with {max(roofs, key=roofs.__getitem__)}, if accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
             moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))
         elif not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
-            moves.append(Move(f"call {library} with a narrower type where accuracy allows{used}", "precision"))
+            moves.append(Move(f"call {library} with a narrower type, if accuracy allows{used}", "precision"))
         around = "fuse what comes before and after into its epilogue"
         moves.append(Move(f"try another algorithm, layout or batch of {library}, and {around}{moved}", "library"))
     else:

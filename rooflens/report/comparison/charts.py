@@ -183,7 +183,7 @@ def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[flo
         "Level": resource_label(place.level, analysis.kernel.gpu),
         "Limiter": limiter_words(limits) if limits else "",
         "Time": fmt.duration(analysis.gpu_time_ns),
-        "What became of it": row.sentence,
+        "Change": row.sentence,
     }
     height, part = drawn
     return Dot(

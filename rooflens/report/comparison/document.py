@@ -225,7 +225,7 @@ def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
                 Column("versions", right=True, worth=4),
                 Column("first", right=True),
                 Column("last", right=True, worth=7),
-                Column("faster", right=True, worth=8),
+                Column("first to last", right=True, worth=8),
                 Column("time", worth=3),
                 Column("limited by", fit="wrap", least=24),
             ),
@@ -249,7 +249,7 @@ def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
         Column("before", right=True),
         Column("after", right=True),
         *((Column("difference", right=True, page=True), Column("limited by", fit="wrap", page=True)) if drawn else ()),
-        Column("what became of it", fit="prose", least=48),
+        Column("change", fit="prose", least=48),
     )
     listed = max(KERNELS_SHOWN, len(drawn.rows) if drawn else 0)
     yield Table(

@@ -167,7 +167,7 @@ def judgement(timing: Timing, threshold: float) -> str:
     if outcome == "unknown":
         return "Not judged: one side has no durations."
     if outcome == "single":
-        return "With a single run on one side the noise is not known, so nothing is judged."
+        return "Not judged: 1 run on a side, so noise is unknown."
     least = given_percent(round(timing.limit(threshold), 3))
     if timing.under_wave:
         least += f" ({given_percent(threshold)}, wider for grids below one wave)"

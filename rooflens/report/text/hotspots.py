@@ -160,7 +160,7 @@ _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]]
         ("thread_inst",),
     ),
     "excess sectors": (_excess(_SECTORS, ("load_sectors", "store_sectors")), _SECTORS),
-    "excess wavefronts": (_excess(_WAVEFRONTS, ("shared_wavefronts",)), _WAVEFRONTS),
+    "excess passes": (_excess(_WAVEFRONTS, ("shared_wavefronts",)), _WAVEFRONTS),
     "local sectors": (_amount("local_sectors"), ("local_sectors",)),
 }
 """Heading -> what writes the cell, and the measures, at least one of which must be present."""
@@ -187,7 +187,7 @@ _WORTH: Mapping[str, int] = {
     "local sectors": 1,
     "threads of 32": 2,
     "executed": 3,
-    "excess wavefronts": 4,
+    "excess passes": 4,
     "excess sectors": 5,
     "waits for": 6,
     "source": 7,

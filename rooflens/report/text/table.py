@@ -13,16 +13,18 @@ from rooflens.format import count, cut_name, duration, factor, percent, quantity
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.keys import short_names
+from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.content import RANKED_SHOWN
-from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
+from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code, few
 from rooflens.report.summary import most_first
 from rooflens.report.words.findings import costing
 from rooflens.report.words.labels import UNITS, flag_label
+from rooflens.report.words.worth import worth_words
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
@@ -259,7 +261,11 @@ _MOST_PLACES = 3
 
 def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
     """Say what to do next, and what makes a verdict other than it looks."""
-    parts = (("Next:", next_lines(kernels, place)), ("Caveats:", caveat_lines(kernels)))
+    parts = (
+        ("Next:", next_lines(kernels, place)),
+        ("Another type:", type_lines(kernels)),
+        ("Caveats:", caveat_lines(kernels)),
+    )
     return tuple(block for title, lines in parts if lines for block in (Heading(title, 3), bullets([*lines])))
 
 
@@ -280,6 +286,16 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
     movable = [kernel for kernel in ranked if kernel not in lacking]
     listed = [*movable[: MOST_LINES - len(lacking[:1] or command)], *lacking[:1]]
     return [*(_move(kernel) for kernel in ranked if kernel in listed), *command]
+
+
+def type_lines(kernels: Sequence[KernelSummary]) -> list[Words]:
+    """Say of the first kernels of the ranking whether fp16 is worth it, those with one answer together."""
+    said: dict[str, list[str]] = {}
+    for kernel in worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:MOST_LINES]:
+        answer = type_answer(kernel.analysis)
+        if answer is not None and (words := worth_words(answer)):
+            said.setdefault(words, []).append(cut_name(kernel.shown, _NAME.most))
+    return [(*few([*map(code, names)], MOST_LINES), f": {words}") for words, names in said.items()]
 
 
 def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:

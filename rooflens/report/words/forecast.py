@@ -11,7 +11,6 @@ from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
 from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, moving
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.other_gpu import WhatIf
 from rooflens.model.predict.published import floor_words, published_points, time_words
 from rooflens.model.predict.rates import RATES_SOURCE
 from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for
@@ -426,13 +425,3 @@ def table_rows(row: Row) -> list[tuple[str, ...]]:
         named = [(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in whole.parts]
         named.append(("all", whole))
     return [tuple(_cells(row, name, result).values()) for name, result in named]
-
-
-def worth_words(one: WhatIf) -> str:
-    """Say whether another type is worth it: `fp16 is not worth it: 1.0x on FP32`; empty if nothing is known."""
-    if one.dtype is None or one.factor is None:
-        return ""
-    where = "" if one.pipe is None else f" on {resource_label(one.pipe)}"
-    if one.worth:
-        return f"{one.dtype} is worth it where accuracy allows: about {fmt.factor(one.factor)}{where}"
-    return f"{one.dtype} is not worth it: {fmt.factor(one.factor)}{where}"

@@ -96,6 +96,13 @@ def times(value: float | None) -> str:
     return "-" if value is None else f"{significant(value)}x"
 
 
+def _speed(factor: float | None) -> str:
+    """Say a factor with its direction: `1.28x slower`; a dash where it is unknown."""
+    if factor is None:
+        return times(factor)
+    return f"{times(factor)} faster" if factor >= 1 else f"{times(1 / factor)} slower"
+
+
 def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THRESHOLD) -> str:
     """Say what changed from the version before: `1.78x faster: 59 % fewer FLOPs`; empty for the first."""
     factor = rung.to_previous.factor if rung.to_previous else None
@@ -216,7 +223,7 @@ def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
         str(len(own)),
         duration(first) if first is not None else "-",
         (duration(last) if last is not None else "-") + (" a launch" if kernel.is_mean else ""),
-        times(kernel.factor),
+        _speed(kernel.factor),
         sparkline(known, blocks),
         verdicts([analysis for _, analysis in own]),
     )

@@ -23,7 +23,7 @@ _MEASURES = (("samples", "share of samples"), ("warp_inst", "share of instructio
 _EXCESS = (
     ("load_excess_sectors", "load_sectors", "sectors of loads"),
     ("store_excess_sectors", "store_sectors", "sectors of stores"),
-    ("shared_excess_wavefronts", "shared_wavefronts", "shared-memory wavefronts"),
+    ("shared_excess_wavefronts", "shared_wavefronts", "passes of shared memory"),
 )
 """Part, whole, and what they are."""
 

@@ -115,7 +115,7 @@ def _note(analysis: Analysis) -> str:
     pair = ""
     if compute is not None and memory is not None:
         pair = f"busiest unit of compute {fmt.percent(compute)}, of memory {fmt.percent(memory)}"
-    shared = "rooflens reads these too: no second opinion" if pair and "sol_pair_only" in analysis.flags else ""
+    shared = "rooflens used these too, so they confirm nothing" if pair and "sol_pair_only" in analysis.flags else ""
     text = "; ".join(part for part in (peaks, pair + (f" ({shared})" if shared else "")) if part)
     return f"NVIDIA's numbers: {text}." if text else ""
 
