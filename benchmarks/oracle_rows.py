@@ -38,7 +38,7 @@ class Result(Struct, frozen=True):
     stored: Mapping[str, Value]
 
     def number(self, name: str) -> float | None:
-        """Give a stored number; None where there is none, or NaN."""
+        """Give a stored number; None if there is none, or NaN."""
         value = self.stored.get(name)
         return float(value) if isinstance(value, float | int) and value == value else None  # noqa: PLR0124 - NaN
 

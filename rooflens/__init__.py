@@ -80,7 +80,12 @@ if not TYPE_CHECKING:  # a type checker knows the names from above, and that the
         if name == "ingest":
             return import_module("rooflens.ingest")
         if name not in _PLACES:
-            raise AttributeError(f"module `rooflens` has no attribute `{name}`")
+            from rooflens.api.texts import MEANT  # noqa: PLC0415 - only where something is missing
+
+            meant = MEANT["rooflens"].get(name)
+            what = "the command " if name == "about" else ""
+            hint = f": here it is {what}`{meant}`" if meant else ""
+            raise AttributeError(f"module `rooflens` has no attribute `{name}`{hint}")
         value = globals()[name] = getattr(import_module(f"rooflens.{_PLACES[name]}"), name)
         return value
 

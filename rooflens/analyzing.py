@@ -32,6 +32,7 @@ from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
 from rooflens.model.keys import Keys, function_of, launch_id, short_names
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.records import AnalyzedReport, Inside, Outside, ratio, timed
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
-    from rooflens.model.program.program import Program
+    from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
@@ -331,15 +332,11 @@ def _insides(run: Run, kernels: Mapping[int, Kernel], found: Analyzed) -> dict[i
     path = (found.places or {}).get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
-    from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
+    from rooflens.ingest.reports.insides import read_insides  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
-    from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
     try:
-        codes = read_machine_code(path, run.digest, kernels, found.reading or ReadOptions())
-        return {
-            index: Inside(note=code) if isinstance(code, str) else look_inside(code) for index, code in codes.items()
-        }
+        return read_insides(path, run.digest, kernels, found.reading or ReadOptions())
     except Exception as error:  # noqa: BLE001 - all else is told without it
         return dict.fromkeys(kernels, Inside(note=str(error if isinstance(error, InputError) else bug_error(error))))
 
@@ -500,7 +497,9 @@ class _Analyzer:
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            outsides, missing = _outsides(run, kernels, unprofiled, is_all=self._program is not None)
+            outsides, missing = _outsides(
+                run, kernels, unprofiled, self._calibrations, is_all=self._program is not None
+            )
             analyses: list[Analysis] = []
             for at in range(0, len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
@@ -514,7 +513,7 @@ class _Analyzer:
     def again(self, report: AnalyzedReport, insides: Mapping[int, Inside]) -> AnalyzedReport:
         """Analyze those kernels of a report once more that were looked into."""
         kernels = [analysis.kernel for analysis in report.analyses]
-        outsides, _ = _outsides(report.run, kernels, report.unprofiled, is_all=False)
+        outsides, _ = _outsides(report.run, kernels, report.unprofiled, self._calibrations, is_all=False)
         places = [place for place, kernel in enumerate(kernels) if kernel.index in insides]
         looked_into = [_with_inside(kernels[place], insides[kernels[place].index]) for place in places]
         known = [replace(outsides[place], launches=report.analyses[place].launches) for place in places]
@@ -529,8 +528,7 @@ class _Analyzer:
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""
         try:
-            known = [self._with_attainable(*one) for one in zip(kernels, outsides, strict=True)]
-            return analyze_all(kernels, self._limits, known, with_evidence=self._with_evidence)
+            return analyze_all(kernels, self._limits, outsides, with_evidence=self._with_evidence)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
             if len(kernels) > 1:
                 alone = zip(kernels, outsides, strict=True)
@@ -538,13 +536,14 @@ class _Analyzer:
             failed = failed_kernel(kernels[0], bug_reason(error))
             return [analyze(failed, self._limits, Outside(key=outsides[0].key))]
 
-    def _with_attainable(self, kernel: Kernel, outside: Outside) -> Outside:
-        attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), self._calibrations)
-        return outside if attainable is None else replace(outside, attainable=attainable)
-
 
 def _outsides(
-    run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None, *, is_all: bool
+    run: Run,
+    kernels: Sequence[Kernel],
+    unprofiled: Unprofiled | None,
+    calibrations: Sequence[Attainable],
+    *,
+    is_all: bool,
 ) -> tuple[list[Outside], tuple[str, ...]]:
     """Return what the program says of each kernel, and the names of kernels that ran but are not in the report.
 
@@ -552,6 +551,7 @@ def _outsides(
         run: The report.
         kernels: Its kernels.
         unprofiled: Its program without the profiler.
+        calibrations: What GPUs were measured to reach.
         is_all: That is a timeline: a kernel that is not on it did not run.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
@@ -563,8 +563,9 @@ def _outsides(
 
         placed, lacking = place(kernels, unprofiled)
     fewest = 0 if is_all and unprofiled and unprofiled.launches is not None else 1
-    compulsory_bytes = _compulsory_bytes(run, kernels)
-    outsides, named, short = [], Keys(), short_names(kernel.name for kernel in kernels)
+    names = [kernel.name for kernel in kernels]
+    compulsory_bytes = _compulsory_bytes(run, names)
+    outsides, named, short = [], Keys(), short_names(names)
     for kernel, (ran, in_program) in zip(kernels, placed, strict=True):
         launches = max(fewest if not ran else 1, round(ran))
         outsides.append(
@@ -573,6 +574,7 @@ def _outsides(
                 command_line=run.command_line,
                 slowdown=slowdown or (ratio(kernel.duration_ns, in_program.time_ns) if in_program else None),
                 launches=launches,
+                attainable=find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations),
                 compulsory_bytes=compulsory_bytes if launches == 1 else None,
                 key=named.next(launch_id(kernel)),
                 short_name=short[kernel.name],
@@ -586,18 +588,17 @@ def _outsides(
     return outsides, _left_out(run, [name for name, _ in launches_of.most_common()])
 
 
-def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
+def _compulsory_bytes(run: Run, names: Sequence[str]) -> float | None:
     """Return the compulsory bytes of a launch of a bundled workload with one launch an iteration; else None."""
     ran = recognize(run.command_line)
-    alone = len({kernel.name for kernel in kernels}) == 1
-    if ran is None or not alone or len(kernels) not in {1, ran.iterations}:
+    if ran is None or len(set(names)) != 1 or len(names) not in {1, ran.iterations}:
         return None
     return ran.case.byte_count(ran.parameters)
 
 
 def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
     """Return the missing kernels of a report that was meant to hold each one, but for those that wait for ranks."""
-    from rooflens.collect.ranks import NO_COMMUNICATION, waits_for_ranks  # noqa: PLC0415 - beside an un-profiled run
+    from rooflens.collect.ranks import NO_COMMUNICATION  # noqa: PLC0415 - beside an un-profiled run
     from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - as above
 
     coverage = read_coverage(run)
@@ -630,25 +631,3 @@ def read_thresholds(file: Path | None) -> Thresholds:
     if file is None:
         return default_thresholds()
     return override_thresholds(read_text(file, "`rooflens/model/verdict/thresholds.toml` is one"), str(file))
-
-
-def read_programs(files: Sequence[str | os.PathLike[str]], gpu: str | None = None) -> tuple[Program, ...]:
-    """Read timelines without a report, and rank their kernels by what can be won.
-
-    Args:
-        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems.
-        gpu: The GPU of those that do not name one whose peaks are known.
-
-    Raises:
-        InputError: One cannot be read, is cut, or has no kernels.
-        UsageError: No GPU has that name, or several have it.
-        EnvironmentMissingError: One is a report of Nsight Systems, and nsys is not installed.
-    """
-    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
-    from rooflens.model.program.program import read_program  # noqa: PLC0415 - the same
-
-    found = []
-    for file in files:
-        with opened_timeline(file) as timeline:
-            found.append(read_program(timeline, gpu))
-    return tuple(found)

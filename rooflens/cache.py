@@ -40,7 +40,7 @@ def keep(name: str, data: bytes, *, private: bool = False) -> None:
 
 
 def kept(name: str) -> bytes | None:
-    """Read data from the cache; None where there is none, or it is damaged."""
+    """Read data from the cache; None if there is none, or it is damaged."""
     with contextlib.suppress(OSError, RuntimeError):
         digest, _, data = (cache_folder() / name).read_bytes().partition(b"\n")
         if digest == _digest(data):

@@ -19,7 +19,7 @@ class RooflensError(Exception):
     """Base of all errors: the message says what went wrong in one line, the hint what to do next.
 
     Attributes:
-        hint: The next step, shown after `hint:`; empty where there is none.
+        hint: The next step, shown after `hint:`; empty if there is none.
         exit_code: Status of the process when this error ends it.
         kept: Path of the partial report that was kept when collecting failed; None where nothing was kept.
         is_of_program: Whether the profiled program failed by itself, without ncu: another program may still run.
@@ -42,7 +42,7 @@ class InputError(RooflensError):
     """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1).
 
     Attributes:
-        report_count: How many reports cannot be read because of it; None where that is not known.
+        report_count: How many reports cannot be read because of it; None if unknown.
     """
 
     def __init__(self, message: str, hint: str = "", report_count: int | None = 1) -> None:
@@ -63,7 +63,7 @@ class UnknownNameError(UsageError):
         kind: What it should name: `workload`, `GPU`.
         name: What was given.
         known: The names there are.
-        listing: What lists them, a command or an expression; empty where there is none.
+        listing: What lists them, a command or an expression; empty if there is none.
         synonyms: Other words for some of them.
     """
 
@@ -93,7 +93,7 @@ class UnknownNameError(UsageError):
 
 
 class UnknownKeyError(UnknownNameError, KeyError):
-    """A key that a mapping of the Python API lacks: a `KeyError` with a hint."""
+    """A key of many words that there is not, such as a column: a `KeyError` with a hint."""
 
     __str__ = Exception.__str__  # not the quoted key that a `KeyError` shows
 

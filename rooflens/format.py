@@ -247,7 +247,7 @@ def bounded_name(name: str) -> str:
 
 
 def notes_of_cut_names(cut_count: int) -> tuple[str, ...]:
-    """Say of how many names the end was cut; nothing where there is none."""
+    """Say of how many names the end was cut; nothing if there is none."""
     return (f"cut {count(cut_count, 'name')} of more than {LONGEST_NAME:,} characters",) if cut_count else ()
 
 

@@ -21,7 +21,7 @@ def glob(pattern: str, *, begin: str = r"\A", end: str = r"\Z", ignore_case: boo
     Args:
         pattern: The glob.
         begin: What stands before the first character that it covers: a regular expression without width.
-        end: The same after the last one.
+        end: The same after the last.
         ignore_case: Whether `a` matches `A`.
     """
     first, *rest = ("".join("." if sign == "?" else re.escape(sign) for sign in part) for part in _ANY.split(pattern))

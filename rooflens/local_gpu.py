@@ -219,7 +219,7 @@ def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
 
 
 def limited_clocks() -> str:
-    """Say which GPU's clocks a setting limits, as a killed ncu leaves them; empty where none, or nobody can tell."""
+    """Say which GPU's clocks are limited, as a killed ncu leaves them; empty if none are, or if unknown."""
     for line in (query(_CLOCKS_ARGV) or "").splitlines():
         name, now, most, is_limited, *_ = (*(cell.strip() for cell in line.split(",")), *[""] * 3)
         if is_limited == "Active":

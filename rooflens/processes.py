@@ -200,7 +200,7 @@ def find_programs(
 def find_program(
     name: str, environment: Mapping[str, str], patterns: Sequence[str] = (), root: Path = Path("/")
 ) -> str | None:
-    """Return the first of `find_programs`; None where there is none."""
+    """Return the first of `find_programs`; None if there is none."""
     return next(find_programs(name, environment, patterns, root), None)
 
 

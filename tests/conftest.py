@@ -71,7 +71,7 @@ def corpus() -> Path:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[], Any]], Any]:
-    """Make something once for all workers: the first one keeps it under a name for the others of this run."""
+    """Make something once for all workers: the first keeps it under a name for the others of this run."""
     base = tmp_path_factory.getbasetemp()
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 

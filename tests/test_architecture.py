@@ -27,12 +27,13 @@ MAY_IMPORT: dict[str, str] = {
     "checking": "errors",
     "local_gpu": "errors processes",
     "analyzing": "format errors files collect ingest/* model/* workloads",
+    "tracing": "errors ingest/reports ingest/timelines model/program model/records model/selecting",
     "machine": "",
     "writing": "errors files format analyzing ingest/messages ingest/metrics collect ingest/reports ingest/timelines "
     "model/* report/* workloads",
-    "api": "format globs errors addresses files analyzing writing collect ingest/* model/* report/*",
+    "api": "format globs errors addresses files analyzing tracing writing collect ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
+    "cli": "format errors addresses files machine analyzing tracing writing ingest/* model/* report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
@@ -45,7 +46,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/inside model/roofline model/counters model/store checking",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
-    "model/records model/roofline model/timeline model/unprofiled workloads",
+    "model/knowledge model/records model/roofline model/timeline model/unprofiled workloads",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
     "model/calibration": "",
@@ -60,7 +61,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
-    "model/knowledge": "",
+    "model/knowledge": "model/keys",
     "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
     "model/hotspots model/knowledge model/roofline",
     "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
@@ -74,8 +75,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
-    "model/program": "errors format model/bounds model/keys model/predict model/roofline model/timeline "
-    "model/unprofiled",
+    "model/program": "errors format model/bounds model/keys model/knowledge model/predict model/records "
+    "model/roofline model/selecting model/summary model/timeline model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
     "model/ranking model/roofline model/summary model/verdict",
     "model/compare": "format errors model/bounds model/counters model/keys model/records model/roofline "
@@ -103,11 +104,12 @@ MAY_IMPORT: dict[str, str] = {
     "report/writers",
     "report/text/digest": "format errors model/* report/document report/words report/sizes report/content "
     "report/summary report/text report/writers",
-    "mcp": "errors format analyzing writing ingest/* model/* report/*",
+    "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/plane report/roofline "
     "report/summary report/rungs report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/trace": "format model/* report/document report/sizes report/writers",
+    "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
+    "report/writers",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 
@@ -229,6 +231,37 @@ def test_only_the_report_has_templates() -> None:
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
         *("charts.js", "choice.js", "reveal.js", "state.js", "theme.js")
     }
+
+
+def test_public_methods_say_what_they_do() -> None:
+    """Every public method has a docstring, but for properties whose names say all."""
+    nodes = [(path, node) for path in _modules() for node in ast.parse(path.read_text("utf-8")).body]
+    methods = [
+        (path, method)
+        for path, node in nodes
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_") and not method.decorator_list
+    ]
+    bare = [f"{path.name}:{method.lineno}" for path, method in methods if ast.get_docstring(method) is None]
+    assert len(methods) > 100
+    assert bare == []
+
+
+LATER = {("forecast", "published"), ("texts", "nvidia")}
+"""Files that import each other, the second only once it is asked: published points need the floors of forecasts, and
+the child that runs NVIDIA's module answers in the records of what it was asked."""
+
+
+def test_no_two_files_need_each_other() -> None:
+    """Within a room, too, files can be read one after the other: their imports, types included, form no circle."""
+    modules = _modules()
+    used = {path: {_file_of(name) for name in _imports(path)} & {*modules} - {path} for path in modules}
+    first = {
+        path: {other for other in others if other and (path.stem, other.stem) not in LATER}
+        for path, others in used.items()
+    }
+    assert len(list(TopologicalSorter(first).static_order())) == len(modules)
 
 
 def test_no_command_chooses_a_writer() -> None:

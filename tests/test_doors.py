@@ -118,3 +118,41 @@ def test_the_band_of_a_single_run_is_told_with_what_widens_it(place: str) -> Non
     text = " ".join((PUBLISHED.parents[1] / place).read_text(encoding="utf-8").split()).replace('" "', "")
     assert f"{SINGLE_RUN_BAND:.0%}".replace("%", " %") in text
     assert "below one wave" in text
+
+
+@for_all(
+    "typed, meant",
+    (
+        ("analyze --sort dram", "--format csv"),
+        ("analyze --csv", "`--format csv`"),
+        ("analyze -o out.csv", "rooflens report PATH -o FILE"),
+        ("explain -k saxpy", "`--kernel NAME`"),
+        ("hotspots --line", "`--by line`"),
+        ("analyze saxpy", "`--kernel saxpy`"),
+        ("analyze --columns dram", "`dram_bytes`"),
+        ("predict attention-flash --seq 4096", "`--length SIZE`"),
+        ("profile ./app", "rooflens profile -- ./app"),
+    ),
+)
+def test_an_option_that_there_is_not_is_answered_with_what_does_it(typed: str, meant: str) -> None:
+    """Options of other tools, a kernel in the place of a path, half a column, a program without its dashes."""
+    command, *others = typed.split()
+    reads = command not in {"predict", "profile"}
+    done = _run(command, *([SAXPY] if reads else []), *others)
+    assert done.exit_code in {1, 2}
+    assert meant in done.stderr
+
+
+def test_the_name_of_a_kernel_is_a_column_that_is_always_there() -> None:
+    """Whoever lists it with others gets the others."""
+    assert (
+        _run("analyze", SAXPY, "--columns", "kernel,time").stdout == _run("analyze", SAXPY, "--columns", "time").stdout
+    )
+
+
+def test_a_dry_run_without_a_gpu_says_how_to_name_a_chip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes a command for another machine need not have its GPU."""
+    monkeypatch.setenv("PATH", "")
+    done = _run("collect", "--dry-run", "--", "./app")
+    assert done.exit_code == 3
+    assert "`--chip gh100`" in done.stderr

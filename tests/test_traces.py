@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from contextlib import closing
 from decimal import Decimal
@@ -19,17 +22,18 @@ from support.timelines import Launched, write_export
 from support.traces import Event, host, kernel, launch, write_trace
 
 import rooflens as rl
-from rooflens.analyzing import read_programs
 from rooflens.cli.group import main
-from rooflens.errors import UsageError
+from rooflens.errors import NoMatchError
 from rooflens.mcp.answers import Answers
 from rooflens.mcp.root import Root
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.report.data import traces_schema_text
+from rooflens.tracing import read_programs
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
-OUTCOMES = Path(__file__).parents[2] / "shared" / "outcomes" / "timelines"
+ROOT = Path(__file__).parents[1]
+OUTCOMES = ROOT.parent / "shared" / "outcomes" / "timelines"
 GPU = "NVIDIA A100-SXM4-40GB"
 SCHEMA = files("rooflens.report").joinpath("trace.schema.json").read_text(encoding="utf-8")
 
@@ -78,6 +82,15 @@ def intervals(path: Path) -> tuple[list[tuple[str, int, int, int]], list[tuple[i
     return kernels_of, [span[2:] for span in spans if span[0] != "kernel"]
 
 
+def covered_ns(spans: list[tuple[int, int, int]]) -> int:
+    """Return the time in which one or more of some spans ran: GPU, start and end of each."""
+    total, reached = 0, dict.fromkeys({device for device, *_ in spans}, -(10**30))
+    for device, start, end in sorted(spans):
+        total += max(0, end - max(start, reached[device]))
+        reached[device] = max(reached[device], end)
+    return total
+
+
 def gaps_of(kernels: list[tuple[str, int, int, int]], copies: list[tuple[int, int, int]]) -> int:
     """Add up when nothing ran on a GPU, from its first to its last kernel."""
     total = 0
@@ -107,6 +120,12 @@ def test_totals_counts_and_gaps_are_those_of_a_ten_line_script(name: str) -> Non
         found[row["name"]][1] += row["time_ns"]
     assert {key: tuple(value) for key, value in found.items()} == {key: (counts[key], times[key]) for key in counts}
     assert document["gaps_ns"] == gaps_of(kernels, copies)
+    waits = [one for one in kernels if "nccl" in one[0]]
+    found_waits = document["communication"] or {"count": 0, "time_ns": 0, "alone_ns": 0}
+    assert found_waits["count"] == len(waits)
+    assert found_waits["time_ns"] == sum(end - start for *_, start, end in waits)
+    others = [one[1:] for one in kernels if "nccl" not in one[0]]
+    assert found_waits["alone_ns"] == covered_ns([one[1:] for one in kernels]) - covered_ns(others)
     assert sum(row["share"] for row in document["kernels"]) == pytest.approx(1)
 
 
@@ -119,8 +138,8 @@ def test_no_floor_of_a_published_trace_is_above_its_measured_time() -> None:
     assert not [row for row in known if row["floor_ns"] > row["time_ns"]]
     assert not [row for row in known if row["caches"] == "cold" and row["floor_ns"] != row["floor_cold_ns"]]
     assert {"aten::mm", "aten::addmm", "aten::bmm", "aten::native_layer_norm"} <= {row["operator"] for row in known}
-    unknown = {one["operator"]: one["share"] for one in document["unknown_operators"]}
-    assert unknown["record_param_comms"] == pytest.approx(0.48, abs=0.01)
+    assert document["communication"]["share"] == pytest.approx(0.65, abs=0.01)
+    assert "record_param_comms" not in {one["operator"] for one in document["unknown_operators"]}
 
 
 MODULES = 12
@@ -225,13 +244,140 @@ def test_launches_that_come_too_late_are_a_stretch(tmp_path: Path) -> None:
 
 
 def test_kernels_that_wait_for_other_gpus_are_not_profiled(tmp_path: Path) -> None:
-    """Their time is named, and the commands go to the others."""
-    launched = [Launched("ncclDevKernel_AllReduce", 0, 900_000), Launched("own", 900_000, 1_000_000)]
-    shown = run(write_export(tmp_path / "t.sqlite", launched)).stdout
-    assert "90 % of it is in kernels that wait for other GPUs" in shown
+    """Their time is named as communication, and the commands go to the others; other names may hold the same words."""
+    launched = [Launched("ncclDevKernel_AllReduce", 0, 900_000), Launched("block_all_reduce_sum", 800_000, 1_000_000)]
+    trace = write_export(tmp_path / "t.sqlite", launched)
+    shown = run(trace).stdout
+    assert "Communication takes 82 % of the kernels' time, 900 µs; no other kernel runs for 800 µs of it." in shown
     assert [line for line in shown.splitlines() if "--kernel" in line] == [
-        "1. rooflens profile --kernel own --launch-count 1 -- PROGRAM"
+        "1. rooflens profile --kernel block_all_reduce_sum --launch-count 1 -- PROGRAM"
     ]
+    assert [row["by"] for row in data_of(trace)["kernels"]] == ["time", "communication"]
+
+
+def test_what_is_not_known_stands_below_what_can_be_won_and_says_so(tmp_path: Path) -> None:
+    """A kernel without a floor that takes a hundred times as long is no first row: it heads a list of its own."""
+    args = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::Half"] * 2}
+    events = [
+        *(host("cpu_op", "aten::mm", 1, 8, **args), launch(5, 1), kernel("gemm", 100, 9000, correlation=1)),
+        *(host("cpu_op", "own::op", 11, 8), launch(15, 2), kernel("unknown", 9100, 900_000, correlation=2)),
+    ]
+    trace = write_trace(tmp_path / "t.json", events, deviceProperties=PROPERTIES)
+    assert [(row["name"], row["by"]) for row in data_of(trace)["kernels"]] == [("gemm", "limit"), ("unknown", "time")]
+    lines = run(trace).stdout.splitlines()
+    places = [
+        next(place for place, line in enumerate(lines) if line.startswith(begin))
+        for begin in ("To win, most first", "gemm ", "Not yet known, by time", "unknown ")
+    ]
+    assert places == sorted(places)
+    assert "What can be won is not known of 99 % of the kernels' time." in lines
+    assert "1. rooflens profile --kernel unknown" in "\n".join(lines)
+
+
+BESIDE = ("examples/step.synthetic.json", "fixtures/synthetic/attention.synthetic.ncu-rep")
+
+
+def test_a_report_beside_a_trace_refines_its_rows() -> None:
+    """Kernels that the report holds get class, gain and first move in the same list; the others stay open."""
+    alone, beside = data_of(BESIDE[0]), data_of(*BESIDE)
+    report = json.loads(run("analyze", BESIDE[1], "--format", "json").stdout)
+    verdicts = {one["name"]: one["verdict"] for one in report["kernels"]}
+    before = {row["name"]: row for row in alone["kernels"]}
+    assert {row["name"] for row in beside["kernels"]} == {*before}
+    for row in beside["kernels"]:
+        verdict = verdicts.get(row["name"].partition("(")[0])
+        assert (row["measured"] is None) == (verdict is None)
+        if verdict is None:
+            assert row == before[row["name"]]
+            continue
+        assert (row["bound"], row["measured"]["limit"]) == (verdict["bound"], verdict["limit"])
+        won = row["time_ns"] * (1 - 1 / ((verdict["gain"] or verdict["limit"])["factor"]))
+        assert row["gain_ns"] == pytest.approx(min(won, row["time_ns"] - row["floor_ns"]))
+    assert any(row["measured"] for row in beside["kernels"])
+    shown = run(*reversed(BESIDE)).stdout
+    assert "1. rooflens explain fixtures/synthetic/attention.synthetic.ncu-rep --kernel" in shown
+    assert "--kernel multi_tensor_apply_kernel" in shown
+    assert "--kernel flash" not in shown.partition("2. rooflens")[2]
+
+
+def test_a_report_of_another_program_refines_nothing_and_that_is_said(tmp_path: Path) -> None:
+    """Names that do not match leave the rows as they were."""
+    trace = write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10_000)])
+    assert data_of(trace, BESIDE[1])["kernels"] == data_of(trace)["kernels"]
+    assert "none of the 4 kernels of the reports is in it" in run(trace, BESIDE[1]).stdout
+
+
+def test_kernels_and_ranges_are_chosen_as_in_reports(tmp_path: Path) -> None:
+    """Rows are those that a pattern means; totals and shares stay those of the program; no match is an error."""
+    events = [
+        *(host("user_annotation", "forward", 0, 50), launch(5, 1), kernel("alike<1>", 100, 10, correlation=1)),
+        *(
+            launch(60, 2),
+            kernel("alike<1>", 200, 30, correlation=2),
+            launch(70, 3),
+            kernel("b", 300, 60, correlation=3),
+        ),
+    ]
+    trace = write_trace(tmp_path / "t.json", events)
+    whole = data_of(trace)
+    (chosen,) = data_of(trace, "--kernel", "alike*")["kernels"]
+    assert (chosen["count"], chosen["time_ns"], chosen["share"]) == (2, 40_000, 0.4)
+    in_range = data_of(trace, "--nvtx", "forward")
+    assert [(row["name"], row["time_ns"], row["launch"]) for row in in_range["kernels"]] == [("alike<1>", 10_000, 0)]
+    assert (in_range["time_ns"], in_range["launches"]) == (whole["time_ns"], 3)
+    assert "Shown: 1 of 2 rows, 60 % of that time." in run(trace, "--kernel", "b").stdout
+    missed = run(trace, "--kernel", "alyke")
+    assert (missed.exit_code, "did you mean `alike" in missed.stderr) == (1, True)
+    assert [one.name for one in rl.trace(trace, kernel="b").kernels] == ["b"]
+
+
+def test_columns_of_a_trace_are_its_keys_and_the_heads_of_its_table(tmp_path: Path) -> None:
+    """Both name a column; a name that is neither is answered with those that are near."""
+    trace = program(tmp_path / "t.json", deviceProperties=PROPERTIES)
+    shown = run("analyze", trace, "--columns", "gain_ns,To win,moved_bytes,from", "--top", "2").stdout
+    table = shown.partition("To win, most first\n")[2].splitlines()
+    assert table[0].split() == ["kernel", "gain", "to", "win", "moved", "bytes", "from"]
+    assert (table[1].startswith("kernel_166"), table[3]) == (True, "and 198 more with less to win")
+    missed = run("analyze", trace, "--columns", "gains")
+    assert (missed.exit_code, "gain_ns" in missed.stderr) == (2, True)
+
+
+def test_traces_come_from_folders_and_pipes(tmp_path: Path) -> None:
+    """A folder without reports stands for its traces, an export for its .nsys-rep; a pipe is a trace as well."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    trace = program(folder / "t10.json.gz", deviceProperties=PROPERTIES)
+    program(folder / "t9.json", deviceProperties=PROPERTIES)
+    write_export(folder / "u.sqlite", [Launched("own", 0, 10)])
+    (folder / "u.nsys-rep").write_bytes(b"not exported again")
+    (folder / "config.json").write_text('{"a": [1]}', encoding="utf-8")
+    names = [Path(one["source"]).name for one in data_of(folder)["traces"]]
+    assert names == ["t9.json", "t10.json.gz", "u.sqlite"]
+    for word in ("analyze", None):
+        piped = CliRunner().invoke(main, [*([word] if word else []), "-"], input=trace.read_bytes())
+        assert (piped.exit_code, "kernel_166" in piped.stdout) == (0, True)
+    answers = Answers(Root(tmp_path))
+    assert {*answers.list_reports().data["paths"]} == {"run/t9.json", "run/t10.json.gz", "run/u.sqlite"}
+    assert "3 traces" in answers.open_report("run")
+
+
+def test_traces_of_several_ranks_are_one_list_that_names_the_one_they_wait_for(tmp_path: Path) -> None:
+    """Equal kernels are one row; the rank that communicates least is the one that comes last."""
+    for rank, waits_us in enumerate((400, 410, 20)):
+        own_us = 1000 - waits_us
+        events = [
+            *(launch(1, 1), kernel("own", 100, own_us, correlation=1)),
+            *(launch(2, 2), kernel("ncclDevKernel_AllReduce_Sum", 100 + own_us, waits_us, correlation=2)),
+        ]
+        info = {"backend": "nccl", "rank": rank, "world_size": 3}
+        write_trace(tmp_path / f"rank{rank}.json", events, distributedInfo=info)
+    shown = run(tmp_path).stdout
+    assert "3 traces, 2 kernels, 6 launches, 3.00 ms of kernel time" in shown
+    assert "all wait for rank2.json, rank 2: it communicates for 20.0 µs, the others for 400 µs or more" in shown
+    assert "own takes 980 µs there, 595 µs elsewhere" in shown
+    (row,) = [line for line in shown.splitlines() if line.startswith("own ")]
+    assert row.split()[1:3] == ["2.17", "ms"]
+    assert [one["rank"] for one in data_of(tmp_path)["traces"]] == [0, 1, 2]
 
 
 def test_all_formats_come_of_one_answer(tmp_path: Path) -> None:
@@ -245,38 +391,120 @@ def test_all_formats_come_of_one_answer(tmp_path: Path) -> None:
     assert run("report", trace, "-o", page).exit_code == 0
     text = page.read_text(encoding="utf-8")
     assert all(f"kernel_{number}" in text for number in (*SLOW, 0, 199))
-    assert '<p class="note">and 180 more with less to win</p>' in text
+    assert "188\u00a0more rows" in text or "188 more rows" in text
     (tmp_path / "u.json.gz").write_bytes(trace.read_bytes())
     both = data_of(trace, tmp_path / "u.json.gz")
     assert [one["source"] for one in both["traces"]] == [str(trace), str(tmp_path / "u.json.gz")]
     assert [len(program.kernels) for program in read_programs([trace])] == [200]
 
 
+def test_the_page_of_a_trace_has_headline_map_and_one_list(tmp_path: Path) -> None:
+    """The answer is the heading, modules and idle time are as wide as their time, rows without a gain are last."""
+    args = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::Half"] * 2}
+    events = [
+        *(host("python_function", "nn.Module: Block_0", 0, 9), host("cpu_op", "aten::mm", 1, 8, **args)),
+        *(launch(5, 1), kernel("gemm", 100, 9000, correlation=1)),
+        *(host("python_function", "nn.Module: Head_0", 10, 9), host("cpu_op", "own::op", 11, 8)),
+        *(launch(15, 2), kernel("other", 10_100, 2000, correlation=2)),
+    ]
+    trace = write_trace(tmp_path / "t.json", events, deviceProperties=PROPERTIES)
+    assert run("report", trace, "-o", tmp_path / "page.html").exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8").replace("\u00a0", " ")
+    won_ms = 9 - 2 * 8192**3 / the_datasheet(GPU).peaks["tensor_fp16"].value * 1e3
+    assert f"<h1><code>gemm</code>: {won_ms:.2f} ms of 9.00 ms" in page
+    widths = re.findall(r'class="strip"[^>]*flex-grow:([\d.]+)"><div class="range" title="([^,]+),', page)
+    assert [(name, round(float(width))) for width, name in widths] == [
+        ("Block_0", 750),
+        ("Head_0", 167),
+        ("no kernel ran", 83),
+    ]
+    hatched = re.search(r'<u style="width:([\d.]+)%"></u></span></div>', page)
+    assert hatched is not None
+    assert float(hatched[1]) == pytest.approx(100 * won_ms / 9, abs=0.1)
+    rows = re.findall(r"<li( class=\"begins\")?>.*?class=\"name\">(\w+)<", page)
+    assert rows == [("", "gemm"), (' class="begins"', "other")]
+
+
+def test_places_that_differ_by_number_alone_are_one(tmp_path: Path) -> None:
+    """A kernel of 48 layers or 50 steps is said to be of all of them, not of the one that took longest."""
+    events: list[Event] = []
+    for number in range(4):
+        at = 100 * number
+        events += [
+            *(
+                host("user_annotation", f"step_{number}", at, 90),
+                host("python_function", f"nn.Module: Layer_{number}", at, 80),
+            ),
+            *(launch(at + 5, number + 1), kernel("own", at + 20, 50 + number, correlation=number + 1)),
+        ]
+    (row,) = data_of(write_trace(tmp_path / "t.json", events))["kernels"]
+    assert (row["module"], row["nvtx_range"]) == ("Layer_*", "step_*")
+
+
+def test_pauses_between_steps_make_no_kernel_overhead(tmp_path: Path) -> None:
+    """A pause of 5 ms before every hundredth launch is the host's; the launches themselves follow one another."""
+    starts = [20_000 * i + 5_000_000 * (i // 100) for i in range(500)]
+    launched = [Launched("own", start, start + 19_000) for start in starts]
+    (row,) = data_of(write_export(tmp_path / "t.sqlite", launched))["kernels"]
+    assert row["gap_ns"] > row["time_ns"]
+    assert row["bound"] == "unknown"
+
+
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     """A name of a trace is no mark-up on a page, and steers no terminal."""
-    name = "<script>alert(1)</script>\x1b[31m"
+    name = "<script>alert(1)</script>\x1b[31m" + "n" * 100_000
     events = [host("cpu_op", name, 1, 9), launch(5, 1), kernel(name, 20, correlation=1)]
     trace = write_trace(tmp_path / "t.json", events)
-    assert "\x1b" not in run(trace).stdout
+    shown = run(trace).stdout
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) < 2000
     assert run("report", trace, "-o", tmp_path / "page.html").exit_code == 0
     assert "<script>alert" not in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("option", ["--launches", "--columns=name", "--kernel=x", "--timeline=t.sqlite"])
-def test_options_that_need_a_report_say_so(tmp_path: Path, option: str) -> None:
-    """What a trace has no place for is refused, not left out."""
+@pytest.mark.parametrize("option", ["--launches", "--store=runs", "--timeline=t.sqlite", "--without-nvidia"])
+def test_options_that_a_trace_has_no_place_for_say_so(tmp_path: Path, option: str) -> None:
+    """They are refused, not left out."""
     trace = write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10)])
     result = run("analyze", trace, option)
-    assert (result.exit_code, "needs a report" in result.stderr) == (2, True)
+    assert (result.exit_code, "is a timeline" in result.stderr) == (2, True)
 
 
-def test_a_trace_beside_a_report_leads_to_the_option(tmp_path: Path) -> None:
-    """One of each is not a guess: the option that holds them together is named."""
-    trace = write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10)])
-    other = tmp_path / "r.ncu-rep"
-    other.write_bytes(b"NVR")
-    result = run("analyze", trace, other)
-    assert (result.exit_code, "--timeline" in result.stderr) == (2, True)
+def story(*arguments: object) -> str:
+    """Run the example as a user does, in the root of a clone."""
+    command = [sys.executable, "examples/trace_to_line.py", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout  # noqa: S603 - ours
+
+
+def test_the_story_leads_from_a_trace_to_a_line_of_code(tmp_path: Path) -> None:
+    """The trace says where a kernel is launched and what to profile; with its report the line in the kernel."""
+    first, *_ = story(BESIDE[0]).split("\nattention")
+    assert first.splitlines()[1:] == [
+        "  launched by aten::_scaled_dot_product_flash_attention in Attention_1 at model.py:42",
+        "  not profiled yet",
+    ]
+    events = [
+        host("python_function", "train.py(31): step", 1, 20),
+        *(host("cpu_op", "own::adamw", 2, 9), launch(5, 1)),
+        kernel("adamw_kernel2", 100, 900, correlation=1, grid=[2048, 1, 1], block=[512, 1, 1]),
+    ]
+    told = story(write_trace(tmp_path / "t.json", events), "fixtures/published/llm.c__adamw_coalsecing_shared.ncu-rep")
+    assert "  launched by own::adamw in None at train.py:31" in told
+    assert "  line: " in told
+    assert "adamw.cu:95" in told
+
+
+def test_a_trace_alone_starts_without_what_reports_need() -> None:
+    """Neither verdicts nor findings are imported, nor a library of tables: half of the time that a start took."""
+    code = (
+        "import sys; from click.testing import CliRunner; from rooflens.cli.group import main; "
+        f"assert not CliRunner().invoke(main, [{str(ROOT / BESIDE[0])!r}]).exit_code; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    loaded = done.stdout.split()
+    assert "rooflens.tracing" in loaded
+    barred = ("rooflens.analyzing", "rooflens.model.findings", "rooflens.model.verdict", "pyarrow", "jinja2", "altair")
+    assert not [name for name in loaded if name.startswith(barred)]
 
 
 def test_the_shipped_schema_is_the_catalogues() -> None:
@@ -292,7 +520,8 @@ def test_python_and_a_model_get_the_same_answer(tmp_path: Path) -> None:
     rows = [line for line in answers.open_report("t.json.gz").splitlines() if line.startswith("| `kernel_")]
     assert f"`{first.name}`" in rows[0]
     assert answers.open_report("t.json.gz").data["kernels"][0]["name"] == first.name
-    with pytest.raises(UsageError, match="is a trace"):
+    assert "Shown: 1 of 200 rows" in answers.open_report("t.json.gz", kernel="kernel_101")
+    with pytest.raises(NoMatchError, match="no kernel matches `x`"):
         answers.open_report("t.json.gz", kernel="x")
 
 

@@ -13,7 +13,7 @@ from rooflens.analyzing import with_code
 from rooflens.api import notebook
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
-from rooflens.api.texts import Text
+from rooflens.api.texts import Text, lacking
 from rooflens.errors import InputError
 from rooflens.format import cut_name, plain_name
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
@@ -124,6 +124,12 @@ class Comparison:
         self._ladders = tuple(ladders)
         self._unpaired = tuple(unpaired)
         self._opened = tuple(opened)
+
+    if not TYPE_CHECKING:  # a type checker knows that there are no others
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what comes close to a name that a comparison lacks."""
+            raise lacking(self, name, [one for one in dir(Comparison) if not one.startswith("_")])
 
     @property
     def _pairs(self) -> list[Ladder]:

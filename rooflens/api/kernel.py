@@ -50,6 +50,14 @@ class Named(dict[str, Thing]):
     def __missing__(self, name: str) -> Thing:
         raise UnknownKeyError(self._kind, name, list(self), self._listing)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say how a thing that was asked for by a dot is asked for."""
+            if name.startswith("_") or name not in self:
+                raise AttributeError(name)
+            raise AttributeError(f'a {self._kind} is no attribute: write `["{name}"]`')
+
 
 @cache
 def columns() -> Named[Callable[[Kernel], Any]]:

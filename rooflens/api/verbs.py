@@ -94,8 +94,10 @@ def predict(  # noqa: PLR0913 - the words of a command line
     if operation is None:
         raise UsageError("nothing is to be predicted", "give an operation, such as `gemm`, or from_=REPORT")
     from rooflens.model.predict.forecast import predicted
+    from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    return predicted(operation, sizes, dtype, gpu, link=link, out_dtype=out_dtype).steps[0][1]
+    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link)
+    return predicted(operation, sizes, options).steps[0][1]
 
 
 def _predict_measured(
@@ -117,21 +119,33 @@ def _predict_measured(
     return tuple(answers)
 
 
-def trace(path: str | os.PathLike[str], *, gpu: str | None = None) -> Program:
+def trace(
+    path: str | os.PathLike[str],
+    reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    *,
+    gpu: str | None = None,
+    kernel: str | Sequence[str] = (),
+    nvtx: str | Sequence[str] = (),
+) -> Program:
     """Read a trace without a report: its kernels by what can be won above the floors of their operators' sizes.
 
     Args:
         path: What `torch.profiler` wrote with `export_chrome_trace`, an SQLite export of nsys, or its `.nsys-rep`.
+        reports: Reports of its kernels, opened or their paths: those kernels get verdict and gain in the same list.
         gpu: Short name of the GPU, or a part of its name, where the trace does not name one whose peaks are known.
+        kernel: Patterns of kernels, one or several, as `--kernel` takes them.
+        nvtx: Patterns of NVTX ranges, as `--nvtx` takes them.
 
     Returns:
-        `kernels`, most to win first, each with `name`, `time_ns`, `count`, `share`, `shape`, `operator`, `module`,
-        `floor_ns` and `gain_ns` (None where no floor is known); `unprofiled.gap_ns`; `stretches` that wait for
-        launches; `unknown` operators; `next`, the kernels to profile; `notes`.
+        `kernels`, most to win first, then those of which it is not known, by time; each with `name`, `time_ns`,
+        `count`, `share`, `shape`, `operator`, `module`, `floor_ns`, `gain_ns` (None where unknown), `by`, `measured`;
+        `unprofiled.gap_ns`; `communication`; `stretches` that wait for launches; `unknown` operators; `next`, the
+        kernels to profile; `notes`.
 
     Raises:
         InputError: It cannot be read, is cut, is something else, or has no kernels.
-        UsageError: No GPU has that name, or several have it.
+        UsageError: No GPU has that name, or several have it; or a pattern cannot be read.
+        NoMatchError: No kernel is wanted.
         EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
 
     >>> import rooflens as rl
@@ -139,9 +153,12 @@ def trace(path: str | os.PathLike[str], *, gpu: str | None = None) -> Program:
     >>> program.launches, program.kernels[0].count
     (12, 2)
     """
-    from rooflens.analyzing import read_programs
+    from rooflens.model.selecting import Selection
+    from rooflens.tracing import read_programs
 
-    return read_programs([path], gpu)[0]
+    kernels, ranges = ((given,) if isinstance(given, str) else tuple(given) for given in (kernel, nvtx))
+    opened = _opened(reports).analyzed.reports if reports else ()
+    return read_programs([path], gpu, selection=Selection(kernels, ranges), reports=opened)[0]
 
 
 def gpus(name: str = "") -> tuple[Datasheet, ...]:
@@ -195,17 +212,23 @@ def annotate(
     ...     rl.annotate("examples/step.synthetic.json", report, f"{folder}/annotated.json.gz").matched_count
     8
     """
-    from rooflens.api.opening import open as open_reports
-    from rooflens.api.report import Report
     from rooflens.writing.annotating import annotate as write
     from rooflens.writing.annotating import check_files
     from rooflens.writing.outputs import check_free
 
     check_files(Path(trace), Path(output))
     check_free(Path(output), force=force, hint="give another name, or force=True to overwrite it")
-    if not isinstance(reports, Report):
-        reports = open_reports(*([reports] if isinstance(reports, (str, os.PathLike)) else reports))
-    return write(Path(trace), reports.analyzed.reports, Path(output))
+    return write(Path(trace), _opened(reports).analyzed.reports, Path(output))
+
+
+def _opened(reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:
+    """Open reports by their paths; those that were opened are returned as they are."""
+    from rooflens.api.opening import open as open_reports
+    from rooflens.api.report import Report
+
+    if isinstance(reports, Report):
+        return reports
+    return open_reports(*([reports] if isinstance(reports, (str, os.PathLike)) else reports))
 
 
 def ingest(

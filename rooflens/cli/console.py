@@ -59,7 +59,7 @@ def echo_command(argv: Sequence[str]) -> None:
 
 
 def say(line: str) -> None:
-    """Print one line to stderr: one it stays, whatever names are in it, but that a terminal's width wraps it."""
+    """Print one line to stderr; no name can break it, only the terminal's width."""
     text = printable(line)
     if sys.stderr.isatty():
         from rooflens.report.writers.terminal import wrapped

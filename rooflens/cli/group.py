@@ -39,6 +39,9 @@ MEANT = {
     "json": "analyze --format json",
     "export": "report --format png",
     "table": "analyze",
+    "kernels": "analyze",
+    "why": "explain",
+    "roofline": "report",
     "html": "report",
     "run": "profile",
     "record": "collect",
@@ -132,15 +135,16 @@ class _Group(NamedGroup):
 
 
 def _is_to_read(name: str) -> bool:
-    """Return whether a report was meant, there or not, or a folder that is not called like a command."""
+    """Return whether a report was meant, there or not, stdin, or a folder that is not called like a command."""
     try:
-        return is_report(name) or (Path(name).is_dir() and not near_names(name, [*COMMANDS, *MEANT]))
+        is_folder = Path(name).is_dir() and not near_names(name, [*COMMANDS, *MEANT])
+        return name == "-" or is_folder or is_report(name)
     except OSError:  # a name too long for one
         return False
 
 
 def _of_system(error: OSError) -> InputError:
-    """Say what the system refuses where nobody expected it: its words, the file, and what may help."""
+    """Explain an unexpected refusal of the operating system: its words, the file, and what may help."""
     place = f": `{error.filename}`" if error.filename is not None else ""
     if told := _TOLD.get(error.errno or 0):
         return InputError(*told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import Reader, ReadOptions
+    from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Chooser, Selection
+    from rooflens.writing.answers import Answer
 
 _MOST_REMARKS = 10
-"""Warnings, and notes, that are printed; of more, only the count is told."""
+"""Most warnings, and most notes, to print; the rest are counted."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completed_by_files)
 STORE = click.option(
@@ -146,7 +148,14 @@ def find_reports(
 
 
 def _received(given: str, reading: ReadOptions | None) -> Job:
-    """Keep all that comes through a pipe while the command runs."""
+    """Keep all that comes through a pipe while the command runs; what came once is not asked for again."""
+    received: dict[str, Job] = click.get_current_context().meta.setdefault(f"{__name__}.received", {})
+    if given not in received:
+        received[given] = _receive(given, reading)
+    return received[given]
+
+
+def _receive(given: str, reading: ReadOptions | None) -> Job:
     from rooflens.ingest.reports.inputs import STDIN
     from rooflens.ingest.reports.jobs import Job
     from rooflens.ingest.reports.unpacking import spooled
@@ -165,32 +174,86 @@ def _received(given: str, reading: ReadOptions | None) -> Job:
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
 
 
-def timelines_of(paths: Sequence[str], **given: object) -> tuple[str, ...]:
-    """Return the paths where they are timelines, which are read without a report; none where they are not.
+def refuse_with_traces(traces: Traces, **given: object) -> None:
+    """Refuse options that have no place beside timelines.
+
+    Raises:
+        UsageError: One was given.
+    """
+    if idle := [name for name, value in given.items() if value]:
+        raise UsageError(
+            f"--{idle[0]} is for reports, and `{traces.jobs[0].source}` is a timeline",
+            "give reports and timelines one after the other, or the timeline with --timeline",
+        )
+
+
+class Traces(NamedTuple):
+    """Timelines that were given as paths, and the reports beside them."""
+
+    jobs: tuple[Job, ...]
+    reports: tuple[str, ...]
+
+
+def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object) -> Traces | None:
+    """Part timelines from reports; None where there is no timeline. A folder without reports stands for its timelines.
 
     Args:
         paths: What was given.
-        given: Options that need a report, by name.
+        reading: How reports will be read, and how much may come through a pipe.
+        given: Options that need a report, by name, each whether it was given.
 
     Raises:
-        UsageError: Some are timelines and others are not, or an option needs a report.
+        UsageError: An option needs a report, and there is none.
     """
-    from rooflens.ingest.reports.inputs import is_timeline
+    from rooflens.ingest.reports.inputs import is_pipe, is_timeline, timelines_in
+    from rooflens.ingest.reports.jobs import Job
 
-    found = tuple(path for path in paths if is_timeline(path))
-    if not found:
-        return ()
-    if others := [path for path in paths if path not in found]:
+    jobs: list[Job] = []
+    reports: list[str] = []
+    for path in paths:
+        job = _received(path, reading) if is_pipe(path) else Job(Path(path), path)
+        inside = timelines_in(job.path) if job.path.is_dir() else ()
+        if is_timeline(job.path):
+            jobs.append(job)
+        elif inside:
+            jobs += [Job(one, str(one)) for one in inside]
+        else:
+            reports.append(path)
+    if not jobs:
+        return None
+    if not reports and (idle := [name for name, value in given.items() if value]):
         raise UsageError(
-            f"`{found[0]}` is a timeline and `{others[0]}` is not",
-            f"a timeline beside reports goes with --timeline: `rooflens analyze {others[0]} --timeline {found[0]}`",
+            f"--{idle[0].replace('_', '-')} needs a report, and `{jobs[0].source}` is a timeline",
+            f"leave it out, or give the report, too: `rooflens {jobs[0].source} report.ncu-rep`",
         )
-    if idle := [name for name, value in given.items() if value]:
-        raise UsageError(
-            f"--{idle[0].replace('_', '-')} needs a report, and `{found[0]}` is a timeline",
-            "leave it out, or give the report and the timeline with --timeline",
+    return Traces(tuple(jobs), tuple(reports))
+
+
+def answer_of(
+    traces: Traces,
+    reading: ReadOptions,
+    *,
+    selection: Selection | None = None,
+    thresholds: Path | None = None,
+    without_nvidia: bool = False,
+    top: int | None = None,
+    max_tokens: int | None = None,
+    columns: Sequence[str] = (),
+    raw_cells: bool = False,
+) -> Answer:
+    """Answer what the kernels of timelines take and what can be won, with what reports beside them say of them."""
+    from rooflens.tracing import read_programs
+    from rooflens.writing.answers import of_traces
+
+    reports: tuple[AnalyzedReport, ...] = ()
+    if traces.reports:
+        found = load_analyzed(
+            traces.reports, None, thresholds=thresholds, without_nvidia=without_nvidia, reading=reading
         )
-    return found
+        show_failures(found)
+        reports = found.reports
+    programs = read_programs(traces.jobs, reading.gpu, selection=selection, reports=reports)
+    return of_traces(programs, top, max_tokens, columns=columns, raw_cells=raw_cells)
 
 
 def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ NOT_IN_FILES = frozenset({"ncu", "ncu-args", "executor", "force"})
 
 
 def file_settings(folder: Path, commands: Collection[str]) -> dict[str, Mapping[str, Any]]:
-    """Read the nearest file of settings: tables of options by command; empty where there is none.
+    """Read the nearest file of settings: tables of options by command; empty if there is none.
 
     Args:
         folder: Where to begin; the folders above follow, up to the root of the repository.

@@ -16,7 +16,7 @@ _BROKEN_ON_WINDOWS = ("win32", errno.EINVAL)
 """What a pipe whose reader went answers there."""
 
 _STDERR = 2
-"""Where it takes nothing, whatever the reason, nobody can be told, and the command ends as it would."""
+"""stdout refuses writes: end quietly, with the command's own exit code."""
 
 STDOUT_CLOSED = "stdout is closed: nothing can be written to it"
 
@@ -65,7 +65,7 @@ def _text(outlet: io.FileIO, encoding: str, *, line_buffering: bool) -> io.TextI
 
 
 class _Outlet(io.FileIO):
-    """A descriptor that takes what nobody reads any more, and as stderr what cannot be written."""
+    """A descriptor for output that has no reader any more; stderr goes here once it cannot be written."""
 
     def __init__(self, descriptor: int, *, closed: bool = False) -> None:
         super().__init__(descriptor, "w", closefd=False)

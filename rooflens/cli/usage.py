@@ -173,6 +173,23 @@ class NamedGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+_OPTIONS_MEANT = {
+    "--sort": (
+        "--format",
+        "tables have one order, most to win first; `--format csv` is for a spreadsheet, `Report.sort` for Python",
+    ),
+    **dict.fromkeys(("--name", "--kernel-name", "--filter", "-k"), ("--kernel", "`--kernel NAME`")),
+    **{f"--{style}": ("--format", f"`--format {style}`") for style in ("csv", "md", "html", "png", "svg", "digest")},
+    **dict.fromkeys(("--seq", "--seq-len", "--seqlen", "--sequence", "--tokens"), ("--length", "`--length SIZE`")),
+    **dict.fromkeys(("--head-dim", "--d-head", "--dim", "-d"), ("--width", "`--width SIZE`")),
+    **{f"--{grain}": ("--by", f"`--by {grain}`") for grain in ("line", "sass", "function")},
+    **dict.fromkeys(
+        ("-o", "--output"), ("", "it writes to stdout: `> FILE`; `rooflens report PATH -o FILE` writes files")
+    ),
+}
+"""An option that people type -> the option that a command needs for the hint to be right, and the hint."""
+
+
 @contextmanager
 def _told() -> Iterator[None]:
     """Tell an error of usage in our way; a group that was called without a command still shows its help."""
@@ -195,6 +212,10 @@ class _Told(click.UsageError):
         help_of = f"`{error.ctx.command_path if error.ctx else 'rooflens'} --help` lists what there is"
         message = f"no such option: {error.option_name}" if isinstance(error, click.NoSuchOption) else _line(error)
         hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}? {help_of}" if near else help_of
+        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+            needed, meant = _OPTIONS_MEANT.get(error.option_name, (None, ""))
+            if needed == "" or needed in {name for param in error.ctx.command.params for name in param.opts}:
+                hint = f"{meant}; {help_of}"
         show_error(UsageError(harmless(message), hint))
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOOKED_AT = 1_000
-"""Files of the folder that are looked at; a folder of more is not listed to greet somebody."""
+"""Most files in a folder to look for reports: a greeting is not worth listing more."""
 
 
 def welcome(folder: Path) -> str:

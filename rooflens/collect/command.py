@@ -124,7 +124,7 @@ class Ncu:
 
 
 NEWEST = Ncu("ncu", (9999, 0), "assumed to be a current one")
-"""Stands for the ncu of another machine in a dry run."""
+"""Placeholder for ncu in a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
 def can_profile_one_of_each(collection: Collection) -> bool:
     """Return whether ncu can be asked for the first launch of each kernel and shape.
 
-    `--kernel-id` counts launches of the whole program: with a range the first one may be outside. It takes no
+    `--kernel-id` counts launches of the whole program: with a range the first may be outside. It takes no
     expression with a colon.
     """
     chosen = collection.launch_skip is not None or collection.launch_count is not None or collection.kill

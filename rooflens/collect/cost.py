@@ -1,12 +1,12 @@
-"""What a collection will cost: launches x passes x time, and what of it is not known."""
+"""What a collection will cost: launches x passes x time, and which of these are unknown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from rooflens.collect.command import profiles_whole
-from rooflens.collect.ranks import waits_for_ranks
 from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.model.knowledge.roles import waits_for_ranks
 
 if TYPE_CHECKING:
     from rooflens.collect.plan import Plan
@@ -16,7 +16,7 @@ _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
-    """Say what the collection will cost: launches x passes x time + saved memory, and what of it is not known."""
+    """Say what the collection will cost: launches x passes x time + saved memory, and which of these are unknown."""
     collection = plan.collection
     whole = profiles_whole(collection)
     most, which = collection.launch_count or collection.max_launches, whole or "launches"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.collect.command import profiles_whole
-from rooflens.collect.ranks import waits_for_ranks
 from rooflens.errors import InputError
 from rooflens.model.counters.chips import FAMILIES
 from rooflens.model.keys import function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.timeline import place
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Covered:
     Attributes:
         names: Names of kernels in the report, of those that ran.
         of: Names of the kernels that ran.
-        time_share: Part of the kernels' time, 0 to 1; None where it is not known.
+        time_share: Part of the kernels' time, 0 to 1; None if unknown.
         missing: Names that are not in it, the longest time first, without those that wait for other ranks.
     """
 

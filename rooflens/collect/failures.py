@@ -23,7 +23,7 @@ class Failure:
         error: Class to raise, which sets the exit code.
         message: What went wrong.
         hint: What to do next.
-        is_complaint: It is a consequence of something else, told only where no cause is known.
+        is_complaint: A consequence of something else, shown only if no cause is known.
     """
 
     pattern: str
@@ -417,7 +417,7 @@ def said_of(text: str) -> tuple[tuple[str, str], ...]:
     """Look up what ncu printed, as people paste it: one line, a whole log, or the name of an error.
 
     Returns:
-        Message and hint of each cause that is in it, else of the consequences; empty where nothing is known.
+        Message and hint of each cause that is in it, else of the consequences; empty if nothing is known.
     """
     words = f"==ERROR== {text}"
     causes = _matches((one for one in (*FAILURES, *PROGRAM_FAILURES) if not one.is_complaint), words, re.IGNORECASE)
@@ -488,7 +488,7 @@ def too_slow(timeout_s: float, kernel: str | None) -> RooflensError:
 
 
 def stuck(kernel: str, quiet_s: float) -> RooflensError:
-    """Make the error for a profile in which a kernel that waits for other ranks does not end."""
+    """Make the error for a profile that hangs in a kernel which waits for other ranks."""
     return InputError(
         f"no kernel finished for {quiet_s:.0f} s inside `{kernel}`, which waits for other ranks",
         "without --kernel such kernels are left out; to profile them all ranks must move in step: "

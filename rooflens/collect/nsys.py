@@ -29,7 +29,7 @@ def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool
         nsys: The program to run.
         program: What is traced.
         export: The file; its name ends in `.sqlite`.
-        by_node: Trace the kernels of graphs one by one, which older versions do anyway, and have no option for.
+        by_node: Trace each kernel of a graph; older versions always do, and lack the option.
     """
     return (
         nsys,

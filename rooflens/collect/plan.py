@@ -117,7 +117,7 @@ class Plan:
     """What will be run.
 
     Attributes:
-        gpu: The GPU of this machine; None where it is not known.
+        gpu: The GPU of this machine; None if unknown.
         chip: Chip that the counters are of.
         program: Command of the un-profiled run; that of the profile is in `collection`.
         warnings: Why this machine or its ncu leaves counters out, in sentences.
@@ -324,7 +324,10 @@ def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
         check_system()
     try:
         return local_gpu()
-    except EnvironmentMissingError:
+    except EnvironmentMissingError as error:
+        if chip is None and dry_run:
+            told = "`--chip gh100` writes the command of a GPU elsewhere; `rooflens metrics` lists chips"
+            raise EnvironmentMissingError(str(error), told) from error
         if chip is None or not (dry_run or cuda_has_gpu()):
             raise
         return None
@@ -360,7 +363,7 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
 
 
 def plan_cases(plan: Plan, workload: Workload, names: Sequence[str]) -> Plan | None:
-    """Plan one ncu and one process for cases of a PyTorch workload, from the plan of the first of them.
+    """Plan one ncu and one process for several cases of a PyTorch workload, from the first case's plan.
 
     Args:
         plan: Of the first case.

@@ -1,4 +1,4 @@
-"""Launch one kernel of one thread through CUDA's driver, with nothing but Python: what ncu is tried on first.
+"""Launch a kernel of one thread through CUDA's driver, with Python alone: ncu is tried on it first.
 
 Run as a script. Not yet run on a GPU: its calls were run against a stand-in, and its kernel was assembled.
 """

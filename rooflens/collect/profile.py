@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rooflens.collect.command import REGEX, can_profile_one_of_each
 from rooflens.collect.nsys import trace
 from rooflens.collect.plan import UNPROFILED_ITERATIONS, replay_hinted
-from rooflens.collect.ranks import NO_COMMUNICATION, waits_for_ranks
+from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.collect.run import collect
 from rooflens.collect.torch_trace import count_launches
 from rooflens.collect.trial import check_machine
@@ -25,6 +25,7 @@ from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.model.keys import function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.commands import command_of_case, measuring_command
 from rooflens.workloads.registry import RANGE_NAME
@@ -194,7 +195,7 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
 def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
     """Profile each kernel once in each shape where the un-profiled run counted more launches than may be profiled.
 
-    Otherwise ncu profiles the first launches: all there are, or as many as may be where nobody counted them.
+    Otherwise ncu profiles the first launches, up to the most that may be profiled.
     """
     collection, counts = plan.collection, unprofiled.launch_counts
     is_more = (unprofiled.launches or 0) > collection.max_launches * unprofiled.iterations
@@ -207,7 +208,7 @@ def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
 
 
 def _longest(counts: Sequence[LaunchCount], most: int) -> str | None:
-    """Return the filter of the kernels that take most time, in at most so many shapes; None where all of them fit."""
+    """Return a filter of the longest kernels, up to a number of shapes; None if all fit."""
     shapes: Counter[str] = Counter()
     times_ns: Counter[str] = Counter()
     for entry in counts:
@@ -241,7 +242,7 @@ def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Prog
 
 
 def keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> str:
-    """Keep the un-profiled run beside its report, in place of that of an older report of this name.
+    """Keep the un-profiled run beside its report, replacing that of an older report of this name.
 
     Returns:
         Why it could not be kept, in a sentence: the report is worth more, and stays. Else nothing.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rooflens.collect.log import run_to_end
 from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
-from rooflens.model.keys import function_of
+from rooflens.model.knowledge.roles import WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 RANK = "%q{RANK}"
 """What ncu, and `-o` of `collect`, replace by the environment variable RANK."""
 
-_REDUCES = ("cross_device_reduce", "one_shot_all_reduce", "two_shot_all_reduce", "multimem_all_reduce")
-_WAITING = ("nccl", "nvshmem", *_REDUCES)
-"""How the names of kernels begin that wait for other ranks: replayed alone, they would hang."""
-
-NO_COMMUNICATION = f"regex:^(?!{'|'.join(_WAITING)})"
+NO_COMMUNICATION = f"regex:^(?!{'|'.join(WAITING)})"
 """All kernels except those that wait for other ranks."""
 
 ONE_NCU = "--communicator"
@@ -92,11 +88,6 @@ def is_of_one_rank(output: Path, variable: str, environment: Mapping[str, str] |
     number = re.escape(variables[variable])
     own = re.compile(rf"(?:^|[^A-Za-z0-9]|rank|r)0*{number}(?![A-Za-z0-9])")
     return "%q{" in str(output) or own.search(str(output)) is not None
-
-
-def waits_for_ranks(kernel: str) -> bool:
-    """Return whether a kernel is known to wait for other ranks."""
-    return function_of(kernel).startswith(_WAITING)
 
 
 def starts_ranks(command: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rooflens.collect.command import build_argv
 from rooflens.collect.failures import explain, stuck, too_slow
 from rooflens.collect.log import LogFollower
-from rooflens.collect.ranks import ONE_NCU, waits_for_ranks
+from rooflens.collect.ranks import ONE_NCU
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.files import give_back, make_folder, write_whole
 from rooflens.ingest.reports.unpacking import (
@@ -26,6 +26,7 @@ from rooflens.ingest.reports.unpacking import (
     log_of,
     unpacked,
 )
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.processes import Command, capture, run
 
 if TYPE_CHECKING:

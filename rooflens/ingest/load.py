@@ -84,7 +84,7 @@ class Loaded(Remarks, kw_only=True):
 
 
 class Ingested(Remarks, kw_only=True):
-    """What became of the reports that were to be stored.
+    """The outcome of an ingest.
 
     Attributes:
         report_count: How many reports were stored.
@@ -100,7 +100,7 @@ class Ingested(Remarks, kw_only=True):
 
 
 class Batch(Struct, frozen=True):
-    """What became of a group of reports.
+    """The outcome of a group of reports.
 
     Attributes:
         outcomes: One for each report; those for the store come without their kernels and values.
@@ -162,12 +162,12 @@ def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job
 
 
 def read_one(job: Job, options: ReadOptions) -> Outcome:
-    """Read a report; return what became of it."""
+    """Read a report, or say why that failed."""
     try:
         with said(), fetched(job) as path:
             return Outcome(job, read_report(path, job.source, options))
     except InputError as error:
-        # Without the frames in which it was raised: they hold what had been read.
+        # Drop the traceback: its frames hold what had been read, and would keep it in memory.
         error.__cause__ = error.__context__ = None
         return Outcome(job, error.with_traceback(None))
 
@@ -188,7 +188,7 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
 ) -> Ingested:
     """Read reports into a store, some hundred in each commit; those that it holds already are skipped.
 
-    What is committed stays, whatever becomes of the rest. Memory does not grow with the number of reports.
+    What is committed stays, even if the rest fails. Memory does not grow with the number of reports.
 
     Args:
         jobs: Files to read.
@@ -224,6 +224,7 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
                 on_commit(ingested)
     for name in held.remove_replaced():
         ingested.notes.append((name, "lacks files; its reports are stored anew, but it could not be removed"))
+    # Workers finish in any order; two ingests of the same files must print the same.
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
 
@@ -273,6 +274,7 @@ def tabulate_group(
             except InputError as error:
                 warnings.append((job.source, error))
             rows[number] = ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances)
+            # The kernels are rows now: sending both back to the parent would double what is pickled.
             outcomes[number] = Outcome(job, Report(report.run, (), notes=report.notes, loss=report.loss))
     tables, refused = _tables(rows)
     for number, why in refused.items():
@@ -289,6 +291,7 @@ def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]
     try:
         return [report_tables(*{report.run.digest: report for report in rows.values()}.values())], {}
     except Exception as error:  # noqa: BLE001 - a value of any kind, or memory
+        # Alone it still fails, so this report is the one to refuse; otherwise find it by trying each.
         if len(rows) == 1:
             return [], dict.fromkeys(rows, _refusal(error))
     each = [_tables({number: report}) for number, report in rows.items()]
@@ -310,7 +313,9 @@ def _batches(
     on_read: Callable[[Job], None],
 ) -> Iterator[Batch]:
     """Read reports in groups where it was asked for; each of the jobs comes out, with an outcome."""
+    # By all jobs: which of them are new is found out only while they are read.
     total_bytes = sum(map(bytes_of, all_jobs))
+    # A dict, not a set: jobs without an answer are named in the order they were asked for.
     without_answer: dict[Job, None] = {}
 
     def groups(workers: int) -> Iterator[tuple[Job, ...]]:
@@ -353,7 +358,7 @@ def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers |
 
 
 def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
-    """Group reports up to so many bytes, unpacked, and at most 2,000 reports; a larger one stays alone."""
+    """Group reports up to a size in bytes, unpacked, and at most 2,000; a larger report stays alone."""
     group: list[Job] = []
     held_bytes = 0
     for job in jobs:

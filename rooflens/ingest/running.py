@@ -32,7 +32,7 @@ ExecutorChoice: TypeAlias = str | Executor
 """What `--executor` accepts, or any executor that pickles its calls or shares our memory."""
 
 _IN_FLIGHT = 2
-"""Groups handed over for each that can run at once, so that no worker waits for its next one."""
+"""Groups handed over for each that can run at once, so that no worker waits for its next."""
 
 _FORMS = "`process:8` or `dask:tcp://host:8786`"
 _BYTES_PER_WORKER = 1 << 30
@@ -48,7 +48,7 @@ class Workers(Struct, frozen=True):
 
     Attributes:
         open: Opens the executor for a block; again if it broke.
-        alone: Opens the one in which items are tried again, one at a time.
+        alone: Opens the executor in which items are tried again, one at a time.
         count: About how many groups run at once.
     """
 
@@ -193,9 +193,11 @@ def processes(count: int | None = None) -> Workers:
 
 @contextmanager
 def _pool(count: int) -> Iterator[Executor]:
+    # Only workers of this pool may be killed; the program that calls us may have children of its own.
     before = multiprocessing.active_children()
     # What a worker that is killed leaves unpacked goes with the folder.
     with tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True) as scratch:
+        # Not fork: the parent may run threads (pyarrow, Jupyter), whose locks a forked child would inherit held.
         executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (count, scratch))
         try:
             yield executor
@@ -216,7 +218,9 @@ def _begin(count: int, scratch: str) -> None:
     limit_memory(count)
     collect_seldom()
     with without_pandas():
+        # pyarrow imports pandas with its first array, which would cost each worker time and memory.
         pa.array([1.0])
+    # The terminal sends Ctrl-C to the whole group; a traceback from each worker would bury the message.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, name="rooflens-parent", daemon=True).start()
 

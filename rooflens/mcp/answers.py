@@ -20,7 +20,8 @@ from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
 from rooflens.model.predict.forecast import predicted
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.options import Options
+from rooflens.model.program.ranks import joined
 from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
 from rooflens.model.selecting import Selection, select
@@ -55,7 +56,7 @@ NAMED = 5
 GPUS = 2
 _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 
-Path = Annotated[str, Field(description="report, folder of reports or store, relative to the root folder")]
+Path = Annotated[str, Field(description="report, trace, folder of them or store, relative to the root folder")]
 Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
 Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
 Tokens = Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
@@ -87,15 +88,34 @@ class Answers:
         self._root = root
 
     def list_reports(self, folder: Path = ".", offset: Offset = 0) -> Told:
-        """List the reports and stores that can be opened, newest file first: date, GPU, kernels."""
-        jobs = sorted(self._root.inputs(folder).jobs, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
+        """List the reports, traces and stores that can be opened, newest file first: date, GPU, kernels."""
+        traces = self._root.traces(folder)
+        found = [*self._reports_in(folder, traces), *traces]
+        jobs = sorted(found, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
         stores = self._root.stores() if folder == "." else []
-        rows: list[Words] = [(code(job.source), ": ", *_told(job)) for job in jobs[offset : offset + ROWS]]
+        are_traces = {job.source for job in traces}
+        rows: list[Words] = [
+            (code(job.source), ": ", *_told(job, is_trace=job.source in are_traces))
+            for job in jobs[offset : offset + ROWS]
+        ]
         rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
         total = len(jobs) + len(stores)
         names = [*(job.source for job in jobs), *stores][offset : offset + len(rows)]
         text = _more(to_markdown((bullets(rows),)), offset, len(rows), total)
         return Told(text, {"paths": names, **_place(offset, len(rows), total)})
+
+    def _reports_in(self, folder: str, traces: Sequence[Job]) -> Sequence[Job]:
+        """Find the reports of a folder; none where it holds traces alone.
+
+        Raises:
+            InputError: There is neither.
+        """
+        try:
+            return self._root.inputs(folder).jobs
+        except InputError:
+            if traces:
+                return ()
+            raise
 
     def open_report(
         self,
@@ -105,12 +125,11 @@ class Answers:
         max_tokens: Tokens = 600,
     ) -> Told:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
-        if (trace := self._root.trace(path)) is not None:
-            if kernel or nvtx:
-                raise UsageError(f"`{path}` is a trace, whose kernels are shown together", "leave out kernel and nvtx")
-            first = [PROGRAM_KERNEL.json(one) for one in trace.kernels[:NAMED]]
-            text = of_traces([trace], max_tokens=max_tokens).text("digest")
-            return Told(text, {"kernels": first, **_place(0, len(first), len(trace.kernels))})
+        if programs := self._root.programs(path, _selection(kernel, nvtx)):
+            of_all = joined(programs).kernels
+            first = [PROGRAM_KERNEL.json(one) for one in of_all[:NAMED]]
+            text = of_traces(programs, max_tokens=max_tokens).text("digest")
+            return Told(text, {"kernels": first, **_place(0, len(first), len(of_all))})
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)
@@ -189,17 +208,20 @@ class Answers:
         found, unpaired = self._ladders(base, head, kernel)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
-        return Told(page, {"programs": [{"program": one.program, "factor": one.total.factor} for one in ladders]})
+        programs = [
+            {"program": one.program, "factor": one.total.factor, "warnings": list(one.warnings)} for one in ladders
+        ]
+        return Told(page, {"programs": programs})
 
     def predict(
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
         sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
-        dtype: Annotated[str, Field(description=f"{', '.join(ELEMENT_BYTES)}; empty for the usual one")] = "",
-        gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
+        **options: Any,
     ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
-        row = predicted(operation, {name.replace("-", "_"): value for name, value in sizes.items()}, dtype, gpu)
+        given = Options(**{name: value for name, value in options.items() if value})
+        row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
         _, step = row.steps[0]
         numbers = {
             "flop": step.flop,
@@ -226,6 +248,8 @@ class Answers:
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
         first = self._analyzed(base, kernel, inside=False)
+        if not head and len(first.reports) == 1:
+            raise UsageError(f"`{base}` is one recording", "give another one as head, or a folder of versions as base")
         if not head:
             return pair_versions(first.reports, base)
         second = self._analyzed(head, kernel, inside=False)
@@ -305,9 +329,11 @@ def _selection(kernel: str, nvtx: str) -> Selection:
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 
-def _told(job: Job) -> tuple[str | Span, ...]:
+def _told(job: Job, *, is_trace: bool) -> tuple[str | Span, ...]:
     """Say when a file was written, on which GPU it was recorded, and how many kernels it holds."""
     written = datetime.fromtimestamp(job.path.stat().st_mtime, tz=UTC).strftime("%Y-%m-%d %H:%M")
+    if is_trace:
+        return (f"{written}, trace",)
     try:
         kernels = read_report(job.path, job.source, ReadOptions(texts=False)).kernels
     except RooflensError as error:

@@ -11,14 +11,16 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, read_programs
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
-from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline
+from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.program.program import Program
+from rooflens.model.selecting import Selection
 from rooflens.model.store import MARKER
+from rooflens.tracing import read_programs
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds and size in bytes of each file that was read."""
@@ -26,7 +28,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 _LISTED = "`list_reports` names the reports"
 _NAMED_CHARACTERS = 200
 _KEPT = 16
-"""How many places keep their analyses: a client asks several things about one report."""
+"""Analyses that are kept, of a place with its code and without: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
 """A place with more kernels is for the command line: all analyses are held in memory here, some 15 kB each."""
@@ -101,20 +103,31 @@ class Root:
             if marker.is_file() and self._is_inside(marker)
         )
 
-    def trace(self, given: str) -> Program | None:
-        """Read a trace, or an export of nsys, without a report; None where it is none.
+    def traces(self, given: str = ".") -> list[Job]:
+        """Find the traces, and exports of nsys, that a path names: itself, or those of a folder, with its reports.
 
         Raises:
-            InputError: The path leads out, or the trace cannot be read.
+            InputError: The path leads out.
         """
         place = self.inside(given)
-        if not is_timeline(place):
-            return None
+        found = timelines_in(place, beside_reports=True) if place.is_dir() else (place,) if is_timeline(place) else ()
+        return [Job(path, self._shown(path)) for path in found if path.resolve().is_relative_to(self.folder)]
+
+    def programs(self, given: str, selection: Selection) -> tuple[Program, ...]:
+        """Read a trace, or all those of a folder without reports; none where it is neither.
+
+        Raises:
+            InputError: The path leads out, or a trace cannot be read.
+            NoMatchError: No kernel is wanted.
+        """
+        place = self.inside(given)
+        jobs = [] if place.is_dir() and not timelines_in(place) else self.traces(given)
+        if not jobs:
+            return ()
         try:
-            (program,) = read_programs([place])
+            return read_programs(jobs, selection=selection)
         except InputError as error:
-            raise InputError(self._without_folder(str(error)), error.hint) from error
-        return replace(program, source=self._shown(place))
+            raise type(error)(self._without_folder(str(error)), error.hint) from error
 
     def analyzed(self, given: str, *, inside: bool = True) -> Analyzed:
         """Analyze a report, a folder of them, or a store; what has not changed is not read again.
@@ -153,7 +166,8 @@ class Root:
         kernels = Store.existing(place).kernel_count()
         if kernels > MOST_KERNELS:
             raise InputError(
-                f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line"
+                f"`{given}` holds {kernels:,} kernels, too many for a client",
+                "name a smaller place, or use the command line",
             )
         # A store names where its reports once lay, which may be anywhere: those are not opened.
         return replace(analyze_store(place), places=None)

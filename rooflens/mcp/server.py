@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from rooflens import __version__
 from rooflens.errors import RooflensError
 from rooflens.format import cut_end, harmless
 from rooflens.mcp.answers import Answers, Told
 from rooflens.mcp.root import Root
+from rooflens.model.predict.options import OPTIONS
 from rooflens.report.writers.markdown import unescaped
 
 INSTRUCTIONS = (
@@ -100,7 +101,6 @@ def _mismatch(tool: str, error: ValidationError, taken: Mapping[str, Any]) -> st
 def _answering(tool: Callable[..., Told]) -> Callable[..., CallToolResult]:
     """Turn an error that the client can mend into a tool error that carries its hint."""
 
-    @wraps(tool)
     def answer(**given: Any) -> CallToolResult:
         try:
             told = tool(**given)
@@ -110,7 +110,27 @@ def _answering(tool: Callable[..., Told]) -> Callable[..., CallToolResult]:
             message, hint = _for_client(str(error)), _for_client(error.hint)
             raise ToolError(harmless(message + (f" (hint: {hint})" if hint else ""))) from error
 
+    answer.__name__, answer.__doc__ = tool.__name__, tool.__doc__
+    # The SDK reads it, as `inspect` does.
+    vars(answer)["__signature__"] = _taken(tool)
     return answer
+
+
+def _taken(tool: Callable[..., Told]) -> Signature:
+    """Return what a tool takes: its parameters, and where it takes `**options` those that every forecast has."""
+    said = signature(tool, eval_str=True)
+    named = [one for one in said.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    if len(named) < len(said.parameters):
+        named += [
+            Parameter(
+                one.name,
+                Parameter.KEYWORD_ONLY,
+                default=one.default or "",
+                annotation=Annotated[str, Field(description=one.meaning)],
+            )
+            for one in OPTIONS
+        ]
+    return said.replace(parameters=named, return_annotation=CallToolResult)
 
 
 def _harmless(value: Any) -> Any:

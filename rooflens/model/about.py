@@ -139,7 +139,7 @@ _PHRASES = (
 
 
 def find_word(name: str) -> tuple[str, Word] | None:
-    """Return a word of the subject by any of its spellings; None where there is none, or an item has that name."""
+    """Return a word of the subject by any of its spellings; None if there is none, or an item has that name."""
     asked = _key(name)
     found = ((word, one) for word, one in words().items() if asked in map(_key, (word, *one.also)))
     phrases = ((word, words()[word]) for phrase, word in _PHRASES if re.fullmatch(phrase, asked))

@@ -239,7 +239,9 @@ def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspo
     """Set hot spots against their kernel's total."""
     samples = kernel.code_totals.get("samples")
     return [
-        ShownHotspot(hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel, hotspot)))
+        ShownHotspot(
+            hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel.inside, hotspot))
+        )
         for hotspot in hotspots
     ]
 
@@ -485,13 +487,13 @@ LOOP = fixed(
         value=lambda one: one.loop.amounts.get("thread_inst", 0),
     ),
     Key("flop", NUMBER, "operations, inner loops too", "FLOP"),
-    Key("l2_bytes", NUMBER, "of the L2 sectors that its global and local accesses touch", "B"),
-    Key("smem_bytes", NUMBER, "of the wavefronts of its accesses to shared memory", "B"),
+    Key("l2_bytes", NUMBER, "its part of the kernel's L2 bytes, by the sectors that its accesses touch", "B"),
+    Key("smem_bytes", NUMBER, "its part of the kernel's shared-memory bytes, by the wavefronts of its accesses", "B"),
     Key("intensity", NUMBER, "flop / l2_bytes", "FLOP/B"),
     Key("flop_per_s", NUMBER, "flop over the kernel's time x share: while warps are in it", "FLOP/s"),
     Key("class", choice(*BOUNDS), "by what is busy while warps are in it", value=attrgetter("bound")),
     Key("resource", TEXT_OR_NULL, "level or pipe that is busiest while warps are in it"),
-    Key("resource_share", NUMBER, "how busy that is", "share"),
+    Key("resource_share", NUMBER, "how busy that is; null where other parts run at the same moment", "share"),
     Key("job", TEXT, "what it is there for, in a word or two"),
     Key(
         "stalls",
@@ -802,6 +804,44 @@ OPPORTUNITY = fixed(
 )
 """A row of what to do first: a `KernelSummary` and its place among `_RANKED_BY`."""
 
+COMPARED = fixed(
+    Key(
+        "quantity",
+        choice("work", "dram_bytes", "intensity", "floor", "attainable"),
+        "the last two are times that the measured one is set against: no kernel is faster, published ones take as long",
+        value=attrgetter("name"),
+    ),
+    Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both"),
+    Key("predicted", NUMBER, "by formula, of one iteration"),
+    Key("measured", NUMBER, "of its kernels"),
+    Key("factor", NUMBER, "measured over predicted", "factor"),
+)
+
+CHECKED = fixed(
+    Key("digest", TEXT, "of the report"),
+    Key("kernels", TEXT_OR_NULL, "pattern of the kernels that it is about; null for all", value=attrgetter("kernel")),
+    Key("operation", TEXT, "what was predicted", value=attrgetter("prediction.operation")),
+    Key("dtype", TEXT, "of the operands", value=attrgetter("prediction.dtype")),
+    Key("sizes", mapping(NUMBER), "by name", value=attrgetter("prediction.parameters")),
+    Key("launches", POSITION, "that the measured amounts are of", value=attrgetter("measured.launches")),
+    Key("at_least", TRUTH, "equal launches were profiled once, and the measured amounts are lower bounds"),
+    Key("rows", items(COMPARED), "what was predicted and measured"),
+    Key(
+        "expected_bound",
+        Shape({"enum": [*BOUNDS, None]}, cell="text"),
+        "class that was expected; null where none was",
+        value=attrgetter("prediction.bound"),
+    ),
+    Key(
+        "bound",
+        TEXT_OR_NULL,
+        "class of most of the time",
+        value=lambda checked: checked.measured.limiter and checked.measured.limiter[0],
+    ),
+    Key("gaps", TEXTS, "why they differ, in sentences", value=lambda checked: [gap.text for gap in checked.gaps]),
+)
+"""A prediction with its measurement."""
+
 GAPS_AFTER = fixed(
     Key(
         "kernel", TEXT_OR_NULL, "ran before the gaps; null for copies and graphs traced whole", value=attrgetter("name")
@@ -836,6 +876,17 @@ PROGRAM = fixed(
 
 _SHAPE_TEXT = "sizes of the tensors that its operator was called with: `[2048, 256] [256, 512]`; null where unknown"
 
+MEASURED = fixed(
+    Key("source", TEXT, "path of the report as it was given", value=attrgetter("kernel.source")),
+    Key("key", TEXT, "names the launch in that report: `--kernel` takes it"),
+    Key("duration_ns", NUMBER, "of that launch under ncu", "ns", value=attrgetter("kernel.duration_ns")),
+    Key("sentence", TEXT, "its verdict", value=attrgetter("verdict.sentence")),
+    Key("gain", nullable(GAIN), "what its first move brings, alone", value=attrgetter("verdict.gain")),
+    Key("limit", LIMIT, "how much faster at most", value=attrgetter("verdict.limit")),
+    Key("moves", items(MOVE), "what to do, first things first", value=attrgetter("verdict.moves")),
+)
+"""What a report beside a trace says of a kernel of it: its median launch."""
+
 PROGRAM_KERNEL = fixed(
     Key("name", TEXT, "as the trace has it"),
     Key("time_ns", NUMBER, "all launches", "ns"),
@@ -843,7 +894,7 @@ PROGRAM_KERNEL = fixed(
     Key("share", NUMBER, "of the time of all launches; those that overlap count in full", "share"),
     Key("shape", TEXT_OR_NULL, _SHAPE_TEXT),
     Key("floor_ns", NUMBER, "no less for all launches, with caches as `caches` says; null where not known", "ns"),
-    Key("module", TEXT_OR_NULL, "whose forward pass launched most of it"),
+    Key("module", TEXT_OR_NULL, "whose forward pass launched most of it; `Block_*` where several of a kind did"),
     Key("operator", TEXT_OR_NULL, "that launched it"),
     Key("dtype", TEXT_OR_NULL, "types of these tensors, as PyTorch names them"),
     Key("launch_ns", NUMBER, "a typical launch", "ns"),
@@ -851,7 +902,7 @@ PROGRAM_KERNEL = fixed(
     Key("grid", SIZE, "of most launches", "blocks"),
     Key("block", SIZE, "of most launches", "threads"),
     Key("code", TEXT_OR_NULL, "file and line, or node of a compiler's graph, that launched most of it"),
-    Key("nvtx_range", TEXT_OR_NULL, "open on the host at most of it, outermost first"),
+    Key("nvtx_range", TEXT_OR_NULL, "open on the host at most of it, outermost first; `*` for numbers that differ"),
     Key("flop", NUMBER, "of one call, by its sizes", "FLOP"),
     Key("moved_bytes", NUMBER, "of one call: operands read once, results written once", "B"),
     Key("floor_cold_ns", NUMBER, "floor of all launches where L2 holds nothing before", "ns"),
@@ -861,10 +912,23 @@ PROGRAM_KERNEL = fixed(
         "of `floor_ns`: `warm` where operands and result fit in L2, `partly` where they took less than from cold ones",
     ),
     Key("limited_by", TEXT_OR_NULL, "what the cold floor is the time of: memory or compute"),
-    Key("gain_ns", NUMBER, "time above the cold floor, and above 5 µs a launch", "ns"),
+    Key(
+        "gain_ns",
+        NUMBER,
+        "time above the cold floor, and above 5 µs a launch; of one in a report what its first move wins, or what lies "
+        "above its limit; null where nobody knows",
+        "ns",
+    ),
+    Key(
+        "by",
+        choice("gain", "limit", "time", "communication", "floor"),
+        "what it is ranked by: what its first move wins, what lies above floor or limit, all of its time because "
+        "neither is known; those that wait for other GPUs, and those with nothing to win, come last",
+    ),
     Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
     Key("or_bound", choices(*BOUNDS), "the classes that it can have"),
     Key("launch", POSITION, "a typical launch among those of its function, from 0: what `--launch-skip` takes"),
+    Key("measured", nullable(MEASURED), "the same kernel in a report beside the trace; null where none has it"),
 )
 """Everything that is written of a kernel of a trace, without a report."""
 
@@ -886,9 +950,17 @@ UNKNOWN_OPERATOR = fixed(
     Key("share", NUMBER, "of the time of all launches", "share"),
 )
 
+COMMUNICATION = fixed(
+    Key("count", NUMBER, "launches", "launches"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("share", NUMBER, "of the time of all launches", "share"),
+    Key("alone_ns", NUMBER, "one of them ran, and no other kernel on its GPU", "ns"),
+)
+
 TRACE = fixed(
     Key("source", TEXT, "path as it was given"),
     Key("kind", TEXT, "what recorded it"),
+    Key("rank", nullable(POSITION), "which process of several it is of; null where it does not say"),
     Key("gpu", TEXT_OR_NULL, "as the trace has it, else as it was given"),
     Key("launches", NUMBER, "kernels that ran", "launches"),
     Key("time_ns", NUMBER, "all launches", "ns"),
@@ -897,10 +969,17 @@ TRACE = fixed(
     Key("overlap_ns", NUMBER, "two or more ran at once", "ns", value=attrgetter("unprofiled.overlap_ns")),
     Key("gain_ns", NUMBER, "above the floors that are known; null where none is", "ns"),
     Key("known_share", NUMBER, "part of the kernels' time that has a floor", "share"),
+    Key("open_share", NUMBER, "part of the kernels' time of which nobody knows what can be won", "share"),
+    Key("communication", nullable(COMMUNICATION), "kernels that wait for other GPUs; null where there are none"),
     Key("gaps_after", items(GAPS_AFTER), "longest sum first", value=attrgetter("unprofiled.gaps_after")),
     Key("stretches", items(STRETCH), "launches that each came too late, most idle time first"),
-    Key("unknown_operators", items(UNKNOWN_OPERATOR), "without a floor, most time first", value=attrgetter("unknown")),
-    Key("kernels", items(PROGRAM_KERNEL), "most to win first; all of a kernel's time where that is not known"),
+    Key(
+        "unknown_operators",
+        items(UNKNOWN_OPERATOR),
+        "without a floor, those that wait for other GPUs left out, most time first",
+        value=attrgetter("unknown"),
+    ),
+    Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
 )
 """Everything that is written of one trace without a report."""
@@ -968,7 +1047,7 @@ TOTALS: tuple[Key, ...] = (
         "bytes that all launches moved to and from DRAM",
         "B",
         "DRAM traffic",
-        value=methodcaller("bytes_at", "dram"),
+        value=attrgetter("dram_bytes"),
         page="Work",
     ),
 )

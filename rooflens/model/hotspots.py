@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.records import Grain, Hotspot, Kernel, Place, Wait, ratio
+from rooflens.model.records import Grain, Hotspot, Inside, Kernel, Place, Wait, ratio
 
 STALL = "stall_"
 """Prefix of the samples in which a warp waited for one reason: `stall_long_scoreboard`."""
@@ -68,7 +68,7 @@ def leading_stall(hotspot: Hotspot) -> str | None:
 
 
 MOST_WAITS = 5
-"""Instructions that are named of those which the samples of one line wait for."""
+"""Most instructions to name that the samples of one line wait for."""
 _LEAST_WAIT = 0.01
 
 
@@ -83,12 +83,11 @@ class WaitFor(Struct, frozen=True):
     share: float
 
 
-def waits_for(kernel: Kernel, hotspot: Hotspot) -> Iterator[WaitFor]:
+def waits_for(inside: Inside | None, hotspot: Hotspot) -> Iterator[WaitFor]:
     """Yield what the warps at a line or instruction wait for, most first; nothing where nobody looked inside."""
     samples = hotspot.measures.get("samples")
-    if kernel.inside is None or not kernel.inside.waits or hotspot.by == "function" or not samples:
+    if inside is None or not inside.waits or hotspot.by == "function" or not samples:
         return
-    inside = kernel.inside
     if hotspot.by == "sass":
         here = list(inside.waits.get(hotspot.pc or 0, ()))
     else:
@@ -100,6 +99,21 @@ def waits_for(kernel: Kernel, hotspot: Hotspot) -> Iterator[WaitFor]:
     for wait in by_producer(here)[:MOST_WAITS]:
         if wait.samples >= _LEAST_WAIT * samples:
             yield WaitFor(wait, min(1.0, wait.samples / samples))
+
+
+def loops_around(inside: Inside | None, hotspot: Hotspot) -> list[int]:
+    """List the loops that a line or instruction stands in, by their numbers; empty where nobody looked inside."""
+    if inside is None or hotspot.by == "function":
+        return []
+    pcs = (hotspot.pc,) if hotspot.by == "sass" else inside.pcs.get((hotspot.file or "", hotspot.line or 0), ())
+    by_id = {loop.id: loop for loop in inside.loops}
+    found: set[int] = set()
+    for pc in pcs:
+        row = by_id.get(inside.row_of.get(pc or 0, -1))
+        while row is not None and row.id not in found:
+            found |= {row.id} if row.kind == "loop" else set()
+            row = None if row.parent is None else by_id.get(row.parent)
+    return sorted(found)
 
 
 def by_producer(waits: Iterable[Wait]) -> list[Wait]:
@@ -117,7 +131,7 @@ def producers(kernel: Kernel, reasons: Iterable[str], count: int = 3) -> tuple[P
     """Return the lines that most samples of some reasons wait for; instructions where lines are not known.
 
     Args:
-        kernel: A kernel; nothing is known of one that was not looked into.
+        kernel: A kernel; nothing comes of one whose code was not read.
         reasons: Stall reasons.
         count: At most so many.
 
@@ -138,13 +152,13 @@ def producers(kernel: Kernel, reasons: Iterable[str], count: int = 3) -> tuple[P
                 if key not in first or wait.pc < first[key].pc:
                     first[key] = wait
     ranked = sorted(sums, key=lambda key: (-sums[key], first[key].pc))[:count]
-    return tuple(Place(_spot(kernel, first[key]), min(1.0, ratio(sums[key], total) or 0.0)) for key in ranked)
+    return tuple(Place(_spot(kernel.hotspots, first[key]), min(1.0, ratio(sums[key], total) or 0.0)) for key in ranked)
 
 
-def _spot(kernel: Kernel, wait: Wait) -> Hotspot:
-    """Return the hot spot that an instruction is in, where the kernel has it, else a bare one."""
+def _spot(hotspots: Iterable[Hotspot], wait: Wait) -> Hotspot:
+    """Return the hot spot that an instruction is in, where there is one, else a bare one."""
     grain: Grain = "line" if wait.line else "sass"
-    for spot in kernel.hotspots:
+    for spot in hotspots:
         if spot.by == grain and ((spot.file, spot.line) == (wait.file, wait.line) if wait.line else spot.pc == wait.pc):
             return spot
     return Hotspot(

@@ -1,7 +1,7 @@
 """What kernels are called, and each launch from run to run: by where it was launched, name, shape and order.
 
     gemm_kernel-3f9a1c      the first launch of this kernel in this shape and NVTX range
-    gemm_kernel-3f9a1c#2    the second one
+    gemm_kernel-3f9a1c#2    the second
 
 The digits stand for what the name before them leaves out. A key is unique within its report, and a word that shells,
 URLs and file names take as it is.
@@ -82,6 +82,7 @@ def _parts(name: str) -> Iterator[tuple[str, int]]:
         elif part == ")":
             while opened and opened.pop() != "(":
                 pass
+        # `->` and `operator>` close nothing, and a demangled name may hold both.
         elif part == ">" and opened[-1:] == ["<"]:
             opened.pop()
 
@@ -92,6 +93,7 @@ def bare_name(signature: str) -> str:
 
     `void at::native::relu<float>(float *, int)` -> `at::native::relu<float>`.
     """
+    # From the right: template arguments may hold parentheses of their own, `f<(int)3>(float)`.
     depth, end = 0, len(signature)
     if signature.endswith(")"):
         for position in range(len(signature) - 1, -1, -1):

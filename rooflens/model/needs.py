@@ -23,7 +23,7 @@ _ASKED_AS: Mapping[str, tuple[str, ...]] = {
 }
 _RECIPES: Mapping[str, tuple[Recipe, ...]] = {row.name: row.recipes for row in COUNTERS}
 _UNASKED = ("launch__", "device__")
-"""What ncu stores of every kernel, whatever it is asked for."""
+"""What ncu always stores of a kernel."""
 
 Group = tuple[str, ...]
 """Names that tell a finding together."""
@@ -71,10 +71,10 @@ def _lacking(rule: FindingRule, held: Collection[str]) -> tuple[Group, ...]:
 
 
 class Untold(Struct, frozen=True):
-    """A finding that kernels of a report cannot have, whatever they do.
+    """A finding that a report's kernels cannot have, for lack of counters.
 
     Attributes:
-        ways: What the first of these kernels lacks: one group for each way in which it could be told.
+        ways: What the first of these kernels lacks: one group for each way to decide it.
         kernel_count: How many kernels these are.
     """
 

@@ -15,10 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import count, percent
-from rooflens.model.records import Analysis, Gain, Move, timed
-from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, summarize, time_part
+from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdict, timed
+from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
-from rooflens.model.verdict.library import ONLY_FILLS
 
 ORDER = "gains first, by time won; then by limit, by time; libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
@@ -30,13 +29,13 @@ RANKED_FROM_SHARE = 0.01
 """Less at stake than this part of the most is not worth a line in a short list."""
 
 
+_OF_LIBRARIES = frozenset({"library", "copy"})
+"""Roles of kernels whose code the reader cannot change."""
 _LEAST_ALIKE = 3
 """From so many kernels on whose own moves are the same they are one row that opens."""
 
 _OF_LAUNCHES = frozenset({"short_kernel", "launch_gaps"})
 """Findings whose move is about the launches of a program, and not about the code of a kernel."""
-_LACKING = "what this report lacks"
-"""Words of the move that collects more, which then names how many kernels lack it."""
 
 
 class Tier(IntEnum):
@@ -52,27 +51,24 @@ class Tier(IntEnum):
 def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
     """Say by what each of some kernels is ranked among the others."""
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
-    of_libraries_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels if _is_of_library(kernel))
+    of_libraries_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels if kernel.analysis.role in _OF_LIBRARIES)
     leads = of_libraries_ns >= LIBRARIES_LEAD_FROM * total_ns
-    return [_tier(kernel, leads=leads) for kernel in kernels]
-
-
-def _is_of_library(kernel: KernelSummary) -> bool:
-    return kernel.analysis.role in {"library", "copy"}
-
-
-def _tier(kernel: KernelSummary, *, leads: bool) -> Tier:
-    if kernel.analysis.role == "fill":
-        return Tier.FILL
-    if kernel.analysis.verdict.gain is not None:
-        return Tier.GAIN
-    if _is_of_library(kernel) and not leads:
-        return Tier.LIBRARY
-    return Tier.TIME if kernel.winnable_ns is None else Tier.LIMIT
+    found = []
+    for kernel in kernels:
+        role = kernel.analysis.role
+        if role == "fill":
+            found.append(Tier.FILL)
+        elif kernel.analysis.verdict.gain is not None:
+            found.append(Tier.GAIN)
+        elif role in _OF_LIBRARIES and not leads:
+            found.append(Tier.LIBRARY)
+        else:
+            found.append(Tier.TIME if kernel.winnable_ns is None else Tier.LIMIT)
+    return found
 
 
 def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:
-    """Put kernels in the order in which they are looked at, ties by their time."""
+    """Order kernels by what to look at first, ties by their time."""
     listed = list(kernels)
     order = [
         (tier, -kernel.at_stake_ns, -(kernel.duration_ns or 0.0))
@@ -88,7 +84,7 @@ def in_order(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
 
 
 def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
-    """Return the launch to look at first: the median one of the first kernel in order; None where there is none."""
+    """Return the launch to look at first: the median one of the first kernel in order; None if there is none."""
     kernels = in_rank(summarize(timed(analyses)))
     return kernels[0].analysis if kernels else next(iter(analyses), None)
 
@@ -105,7 +101,7 @@ def opportunities(kernels: Sequence[KernelSummary], *, opening: bool = False) ->
     sound = [kernel for kernel in kernels if not kernel.is_failed]
     alike: defaultdict[tuple[str, ...], list[KernelSummary]] = defaultdict(list)
     for kernel in sound:
-        about = _shared_move(kernel)
+        about: str = _shared_move(kernel.analysis.verdict, kernel.analysis.role)
         alike[(about, kernel.analysis.kernel.digest, kernel.gpu) if about else (kernel.key,)].append(kernel)
     rows: list[KernelSummary] = []
     for (about, *_), members in alike.items():
@@ -163,40 +159,30 @@ def worth_a_line(ordered: Iterable[KernelSummary]) -> list[KernelSummary]:
     ]
 
 
-def _shared_move(kernel: KernelSummary) -> str:
-    """Name the move for the program, and not for this kernel alone, that comes first; empty where there is none."""
-    verdict = kernel.analysis.verdict
+def _shared_move(verdict: Verdict, role: Role) -> SharedMove:
+    """Name the move for the program, and not for this kernel alone, that comes first; empty if there is none."""
     if verdict.gain is not None or not verdict.moves:
         return ""
     move = verdict.moves[0]
-    if kernel.analysis.role == "fill":
-        return "fills" if move.text.startswith(ONLY_FILLS) else ""
-    if verdict.bound == "overhead" and (move.finding in _OF_LAUNCHES or _is_of_library(kernel)):
+    if role == "fill":
+        return "fills" if move.shared == "fills" else ""
+    if verdict.bound == "overhead" and (move.finding in _OF_LAUNCHES or role in _OF_LIBRARIES):
         return "graph"
-    return "collect" if move.kind == "collect" and _LACKING in move.text else ""
+    return "collect" if move.shared == "collect" else ""
 
 
 def _folded(members: Sequence[KernelSummary], move: Move) -> KernelSummary:
     """Make one row of kernels that one move is for; the one with most time gives its name, class and limit."""
     first = max(members, key=lambda kernel: kernel.duration_ns or 0.0)
-    launches = tuple(launch for kernel in members for launch in kernel.launches)
     verdict = first.analysis.verdict
     head = (
         f"{count(len(members), 'kernel')}, the longest one {verdict.shown_class}: {verdict.cause or 'no cause known'}"
     )
     sentence = f"{head}. {move.text[:1].upper()}{move.text[1:]}."
     analysis = replace(first.analysis, findings=(), verdict=replace(verdict, moves=(move,), sentence=sentence))
-    name = f"{first.shown} and {len(members) - 1} more"
-    return KernelSummary(
-        key=first.key,
-        launches=launches,
-        representative=replace(first.representative, analysis=analysis, short_name=name),
-        duration_ns=known_sum(kernel.duration_ns for kernel in members),
-        time_share=time_part(members),
-        class_ns=class_times_ns(launches),
-        winnable_ns=known_sum(kernel.winnable_ns for kernel in members),
-        members=tuple(members),
-    )
+    median = replace(first.representative, analysis=analysis, short_name=f"{first.shown} and {len(members) - 1} more")
+    folded = summed([launch for kernel in members for launch in kernel.launches], 0.0, median)
+    return replace(folded, time_share=time_part(members), spread="", members=tuple(members))
 
 
 def _of_time(members: Sequence[KernelSummary]) -> str:
@@ -213,8 +199,8 @@ def _graph(members: Sequence[KernelSummary]) -> Move:
 def _collect(members: Sequence[KernelSummary]) -> Move:
     """Ask for the counters of all of them, with the command for one that then chooses no kernel."""
     first = members[0].analysis
-    text = for_all_kernels(first.verdict.moves[0].text, first.kernel.function_name)
-    return Move(text.replace(_LACKING, f"what {len(members)} kernels lack{_of_time(members)}"), "collect")
+    command = for_all_kernels(first.verdict.moves[0].command, first.kernel.function_name)
+    return Move(f"collect what {len(members)} kernels lack{_of_time(members)}: `{command}`", "collect")
 
 
 class _Fold(Struct, frozen=True):

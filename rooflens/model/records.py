@@ -17,6 +17,8 @@ Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
 Role = Literal["kernel", "library", "fill", "copy"]
 """What a kernel is to its reader: code that can be changed, a library's, or what fills or copies memory."""
+SharedMove = Literal["", "graph", "collect", "fills"]
+"""One graph around many launches, counters that many kernels lack, a report of nothing but fills."""
 MoveKind = Literal[
     "coalesce",
     "tile",
@@ -147,7 +149,7 @@ class Wait(Struct, frozen=True):
 
     Attributes:
         pc: Its offset from the start of the kernel's code, in bytes.
-        file, line: What it was compiled from; None where not known.
+        file, line: What it was compiled from; None if unknown.
         sass: The instruction in text.
         samples: Samples that wait for it.
         reason: The stall reason of these samples.
@@ -210,12 +212,12 @@ class Loop(Struct, frozen=True):
     """One loop of a kernel's machine code, or a straight part before, between or after its loops.
 
     Attributes:
-        id: Its number in the kernel; rows of one function follow one another, each loop before those inside it.
+        id: Its number in the kernel; rows of one function follow each other, each loop before those inside it.
         kind: Loop or straight part.
         name: Of a straight part: `prologue`, `between`, `epilogue`, `called`, `body` where no loop is; else empty.
         parent: Id of the loop around it; None for an outermost one.
         start, end: Offsets in bytes of its first and its last instruction, from the start of the kernel's code.
-        file, line, last_line: Where it was compiled from; None where not known.
+        file, line, last_line: Where it was compiled from; None if unknown.
         trips: How often its body runs for each warp that enters; None for straight parts, and where not known.
         amounts: Sum over its instructions, inner loops too, by measure: those of hot spots, and `global_sectors`.
         own: The same without inner loops.
@@ -249,13 +251,14 @@ class JudgedLoop(Struct, frozen=True):
         share, share_self: Part of the kernel's samples in it, with and without inner loops, 0 to 1: of the time of
             warps, which is not the clock's. None without samples.
         flop: Floating-point operations, inner loops too; None where nothing tells types.
-        flop_per_s: The same over the part of the kernel's time in which warps are in it; None where not known.
-        l2_bytes: Bytes of the L2 sectors that its global and local accesses touch; None where not counted.
-        smem_bytes: Bytes of the wavefronts of its accesses to shared memory; None where not counted.
+        flop_per_s: The same over the part of the kernel's time in which warps are in it; None if unknown.
+        l2_bytes: Its part of the kernel's L2 bytes, by the sectors that its global and local accesses touch; None where
+            not counted.
+        smem_bytes: The same of shared memory, by wavefronts.
         intensity: FLOP per byte of `l2_bytes`; None without either.
         bound: Its class, of its own amounts: by what is busy while warps are in it, else by what they wait for.
         resource: Level or pipe that is busy; None where none is.
-        resource_share: How busy, 0 to 1; None where not known.
+        resource_share: How busy, 0 to 1; None where other parts of the kernel run at the same moment.
         wait: Stall reason of most of its own samples that wait; None without one.
         wait_share: Part of its own samples that wait for that.
         job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...
@@ -286,7 +289,7 @@ class Inside(Struct, frozen=True):
         pcs: Offsets of the instructions of each line, by file and line.
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
         texts: Instructions in text, by offset: of what ran.
-        code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty where some are not known.
+        code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
         note: Why nothing is known; empty where something is.
     """
 
@@ -387,7 +390,7 @@ class Level(Struct, frozen=True):
     """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
 
     Attributes:
-        amount_bytes: Bytes moved; None where not measured.
+        amount_bytes: Bytes moved; None if not measured.
         source: The counters the bytes came from.
         stages: Share of peak by stage (0 to 1); `share` is the largest of them.
         intensity_flop_per_byte: FLOP of the kernel per byte at this level; None without FLOPs or bytes.
@@ -470,7 +473,7 @@ class Limit(Struct, frozen=True):
 
     @property
     def is_far(self) -> bool:
-        """Return whether it is too far away to say anything but that."""
+        """Return whether it is too far away to be useful."""
         return self.factor is not None and self.factor > FAR
 
 
@@ -565,6 +568,9 @@ class Move(Struct, frozen=True):
         finding: Id of the finding that it comes from; None where it is the limiter's, or asks for counters.
         where: Lines or instructions it is about, worst first.
         gain: What it brings, alone; None where that cannot be modelled.
+        shared: What it is the same for in many kernels, which then are one row of a ranking; empty of one for a kernel
+            alone.
+        command: The command in its text that collects a launch of the kernel; empty without one.
     """
 
     text: str
@@ -572,6 +578,8 @@ class Move(Struct, frozen=True):
     finding: str | None = None
     where: tuple[Place, ...] = ()
     gain: Gain | None = None
+    shared: SharedMove = ""
+    command: str = ""
 
 
 class Verdict(Struct, frozen=True):
@@ -607,7 +615,6 @@ class Verdict(Struct, frozen=True):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """The moves in words."""
         return tuple(move.text for move in self.moves)
 
     @property

@@ -26,7 +26,7 @@ ALIKE = 0.05
 """Threads, output and bytes closer than this are equal."""
 
 FACTOR = 4.0
-"""Operations or instructions of one job stay within this factor, whatever its author did."""
+"""Versions of one job differ by less than this factor in operations and instructions."""
 
 FACTOR_AS_ASKED = 16.0
 """The same of a program that was given the same sizes on its command line."""
@@ -85,7 +85,6 @@ class UnitTime(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Write it as `4.30 ns a kFLOP`."""
         return f"{duration(self.time_ns)} {'a' if self.unit.startswith('k') else 'for'} {self.unit}"
 
 
@@ -94,8 +93,8 @@ def same_work(before: Analysis, after: Analysis, asked: Asked | None = None) -> 
 
     Args:
         before: One launch.
-        after: The other one.
-        asked: Whether both programs were given the same sizes or others; None where that is not known.
+        after: The other.
+        asked: Whether both programs were given the same sizes or others; None if unknown.
     """
     ours, theirs = main_work(before), main_work(after)
     if ours.total and theirs.total and ours.unit == theirs.unit:
@@ -111,7 +110,7 @@ def time_per_work(analysis: Analysis, time_ns: float | None, beside: Analysis | 
 
     Args:
         analysis: The kernel.
-        time_ns: Its time, in nanoseconds; None where it is not known.
+        time_ns: Its time, in nanoseconds; None if unknown.
         beside: A kernel that it is set beside: both are measured in the first unit that both have.
     """
     both = (analysis, beside or analysis)
@@ -258,7 +257,7 @@ def _output_sectors(kernel: Kernel) -> float | None:
 
 
 def _bytes_follow(before: Analysis, after: Analysis, grown: float) -> bool:
-    """Return whether the bytes of DRAM changed by about the factor by which operations did: then the size did."""
+    """Return whether DRAM bytes and operations changed by about the same factor: then the size changed."""
     old, new = (one.levels["dram"].amount_bytes for one in (before, after))
     return bool(old and new) and TOGETHER[0] <= log((new or 1.0) / (old or 1.0)) / log(grown) <= TOGETHER[1]
 

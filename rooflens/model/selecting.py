@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import NoMatchError, UsageError
 from rooflens.format import cut_name, plain_name, printable, some
-from rooflens.model.keys import SHORT_NAME_WIDTH, function_of, short_names
+from rooflens.model.keys import SHORT_NAME_WIDTH, bare_name, function_of, short_names
 from rooflens.model.records import Analysis, AnalyzedReport
 
 Matcher = Callable[[str], bool]
@@ -98,11 +98,33 @@ class Chooser:
     def chosen(self, reports: Iterable[AnalyzedReport]) -> tuple[AnalyzedReport, ...]:
         """Leave out the launches that are not wanted, and the reports that hold no other."""
         reports = tuple(reports)
-        self._short = short_names(one.kernel.name for report in reports for one in report.analyses)
-        self._exact = frozenset(self._short.values()).intersection(self._kernel)
+        self._learn(one.kernel.name for report in reports for one in report.analyses)
         found = [replace(report, analyses=tuple(filter(self._is_wanted, report.analyses))) for report in reports]
         self._chosen = sum(len(report.analyses) for report in found)
         return tuple(report for report in found if report.analyses)
+
+    def named(self, names: Iterable[str]) -> frozenset[str]:
+        """Return those of a timeline's kernels that are wanted: they have names alone, and no keys."""
+        met = tuple(dict.fromkeys(names))
+        self._learn(met)
+        for name in met:
+            self._names[name] = self._meant(name, function_of(bare_name(name)), self._short[name])
+            self._met |= self._names[name]
+        found = frozenset(name for name in met if self._names[name] or not self._kernel)
+        self._chosen += len(found)
+        return found
+
+    def is_in_range(self, opened: str) -> bool:
+        """Return whether launches are wanted that were launched while these ranges were open; empty for none."""
+        if opened not in self._ranges:
+            self._ranges[opened] = _meeting(self._nvtx, (opened,)) if opened else frozenset()
+        self._met |= self._ranges[opened]
+        return bool(self._ranges[opened]) or not self._nvtx
+
+    def _learn(self, names: Iterable[str]) -> None:
+        """Take the names of all kernels that there are: what the pattern is the short name of is meant alone."""
+        self._short = short_names(names)
+        self._exact = frozenset(self._short.values()).intersection(self._kernel)
 
     @property
     def idle(self) -> tuple[str, ...]:
@@ -140,20 +162,16 @@ class Chooser:
             if self._gpu.casefold() not in (kernel.gpu or "").casefold():
                 return False
         if kernel.name not in self._names:
-            self._names[kernel.name] = self._meant(analysis)
-        opened = kernel.nvtx_range or ""
-        if opened not in self._ranges:
-            self._ranges[opened] = _meeting(self._nvtx, (opened,)) if opened else frozenset()
+            self._names[kernel.name] = self._meant(kernel.name, kernel.function_name, analysis.short_name)
         by_name = self._names[kernel.name] | _meeting(self._keys, (analysis.key,))
-        by_range = self._ranges[opened]
-        self._met |= by_name | by_range
-        return (bool(by_name) or not self._kernel) and (bool(by_range) or not self._nvtx)
+        self._met |= by_name
+        is_in_range = self.is_in_range(kernel.nvtx_range or "")
+        return (bool(by_name) or not self._kernel) and is_in_range
 
-    def _meant(self, analysis: Analysis) -> frozenset[str]:
+    def _meant(self, name: str, function_name: str, elsewhere: str) -> frozenset[str]:
         """Return the patterns that mean a kernel: one that is the short name of a kernel means no other."""
-        kernel = analysis.kernel
-        short = self._short[kernel.name]
-        texts = (*_called(kernel.name, kernel.function_name), short, analysis.short_name)
+        short = self._short[name]
+        texts = (*_called(name, function_name), short, elsewhere)
         loose = {pattern: matches for pattern, matches in self._kernel.items() if pattern not in self._exact}
         return _meeting(loose, texts) | self._exact.intersection((short,))
 

@@ -1,129 +1,78 @@
 """All launches of a kernel summed up, in one way for every table, page, text, comparison and gate.
 
-A real launch represents the kernel: the median one, in the middle of the kernel's GPU time. It gives verdict, findings,
+A real launch represents the kernel: the median, in the middle of the kernel's GPU time. It gives verdict, findings,
 shares and intensities: nothing is averaged. What can be added (time, launches, FLOPs, bytes) is in the totals.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import PurePath
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration
-from rooflens.model.bounds import SHOWN_CLASSES, Bound, ShownClass
-from rooflens.model.failed import ALL_NAN
+from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis, Bottleneck, Place, ratio
+from rooflens.model.records import Analysis, Place, Verdict, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 
 UNKNOWN_GPU = "unknown GPU"
 
 SPREAD_FROM = 0.05
-"""Launches whose times lie within this part of the median one take the same time."""
+"""Launches whose times lie within this part of the median take the same time."""
 
 Identity = tuple[str, str, str]
 
 
-def gpu_name(analysis: Analysis) -> str:
-    """Name the GPU it ran on; never empty."""
-    return analysis.kernel.gpu or UNKNOWN_GPU
-
-
-def kernel_name(analysis: Analysis) -> str:
-    """Name the kernel; never empty."""
-    return analysis.kernel.name or "(no name)"
-
-
 def identity(analysis: Analysis) -> Identity:
-    """Identify a kernel by GPU, name and report; one kernel in two reports counts as two versions."""
-    return gpu_name(analysis), kernel_name(analysis), analysis.kernel.digest
+    """Identify a kernel by GPU, name, neither of them empty, and report: in two reports it counts as two versions."""
+    kernel = analysis.kernel
+    return kernel.gpu or UNKNOWN_GPU, kernel.name or "(no name)", kernel.digest
 
 
 class Launch(Struct, frozen=True):
-    """One profiled launch with what tables and pages derive from it.
+    """One profiled launch with its time among those of the others; what it is, its analysis says.
 
     Attributes:
         key: Short identifier within the page, by the order of the records; anchors and chart data use it.
+        gpu: Name of the GPU it ran on; never empty.
+        name: Name of the kernel; never empty.
+        short_name: What sets its kernel's name apart from the others that are shown with it.
+        shown: The same, with how many launches it stands for.
+        shown_class: What its time is added up by: an open class is none of the sure ones.
+        failed: Its kernel failed (`Kernel.failed`): it counts in no sum.
+        estimated: A part of its FLOPs is estimated and not counted.
         duration_ns: GPU time of the launches it stands for; None for a failed one, which counts in no sum.
         time_share: Fraction of the whole GPU time; None where its report holds no duration.
         winnable_ns: GPU time that the first move wins, or else what lies above the floor of its limit; None where
             neither is known.
+        at_stake_ns: Recoverable time, else total time: what to look at first.
         group_key: Key of its `KernelSummary`.
         cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
-        short_name: What sets its kernel's name apart from the others that are shown with it.
     """
 
     key: str
     analysis: Analysis
+    gpu: str
+    name: str
+    short_name: str
+    shown: str
+    shown_class: ShownClass
+    failed: bool
+    estimated: bool
     duration_ns: float | None
     time_share: float | None
     winnable_ns: float | None
-    group_key: str = ""
+    at_stake_ns: float
+    group_key: str
     cumulative_share: float = 0.0
-    short_name: str = ""
-
-    @property
-    def at_stake_ns(self) -> float:
-        """Time that is looked at first: what can be won, or all of it where that is not known."""
-        return (self.duration_ns or 0.0) if self.winnable_ns is None else self.winnable_ns
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel; never empty."""
-        return kernel_name(self.analysis)
-
-    @property
-    def shown(self) -> str:
-        """Short name, with how many launches it stands for."""
-        launches = self.analysis.launches
-        return self.short_name + (f" x{launches}" if launches > 1 else "")
-
-    @property
-    def gpu(self) -> str:
-        """Name of the GPU it ran on."""
-        return gpu_name(self.analysis)
-
-    @property
-    def bound(self) -> Bound:
-        """Class of its verdict."""
-        return self.analysis.verdict.bound
-
-    @property
-    def shown_class(self) -> ShownClass:
-        """What it is called and added up by: an open class is none of the sure ones."""
-        return self.analysis.verdict.shown_class
-
-    @property
-    def bottleneck(self) -> Bottleneck | None:
-        """Its busiest unit."""
-        return self.analysis.verdict.bottleneck
-
-    @property
-    def failed(self) -> bool:
-        """Whether its kernel failed (`Kernel.failed`): it counts in no sum."""
-        return self.analysis.kernel.failed
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """Flags that change its verdict."""
-        return cautions(self.analysis)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Flags that say how its numbers were made."""
-        return notes(self.analysis)
-
-    @property
-    def estimated(self) -> bool:
-        """Whether a part of its FLOPs is estimated and not counted."""
-        return "estimated" in self.analysis.flop_source.values()
 
 
 class KernelSummary(Struct, frozen=True):
@@ -131,113 +80,44 @@ class KernelSummary(Struct, frozen=True):
 
     Attributes:
         key: Short identifier within the page: `g3` is the fourth in order of falling time; `f0` holds failed launches.
+        shown: Short name: what every place but the card's full name shows.
+        report: Name of the file it was read from.
         launches: In order of falling time.
         representative: The median launch.
+        analysis: Its record.
+        is_failed: Its launches failed (`Kernel.failed`).
+        launch_count: How many launches the profiled ones represent.
         duration_ns: GPU time of all launches; None where no report holds a duration.
         time_share: Fraction of the whole GPU time.
         class_ns: GPU time by the class of each launch, open ones apart.
         winnable_ns: What can be won of them; None where it is known of none.
+        at_stake_ns: Time to look at first: what its moves win, else what lies above its limit, else all of it.
+        spread: How the times of its launches spread, `median 11.8 ms, 11.0 ms to 12.1 ms`; empty where they hardly
+            do, and of several kernels.
+        work: Operations of all launches, in the unit of the median one's main work; None where one lacks or differs.
+        dram_bytes: Bytes that all launches moved to and from DRAM; None where one of them was not measured.
         members: The kernels that a row for one move of many stands for; empty of a kernel.
     """
 
     key: str
+    gpu: str
+    name: str
+    shown: str
+    report: str
     launches: tuple[Launch, ...]
     representative: Launch
+    analysis: Analysis
+    is_failed: bool
+    launch_count: int
     duration_ns: float | None
     time_share: float | None
     class_ns: Mapping[ShownClass, float]
     winnable_ns: float | None
+    at_stake_ns: float
+    spread: str
+    work: float | None
+    dram_bytes: float | None
     members: tuple[KernelSummary, ...] = ()
-
-    @property
-    def analysis(self) -> Analysis:
-        """The median launch's record."""
-        return self.representative.analysis
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel; never empty."""
-        return self.representative.name
-
-    @property
-    def shown(self) -> str:
-        """Short name: what every place but the card's full name shows."""
-        return self.representative.short_name
-
-    @property
-    def gpu(self) -> str:
-        """Name of the GPU it ran on."""
-        return self.representative.gpu
-
-    @property
-    def report(self) -> str:
-        """Name of the file it was read from."""
-        return PurePath(self.analysis.kernel.source).name
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether its launches failed (`Kernel.failed`)."""
-        return self.representative.failed
-
-    @property
-    def at_stake_ns(self) -> float:
-        """Time to look at first: what its moves win, else what lies above its limit, else all of it."""
-        if self.analysis.verdict.gain is None:
-            return sum(launch.at_stake_ns for launch in self.launches)
-        return sum(one.winnable_ns or 0.0 for one in self.launches if one.analysis.verdict.gain is not None)
-
-    @property
-    def launch_count(self) -> int:
-        """The number of launches that the profiled ones represent."""
-        return sum(launch.analysis.launches for launch in self.launches)
-
-    @property
-    def spread_ns(self) -> tuple[float, float, float] | None:
-        """Shortest, median and longest launch of one kernel, where there are several of different times."""
-        times_ns = [launch.analysis.kernel.duration_ns for launch in self.launches]
-        known = [time_ns for time_ns in times_ns if time_ns is not None]
-        median_ns = self.analysis.kernel.duration_ns
-        if self.members or len(known) < 2 or median_ns is None or max(known) - min(known) <= SPREAD_FROM * median_ns:
-            return None
-        return min(known), median_ns, max(known)
-
-    @property
-    def spread(self) -> str:
-        """How the times of its launches spread: `median 11.8 ms, 11.0 ms to 12.1 ms`; empty where they hardly do."""
-        if self.spread_ns is None:
-            return ""
-        low, median, high = map(duration, self.spread_ns)
-        return f"median {median}, {low} to {high}"
-
-    @property
-    def flop(self) -> float | None:
-        """Floating-point operations of all launches; None where one of them lacks the count."""
-        return self._sum(launch.analysis.flop_total for launch in self.launches)
-
-    @property
-    def work(self) -> float | None:
-        """Operations of all launches, in the unit of the median one's main work; None where one lacks or differs."""
-        works = [main_work(launch.analysis) for launch in self.launches]
-        return self._sum(work.total for work in works) if len({work.unit for work in works}) == 1 else None
-
-    def bytes_at(self, level: str) -> float | None:
-        """Return the bytes that all launches moved at a level; None where one of them was not measured."""
-        return self._sum(launch.analysis.levels[level].amount_bytes for launch in self.launches)
-
-    def _sum(self, amounts: Iterable[float | None]) -> float | None:
-        pairs = [(amount, launch.analysis.launches) for amount, launch in zip(amounts, self.launches, strict=True)]
-        known = [amount * count for amount, count in pairs if amount is not None]
-        return sum(known) if len(known) == len(pairs) else None
-
-    @property
-    def cautions(self) -> Counter[str]:
-        """Launches by flag that changes their verdict."""
-        return Counter(flag for launch in self.launches if not launch.failed for flag in launch.cautions)
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """Launches by the reason why they could not be analyzed."""
-        return Counter(one.analysis.kernel.status_reason or ALL_NAN for one in self.launches if one.failed)
 
 
 class Other(Struct, frozen=True):
@@ -263,43 +143,85 @@ def summarize(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tup
         analyses: The launches of any number of reports; failed ones count in no time.
         each_launch: Make a summary of each launch alone.
     """
-    total_ns = sum(counted_ns(analysis) or 0.0 for analysis in analyses)
-    parts: defaultdict[object, list[tuple[str, Analysis]]] = defaultdict(list)
+    times_ns = [counted_ns(analysis) or 0.0 for analysis in analyses]
+    total_ns = sum(times_ns)
+    names = [identity(analysis) for analysis in analyses]
+    short = short_names(name for _, name, _ in names)
+    parts: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, analysis in enumerate(analyses):
-        apart = place if each_launch else 0
-        parts[(*identity(analysis), analysis.kernel.failed, apart)].append((f"k{place}", analysis))
-    kernels = [(sum(counted_ns(one) or 0.0 for _, one in part), part) for part in parts.values()]
-    kernels.sort(key=lambda kernel: (kernel[1][0][1].kernel.failed, -kernel[0]))
-    well = sum(not part[0][1].kernel.failed for _, part in kernels)
-    short = short_names(kernel_name(analysis) for analysis in analyses)
-    keys = [f"g{place}" if place < well else f"f{place - well}" for place in range(len(kernels))]
-    return tuple(
-        _summary(key, part, total_ns, short[kernel_name(part[0][1])])
-        for key, (_, part) in zip(keys, kernels, strict=True)
-    )
+        parts[(*names[place], analysis.kernel.failed, place if each_launch else 0)].append(place)
+    kernels = [
+        (analyses[part[0]].kernel.failed, -sum(times_ns[place] for place in part), part) for part in parts.values()
+    ]
+    kernels.sort(key=itemgetter(0, 1))
+    well = sum(not failed for failed, _, _ in kernels)
+    summaries = []
+    for order, (_, _, part) in enumerate(kernels):
+        key, name = f"g{order}" if order < well else f"f{order - well}", names[part[0]]
+        launches = [_launch(f"k{place}", analyses[place], name, total_ns, key, short[name[1]]) for place in part]
+        launches.sort(key=lambda launch: -(launch.duration_ns or 0.0))
+        summaries.append(summed(launches, total_ns))
+    return tuple(summaries)
 
 
-def _summary(key: str, part: Sequence[tuple[str, Analysis]], total_ns: float, short_name: str) -> KernelSummary:
-    launches = [_launch(name, analysis, total_ns, key, short_name) for name, analysis in part]
-    launches.sort(key=lambda launch: -(launch.duration_ns or 0.0))
-    median = median_launch([launch.analysis for launch in launches])
+def summed(launches: Sequence[Launch], total_ns: float, median: Launch | None = None) -> KernelSummary:
+    """Sum up launches of one kernel, in order of falling time, with their part of `total_ns`.
+
+    Args:
+        launches: At least one.
+        total_ns: What shares are of.
+        median: What represents them; by default their median launch.
+    """
+    if median is None:
+        middle = median_launch([launch.analysis for launch in launches])
+        median = next(launch for launch in launches if launch.analysis is middle)
+    verdict, counts = median.analysis.verdict, [launch.analysis.launches for launch in launches]
+    works = [main_work(launch.analysis) for launch in launches]
+    moved = [launch.analysis.levels["dram"].amount_bytes for launch in launches]
     duration_ns = known_sum(launch.duration_ns for launch in launches)
+    gained_ns = (launch.winnable_ns or 0.0 for launch in launches if launch.analysis.verdict.gain is not None)
     return KernelSummary(
-        key=key,
+        key=median.group_key,
+        gpu=median.gpu,
+        name=median.name,
+        shown=median.short_name,
+        report=PurePath(median.analysis.kernel.source).name,
         launches=tuple(launches),
-        representative=next(launch for launch in launches if launch.analysis is median),
+        representative=median,
+        analysis=median.analysis,
+        is_failed=median.failed,
+        launch_count=sum(counts),
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
         class_ns=class_times_ns(launches),
         winnable_ns=known_sum(launch.winnable_ns for launch in launches),
+        at_stake_ns=sum((launch.at_stake_ns for launch in launches) if verdict.gain is None else gained_ns),
+        spread=_spread([launch.analysis.kernel.duration_ns for launch in launches], median.analysis.kernel.duration_ns),
+        work=_of_all((one.total for one in works), counts) if len({one.unit for one in works}) == 1 else None,
+        dram_bytes=_of_all(moved, counts),
     )
+
+
+def _spread(times_ns: Iterable[float | None], median_ns: float | None) -> str:
+    """Say how times spread; nothing where they hardly do."""
+    known = [time_ns for time_ns in times_ns if time_ns is not None]
+    if len(known) < 2 or median_ns is None or max(known) - min(known) <= SPREAD_FROM * median_ns:
+        return ""
+    return f"median {duration(median_ns)}, {duration(min(known))} to {duration(max(known))}"
+
+
+def _of_all(amounts: Iterable[float | None], counts: Sequence[int]) -> float | None:
+    """Add up amounts of launches that each stand for a count of them; None where one is unknown."""
+    known = [amount * count for amount, count in zip(amounts, counts, strict=True) if amount is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def parted(kernel: KernelSummary) -> Iterator[KernelSummary]:
     """Part a kernel by the verdict classes of its launches."""
-    for shown in dict.fromkeys(launch.shown_class for launch in kernel.launches):
-        part = [(launch.key, launch.analysis) for launch in kernel.launches if launch.shown_class == shown]
-        yield _summary(kernel.key, part, 0.0, kernel.shown)
+    parts: defaultdict[ShownClass, list[Launch]] = defaultdict(list)
+    for launch in kernel.launches:
+        parts[launch.shown_class].append(launch)
+    return (summed(launches, 0.0) for launches in parts.values())
 
 
 def median_launch(analyses: Sequence[Analysis]) -> Analysis:
@@ -313,13 +235,34 @@ def median_launch(analyses: Sequence[Analysis]) -> Analysis:
     return next(a for a in ordered if a.kernel.duration_ns == middle.kernel.duration_ns)
 
 
-def _launch(key: str, analysis: Analysis, total_ns: float, group_key: str, short_name: str) -> Launch:
-    duration_ns = counted_ns(analysis)
-    verdict = analysis.verdict
+def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_key: str, short_name: str) -> Launch:  # noqa: PLR0913, PLR0917 - each says one thing of it
+    duration_ns, verdict = counted_ns(analysis), analysis.verdict
     factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
     winnable_ns = None if duration_ns is None or factor is None else duration_ns * (1 - 1 / factor)
-    share = ratio(duration_ns, total_ns)
-    return Launch(key, analysis, duration_ns, share, winnable_ns, group_key, short_name=short_name)
+    return Launch(
+        key=key,
+        analysis=analysis,
+        gpu=of[0],
+        name=of[1],
+        short_name=short_name,
+        shown=_times(short_name, analysis.launches),
+        shown_class=verdict.shown_class,
+        failed=analysis.kernel.failed,
+        estimated="estimated" in analysis.flop_source.values(),
+        duration_ns=duration_ns,
+        time_share=ratio(duration_ns, total_ns),
+        winnable_ns=winnable_ns,
+        at_stake_ns=_at_stake_ns(duration_ns, winnable_ns),
+        group_key=group_key,
+    )
+
+
+def _times(short_name: str, launches: int) -> str:
+    return short_name + (f" x{launches}" if launches > 1 else "")
+
+
+def _at_stake_ns(duration_ns: float | None, winnable_ns: float | None) -> float:
+    return (duration_ns or 0.0) if winnable_ns is None else winnable_ns
 
 
 def ranked_launches(kernels: Iterable[KernelSummary], total_ns: float) -> tuple[Launch, ...]:
@@ -338,14 +281,16 @@ def whole(kernel: KernelSummary) -> Launch:
     return replace(
         kernel.representative,
         analysis=replace(kernel.analysis, launches=kernel.launch_count),
+        shown=_times(kernel.shown, kernel.launch_count),
         duration_ns=kernel.duration_ns,
         time_share=kernel.time_share,
         winnable_ns=kernel.winnable_ns,
+        at_stake_ns=_at_stake_ns(kernel.duration_ns, kernel.winnable_ns),
     )
 
 
 def rest_of(kernels: Iterable[KernelSummary], drawn: Iterable[Launch], total_ns: float) -> Other | None:
-    """Sum up the kernels that are not drawn; None where there are none."""
+    """Sum up the kernels that are not drawn; None if there is none."""
     keys = {launch.group_key for launch in drawn}
     rest = [kernel for kernel in kernels if kernel.key not in keys]
     if not rest:
@@ -397,19 +342,19 @@ def notes(analysis: Analysis) -> tuple[str, ...]:
     return tuple(flag for flag in analysis.flags if flag not in changing and flag != "synthetic")
 
 
-def first_move(analysis: Analysis) -> str:
+def first_move(verdict: Verdict) -> str:
     """Return what to do first; where nothing can be done, what the verdict says."""
-    return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
+    return next(iter(verdict.advice), verdict.sentence)
 
 
-def asks_first(analysis: Analysis) -> bool:
+def asks_first(verdict: Verdict) -> bool:
     """Return whether the first thing to do is to collect more."""
-    return any(move.kind == "collect" for move in analysis.verdict.moves[:1])
+    return any(move.kind == "collect" for move in verdict.moves[:1])
 
 
-def place_of_move(analysis: Analysis) -> str:
-    """Return file and line that the first move is about; empty where not known."""
-    return place_of(place for move in analysis.verdict.moves[:1] for place in move.where)
+def place_of_move(verdict: Verdict) -> str:
+    """Return file and line that the first move is about; empty if unknown."""
+    return place_of(place for move in verdict.moves[:1] for place in move.where)
 
 
 def place_of(places: Iterable[Place]) -> str:

@@ -98,6 +98,7 @@ class Timeline:
         gpu: Name of the GPU; None where it does not say.
         notes: What was left out of it, one sentence each; complete once its kernels were gone through.
         is_synthetic: It says itself that a generator wrote it.
+        rank: Which process of a program of several it is of, from 0; None where it does not say.
     """
 
     source: str
@@ -107,6 +108,7 @@ class Timeline:
     gpu: str | None = None
     notes: Iterable[str] = ()
     is_synthetic: bool = False
+    rank: int | None = None
 
 
 _CAST = re.compile(r"\((?:[a-zA-Z_][\w:<>, ]*)\)(?=-?\d)")
@@ -314,7 +316,7 @@ def _begin(event: KernelEvent | BusyEvent) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Group:
-    """The launches of one kernel in one shape, as they are gone through."""
+    """The launches of one kernel in one shape, as they are iterated."""
 
     name: str
     times_ns: array[int] = field(default_factory=lambda: array("q"))
@@ -351,7 +353,7 @@ class _Group:
         )
 
     def _most(self, place: int) -> str | None:
-        """Return what most launches came from, among those of which that is known."""
+        """Return the most common known origin of the launches."""
         counter: Counter[str] = Counter()
         for origins, number in self.origins.items():
             if (origin := origins[place]) is not None:
@@ -361,10 +363,10 @@ class _Group:
 
 @dataclass(slots=True)
 class _Device:
-    """One GPU, as what it ran is gone through in the order in which it began.
+    """Replays one GPU's events in start order.
 
     Attributes:
-        first_ns, work_end_ns: When its first kernel or graph began, and its last one ended.
+        first_ns, work_end_ns: When its first kernel or graph began, and its last ended.
         busy_ns: Time in which something ran.
         overlap_ns: Time in which two things or more ran.
         gaps_ns, gap_counts: Gaps by the name of what ran before them.
@@ -385,7 +387,7 @@ class _Device:
     def take(self, start_ns: int, end_ns: int, group: _Group | None, *, is_work: bool = True) -> int:
         """Take the next kernel, with the group that has just counted it, graph or copy; return the gap before it.
 
-        Copies wait for the next kernel: those before the first and after the last one do not count.
+        Copies wait for the next kernel: those before the first and after the last do not count.
         """
         if not is_work:
             self._copies.append((start_ns, end_ns))

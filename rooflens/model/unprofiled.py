@@ -109,7 +109,7 @@ class Unprofiled:
         gaps_after: The longest gaps by the kernel that ran before them, longest sum first, where they are known.
         cublas_ns: Kernel time of cuBLAS for as many iterations of the same work; None where it was not measured.
         overlap_ns: Time in which two kernels or copies or more ran at once; None where nobody looked.
-        gpu: Name of the GPU; None where it is unknown, or where there were several.
+        gpu: Name of the GPU; None if unknown, or where there were several.
     """
 
     wall_ns: int
@@ -130,14 +130,14 @@ class Unprofiled:
 
     @property
     def gap_share(self) -> float | None:
-        """Part of the time in which no kernel ran, 0 to 1; None where it is unknown."""
+        """Part of the time in which no kernel ran, 0 to 1; None if unknown."""
         if self.kernel_ns is None or self.wall_ns <= 0:
             return None
         return max(0.0, 1.0 - self.kernel_ns / self.wall_ns)
 
     @property
     def gap_ns(self) -> int | None:
-        """Time in which no kernel ran; None where it is unknown."""
+        """Time in which no kernel ran; None if unknown."""
         return None if self.gap_share is None or self.kernel_ns is None else max(0, self.wall_ns - self.kernel_ns)
 
     @property

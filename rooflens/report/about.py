@@ -10,6 +10,7 @@ from textwrap import wrap
 from rooflens.format import sentence_case
 from rooflens.model.about import About, CounterAbout, everything
 from rooflens.model.catalogue import kernel_quantities
+from rooflens.model.knowledge.families import COUNTER_TITLES, named_page
 from rooflens.model.knowledge.items import KINDS, Word, column_heads, words
 from rooflens.report.document import Column, Document, Heading, Table, Words, bullets, code, paragraph
 from rooflens.report.writers.markdown import to_markdown
@@ -115,7 +116,7 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
     if counter.near:
         yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
     yield _collected(counter)
-    yield f"More about its family: docs/reference/counters/{counter.page}"
+    yield f"More about its family in the documentation: {named_page(counter.page, COUNTER_TITLES)}"
 
 
 def _collected(counter: CounterAbout) -> str:

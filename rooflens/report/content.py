@@ -6,14 +6,17 @@ kernels beyond `MAX_KERNELS` are counted everywhere and drawn as one `Other`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.compare.versions import found_ladders, report_labels
-from rooflens.model.ranking import in_rank
-from rooflens.model.records import ratio, timed
+from rooflens.model.ranking import in_rank, opportunities, worth_a_line
+from rooflens.model.records import ratio
+from rooflens.model.roofline.work import main_work
+from rooflens.model.same_work import same_work
 from rooflens.model.summary import counted_ns, ranked_launches, rest_of, summarize, whole
 
 if TYPE_CHECKING:
@@ -34,7 +37,10 @@ MAX_KERNELS = 200
 """Kernels drawn where launches are not drawn one by one: those with most GPU time."""
 
 FIRST_KEPT = 10
-"""Kernels with most time at stake are drawn whatever they take: the first screen names the first of them."""
+"""Kernels with most recoverable time are always drawn: the first screen names the first of them."""
+
+RANKED_SHOWN = 5
+"""Rows of what to do first."""
 
 MAX_FAILED = 20
 """Failed launches listed where launches are not drawn one by one; all are counted."""
@@ -46,8 +52,18 @@ class Content(Struct, frozen=True):
     Attributes:
         limits: The thresholds the verdicts were reached with.
         reports: Every report as it was given, its failed kernels too.
-        launches: What is drawn, in order of falling time, failed ones last.
+        analyses: Every record, failed ones too.
+        failed_count: How many launches failed while they were profiled.
+        launches: What is drawn, in order of falling time, failed ones last: `timed`, then `failed`.
+        counted: Launches that did not fail, drawn or not: the ones that sums are made of.
         summaries: Every kernel, drawn or not, in order of falling time; then those whose launches failed.
+        kernels: Those that did not fail.
+        listed: Those that are drawn, longest first; then those that failed, whose `key` begins with `f`.
+        earlier: Key of each kernel that a later report holds again, doing the same work -> its newest version.
+        rows: What to do, in order, each kernel as its newest version: kernels that one move is for are one row.
+        first: The first few of these rows, as far as they are worth a line.
+        runs: Provenance of the reports.
+        synthetic: Any report or kernel of the page was written by a generator.
         unread: Path and error of each report that could not be read, or of a file of a store that held some.
         gpus: Names of the GPUs, the one with the longest launch first.
         aggregated: True where a launch that is drawn stands for all of its kernel.
@@ -61,9 +77,21 @@ class Content(Struct, frozen=True):
     title: str
     reports: tuple[AnalyzedReport, ...]
     limits: Thresholds
+    analyses: tuple[Analysis, ...]
+    failed_count: int
     launches: tuple[Launch, ...]
+    timed: tuple[Launch, ...]
+    failed: tuple[Launch, ...]
+    counted: tuple[Launch, ...]
     summaries: tuple[KernelSummary, ...]
+    kernels: tuple[KernelSummary, ...]
+    listed: tuple[KernelSummary, ...]
+    earlier: Mapping[str, KernelSummary]
+    rows: tuple[KernelSummary, ...]
+    first: tuple[KernelSummary, ...]
     total_ns: float
+    runs: tuple[Run, ...]
+    synthetic: bool
     unread: tuple[tuple[str, InputError], ...] = ()
     gpus: tuple[str, ...] = ()
     aggregated: bool = False
@@ -81,52 +109,6 @@ class Content(Struct, frozen=True):
         return {(digest, analysis.kernel.name): name for name, digest, analysis in found if analysis}
 
     @property
-    def runs(self) -> tuple[Run, ...]:
-        """Provenance of the reports."""
-        return tuple(report.run for report in self.reports)
-
-    @property
-    def analyses(self) -> tuple[Analysis, ...]:
-        """Every record, failed ones too: what is counted is counted over these or `groups`."""
-        return tuple(analysis for report in self.reports for analysis in report.analyses)
-
-    @property
-    def timed(self) -> tuple[Launch, ...]:
-        """Launches that are drawn and did not fail."""
-        return tuple(launch for launch in self.launches if not launch.failed)
-
-    @property
-    def failed(self) -> tuple[Launch, ...]:
-        """Launches that are listed and failed while they were profiled; `failed_count` counts all."""
-        return tuple(launch for launch in self.launches if launch.failed)
-
-    @property
-    def kernels(self) -> tuple[KernelSummary, ...]:
-        """Every kernel that did not fail, drawn or not, in order of falling time."""
-        return tuple(kernel for kernel in self.summaries if not kernel.is_failed)
-
-    @property
-    def listed(self) -> tuple[KernelSummary, ...]:
-        """Kernels that are drawn, longest first; then those that failed, whose `key` begins with `f`."""
-        drawn = {launch.group_key for launch in self.launches}
-        return tuple(kernel for kernel in self.summaries if kernel.key in drawn)
-
-    @property
-    def counted(self) -> tuple[Launch, ...]:
-        """Launches that did not fail, drawn or not: the ones that sums are made of."""
-        return tuple(launch for kernel in self.kernels for launch in kernel.launches)
-
-    @property
-    def failed_count(self) -> int:
-        """How many launches failed while they were profiled."""
-        return len(self.analyses) - len(timed(self.analyses))
-
-    @property
-    def synthetic(self) -> bool:
-        """True when any report or kernel of the page was written by a generator."""
-        return any(run.synthetic for run in self.runs) or any(a.kernel.synthetic for a in self.analyses)
-
-    @property
     def unread_count(self) -> int:
         """Reports that could not be read, as far as that is known."""
         return sum(1 if error.report_count is None else error.report_count for _, error in self.unread)
@@ -139,7 +121,8 @@ def build_content(
     unread: Sequence[tuple[str, InputError]] = (),
 ) -> Content:
     """Derive all rows of the page from the records."""
-    analyses = [analysis for report in reports for analysis in report.analyses]
+    analyses = tuple(analysis for report in reports for analysis in report.analyses)
+    runs = tuple(report.run for report in reports)
     total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
     ladders = found_ladders(reports)
     climbed = _of_all(ladders, reports)
@@ -148,21 +131,67 @@ def build_content(
     launches = ranked_launches(summaries, total_ns)
     is_crowd = len(analyses) > MAX_LAUNCHES
     drawn = _drawn(kernels, launches, total_ns) if is_crowd else launches
+    groups = {launch.group_key for launch in drawn}
+    labels = report_labels(runs)
+    earlier = _earlier(kernels, runs, list(labels))
+    rows = opportunities([kernel for kernel in kernels if kernel.key not in earlier], opening=True)
     return Content(
         title=title,
         reports=tuple(reports),
         limits=limits,
+        analyses=analyses,
+        failed_count=sum(launch.failed for launch in launches),
         launches=drawn,
+        timed=tuple(launch for launch in drawn if not launch.failed),
+        failed=tuple(launch for launch in drawn if launch.failed),
+        counted=tuple(launch for kernel in kernels for launch in kernel.launches),
         summaries=summaries,
+        kernels=kernels,
+        listed=tuple(kernel for kernel in summaries if kernel.key in groups),
+        earlier=earlier,
+        rows=tuple(rows),
+        first=tuple(worth_a_line(rows)[:RANKED_SHOWN]),
         total_ns=total_ns,
+        runs=runs,
+        synthetic=any(run.synthetic for run in runs) or any(a.kernel.synthetic for a in analyses),
         unread=tuple(unread),
         gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
         aggregated=is_crowd,
         other=rest_of(kernels, drawn, total_ns),
-        report_labels=report_labels([report.run for report in reports]),
+        report_labels=labels,
         ladder=climbed,
         ladders=ladders,
     )
+
+
+def _earlier(
+    kernels: Sequence[KernelSummary], runs: Sequence[Run], in_order: Sequence[str]
+) -> dict[str, KernelSummary]:
+    """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
+
+    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
+    do not say when they were recorded: none of them is known to be the later one.
+
+    Args:
+        kernels: All that did not fail.
+        runs: The reports.
+        in_order: Their digests, in the order of their versions.
+    """
+    if len(runs) < 2:
+        return {}
+    dated = {run.digest for run in runs if run.created_unix_s}
+    families: defaultdict[tuple[str, str], list[KernelSummary]] = defaultdict(list)
+    for digest in in_order:
+        for group in kernels:
+            if group.analysis.kernel.digest == digest and digest in dated:
+                families[group.gpu, group.name].append(group)
+    return {
+        group.key: own[-1]
+        for own in families.values()
+        for group in own[:-1]
+        if all(main_work(one.analysis).total for one in (group, own[-1]))
+        and same_work(group.analysis, own[-1].analysis).same
+    }
 
 
 def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary], KernelSummary]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
 from rooflens.model.catalogue import (
+    CHECKED,
     KERNEL,
     OPPORTUNITY,
     PROGRAM,
@@ -31,6 +32,7 @@ from rooflens.model.summary import summarize
 from rooflens.report.rungs import LADDER
 
 if TYPE_CHECKING:
+    from rooflens.model.predict.measured import Checked
     from rooflens.model.program.program import Program
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -40,19 +42,24 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _QUOTED = re.compile('[",\r\n]')
 
 
-def to_document(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> dict[str, Any]:
+def to_document(
+    analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = (), expected: Sequence[Checked] | None = None
+) -> dict[str, Any]:
     """Build the JSON document: units in names, shares as fractions, what was not measured null.
 
     Args:
         analyses: The kernels.
         reports: The reports: their programs are described where they were also run without the profiler, and their
             versions.
+        expected: What was predicted of them, with its measurement; None where nobody predicted anything.
     """
     known = tuple(analyses)
-    return _document(known, reports) | {"kernels": [KERNEL.json(analysis) for analysis in known]}
+    return _document(known, reports, expected) | {"kernels": [KERNEL.json(analysis) for analysis in known]}
 
 
-def _document(analyses: Sequence[Analysis], reports: Sequence[AnalyzedReport]) -> dict[str, Any]:
+def _document(
+    analyses: Sequence[Analysis], reports: Sequence[AnalyzedReport], expected: Sequence[Checked] | None
+) -> dict[str, Any]:
     """Build the document without its kernels, which come last."""
     rows = opportunities([kernel for kernel in summarize(analyses) if not kernel.is_failed])
     return {
@@ -60,6 +67,7 @@ def _document(analyses: Sequence[Analysis], reports: Sequence[AnalyzedReport]) -
         "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
         "ladders": [LADDER.json(one) for one in found_ladders(reports)],
         "ranking": [OPPORTUNITY.json(row) for row in zip(rows, tiers(rows), strict=True)],
+        **({} if expected is None else {"expectations": [CHECKED.json(one) for one in expected]}),
     }
 
 
@@ -88,6 +96,11 @@ def to_schema() -> Schema:
                 "type": "array",
                 "items": OPPORTUNITY.schema,
                 "description": "what to do, in order: a row for each kernel, and one for kernels that one move is for",
+            },
+            "expectations": {
+                "type": "array",
+                "items": CHECKED.schema,
+                "description": "what was predicted, with its measurement: only where a prediction was asked for",
             },
             "kernels": {
                 "type": "array",
@@ -144,15 +157,19 @@ def traces_csv(programs: Sequence[Program], *, raw_cells: bool = False) -> str:
     return csv_text(["source", *(key.name for key in keys)], rows, raw_cells=raw_cells)
 
 
-def to_json(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> str:
+def to_json(
+    analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = (), expected: Sequence[Checked] | None = None
+) -> str:
     """Write the document for people, in the order given."""
-    return json_text(to_document(analyses, reports))
+    return json_text(to_document(analyses, reports, expected))
 
 
-def json_lines(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> Iterator[str]:
+def json_lines(
+    analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = (), expected: Sequence[Checked] | None = None
+) -> Iterator[str]:
     """Write the same document for programs: without indentation, a line for each kernel, as they come."""
     known = tuple(analyses)
-    head = json_text(_document(known, reports) | {"kernels": []}, dense=True)
+    head = json_text(_document(known, reports, expected) | {"kernels": []}, dense=True)
     yield f"{head.removesuffix(']}')}\n"
     before = ""
     for analysis in known:

@@ -1,7 +1,8 @@
 """An answer as blocks, built once from records; `writers` show it on a terminal, as Markdown and as a page.
 
 A terminal and Markdown say what has to be read. Pages have the room for what is looked at and looked up: `Chart`,
-`Facts`, `Columns`, `Choice`, further columns of a table and further rows; `for_text` leaves these out.
+`Facts`, `Columns`, `Choice`, `Map`, `Opportunities`, further columns of a table and further rows; `for_text` leaves
+these out.
 
 Words are sentences of ours, in which text between backticks is code, or spans: whatever comes out of a report is in
 a `code` span or is escaped by the writer, and is never mark-up.
@@ -206,7 +207,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Parts of a page beside one another where there is room; a single one has all of it."""
+    """Parts of a page, side by side if there is room."""
 
     parts: tuple[Document, ...]
 
@@ -222,7 +223,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Parts of a page of which those are in sight that were chosen: all of them stand in it, and none is made anew.
+    """Parts of a page that a choice shows: all stand in the page, and the others are hidden.
 
     Attributes:
         parts: Blocks by the place of each control's name that they belong to; None where they belong to all names.
@@ -234,7 +235,105 @@ class Choice:
     first: tuple[int, ...]
 
 
-Block: TypeAlias = "Heading | Paragraph | Bullets | Table | Folded | Chart | Facts | Columns | Choice"
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A kernel within a strip of a map, or time in which none ran.
+
+    Attributes:
+        name: Stands below it where there is room.
+        told: What a pointer that rests on it reads.
+        part: Its part of the map's time, 0 to 1.
+        won: The part of its own time that can be won; 0 where that is not known.
+        style: Its class; `elsewhere` for what the page does not hold, `gap` where no kernel ran.
+        key, group: The launch and the kernel of the page that it leads to; empty for none.
+    """
+
+    name: str
+    told: str
+    part: float
+    won: float
+    style: Style | Literal["elsewhere", "gap"]
+    key: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A program, range or module of a map, with its kernels.
+
+    Attributes:
+        label: Stands above it where there is room; empty for none.
+        time: How long it takes, in words.
+        choice, value: The filter of the page that a click on it sets, and what that takes; empty for none.
+    """
+
+    label: str
+    time: str
+    part: float
+    cells: tuple[Cell, ...]
+    choice: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Where the time goes, as one strip of a page; all that it shows stands in a list or table of the page, too.
+
+    Attributes:
+        label: What it shows, for readers who do not see it.
+        rest: What is not drawn; empty for nothing.
+    """
+
+    strips: tuple[Strip, ...]
+    label: str
+    rest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opportunity:
+    """A row of what to do first: a bar of today's time, the part that can be won hatched at its end.
+
+    Attributes:
+        name: The kernel.
+        figure: What becomes of its time.
+        length: Its time as a part of the longest one's, which its bar has, 0 to 1.
+        style: Its class.
+        won: The part of its time that can be won, 0 to 1; 0 where that is not known.
+        move: What to do.
+        where: The place that this is about.
+        why: Further facts, the one that its sign stands for first.
+        divider: What parts it from the rows above; empty for nothing.
+    """
+
+    name: str
+    figure: str
+    length: float
+    style: Style
+    won: float
+    move: Words = ""
+    where: str = ""
+    why: tuple[str, ...] = ()
+    divider: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opportunities:
+    """What to do first, as a page shows it; texts have the same rows as a table.
+
+    Attributes:
+        note: What the bars are.
+        rest: What stands below the list.
+    """
+
+    title: str
+    rows: tuple[Opportunity, ...]
+    note: str = ""
+    rest: str = ""
+
+
+Block: TypeAlias = (
+    "Heading | Paragraph | Bullets | Table | Folded | Chart | Facts | Columns | Choice | Map | Opportunities"
+)
 Document: TypeAlias = "tuple[Block, ...]"
 
 
@@ -249,7 +348,7 @@ def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Tab
             yield from rest_note(block.amount or len(block.rows), len(rows), block.rest)
         elif isinstance(block, Folded) and not block.on_text:
             yield from for_text(block.blocks)
-        elif not isinstance(block, (Chart, Facts, Columns, Choice)):
+        elif not isinstance(block, (Chart, Facts, Columns, Choice, Map, Opportunities)):
             yield block
 
 

@@ -65,7 +65,7 @@ def _of_step(step: Step) -> str | None:
 
 
 def _factor(rung: Rung) -> float | None:
-    """Return how many times as fast as the first version a rung is: 1 of the first one itself."""
+    """Return how many times as fast as the first version a rung is: 1 of the first itself."""
     if rung.to_first is None:
         return 1.0 if rung.previous is None and not rung.apart and rung.time.times_ns else None
     return rung.to_first.factor
@@ -192,7 +192,9 @@ RUNG = fixed(
         "move",
         TEXT_OR_NULL,
         "what to do first, of the fastest",
-        value=lambda step: first_move(step.rung.analysis) if step.rung.analysis and step.rung.is_fastest else None,
+        value=lambda step: (
+            first_move(step.rung.analysis.verdict) if step.rung.analysis and step.rung.is_fastest else None
+        ),
     ),
     Key(
         "step",

@@ -24,7 +24,7 @@ from rooflens import format as fmt
 from rooflens.cache import keep, kept
 from rooflens.model.bounds import SHOWN_CLASSES
 from rooflens.model.verdict.sentences import gain_figure, gain_how, resource_label
-from rooflens.report.html.parts import bar, code_spans, shape
+from rooflens.report.html.parts import bar, code_spans, meter, shape
 from rooflens.report.html.theme import css_class
 from rooflens.report.words import labels as words
 from rooflens.report.writers.html import drawing
@@ -130,6 +130,7 @@ def _environment() -> Environment:
         bound_labels=words.BOUND_LABELS,
         count=fmt.count,
         missing=fmt.MISSING,
+        meter=meter,
         shape=shape,
         bar=bar,
         chart=drawing,

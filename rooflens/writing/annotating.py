@@ -178,7 +178,7 @@ class _Matches:
             "share of limiter (%)": _per_cent(limiter.share) if limiter else None,
             "confidence": verdict.confidence,
             "gain": gain_words(verdict.gain),
-            "first move": first_move(analysis),
+            "first move": first_move(analysis.verdict),
             "share of program (%)": _per_cent(share),
             "key": analysis.key,
             "report": Path(kernel.source).name,
@@ -266,7 +266,7 @@ def _spans(text: str, at: int) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _skip(text: str, at: int) -> int:
-    """Return the place of the next character that is not white."""
+    """Return the place of the next non-space character."""
     while text[at] in " \t\r\n":
         at += 1
     return at

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
     from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.measured import Checked
     from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.program.program import Program
     from rooflens.report.document import Document
@@ -86,6 +87,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     place: Sequence[str] = (),
     raw_cells: bool = False,
     indented: bool = True,
+    expected: Sequence[Checked] | None = None,
 ) -> Answer:
     """Answer what limits each kernel; a model and a terminal get less than programs do.
 
@@ -95,9 +97,10 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         max_tokens: Size of a digest.
         columns: Quantities to show instead of the usual columns.
         each_launch: A row for each launch on a terminal, instead of one for each kernel.
-        place: What to give to a command that says more: paths, or a store; empty where there is none.
+        place: What to give to a command that says more: paths, or a store; empty if there is none.
         raw_cells: Leave cells of CSV as they are, even those that a spreadsheet would run.
         indented: Write JSON for people; otherwise a line for each launch, as it is made.
+        expected: What was predicted, which JSON holds; None where nobody predicted anything.
     """
     from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
@@ -124,8 +127,8 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
 
         seen = look_into(found)
         if indented:
-            return to_json(seen.analyses, seen.reports)
-        parts = json_lines(seen.analyses, seen.reports)
+            return to_json(seen.analyses, seen.reports, expected)
+        parts = json_lines(seen.analyses, seen.reports, expected)
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
@@ -182,20 +185,34 @@ def of_what_if(answers: Sequence[WhatIf]) -> Answer:
 
 
 def of_traces(
-    programs: Sequence[Program], top: int | None = None, max_tokens: int | None = None, *, raw_cells: bool = False
+    programs: Sequence[Program],
+    top: int | None = None,
+    max_tokens: int | None = None,
+    *,
+    columns: Sequence[str] = (),
+    raw_cells: bool = False,
 ) -> Answer:
     """Answer what the kernels of timelines take without a report, what can be won, and what to profile."""
-    from rooflens.report.data import json_text, traces_csv, traces_document
-    from rooflens.report.trace.digest import digest
-    from rooflens.report.trace.document import heading
-    from rooflens.report.trace.document import traces_document as document
+    from rooflens.report.trace.document import heading, traces_document
+
+    def json() -> str:
+        from rooflens.report import data
+
+        return data.json_text(data.traces_document(programs))
+
+    def csv() -> str:
+        from rooflens.report.data import traces_csv
+
+        return traces_csv(programs, raw_cells=raw_cells)
+
+    def digest() -> str:
+        from rooflens.report.trace.digest import digest as shortened
+
+        return shortened(programs, max_tokens, top)
 
     return Answer(
-        document=lambda: document(programs, top),
-        data={
-            "json": lambda: json_text(traces_document(programs)),
-            "csv": lambda: traces_csv(programs, raw_cells=raw_cells),
-            "digest": lambda: digest(programs, max_tokens),
-        },
+        document=lambda: traces_document(programs, top, columns),
+        data={"json": json, "csv": csv, "digest": digest},
+        table=lambda: traces_document(programs, top, columns, brief=True),
         heading=lambda: heading(programs),
     )

@@ -222,7 +222,7 @@ def _value(name: str, metric: Any, base: int) -> MetricValue:
 
 
 def _by_offset(pairs: Sequence[tuple[Any, Any]], base: int) -> dict[str | int, float | str]:
-    """Count addresses from the lowest one, and leave zeros out, but for one where there is nothing else."""
+    """Count addresses from the lowest, and leave zeros out, but for one where there is nothing else."""
     amounts = [(address - base, amount) for address, amount in pairs if amount]
     return dict(amounts or [(pairs[0][0] - base, pairs[0][1])])
 

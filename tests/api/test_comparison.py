@@ -110,7 +110,7 @@ def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:
 
 
 def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
-    """Each later side is compared with the first as the command does; factor and gate are those of the last one."""
+    """Each later side is compared with the first as the command does; factor and gate are those of the last."""
     sides = [recorded(tmp_path / f"v{i}", time_ns, 1.01 * time_ns) for i, time_ns in enumerate((4e6, 2e6, 1e6))]
     comparison = rl.compare(*sides)
     assert comparison.factor == pytest.approx(4.0)

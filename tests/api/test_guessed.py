@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 from support.loops import for_all
 
 import rooflens as rl
+from rooflens.api.texts import MEANT
 from rooflens.cli.group import main
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -126,3 +129,37 @@ def test_measured_kernels_are_predicted_elsewhere_as_the_command_does() -> None:
     for wrong in ({"from_": SAXPY}, {}, {"from_": SAXPY, "gpu": "h200", "m": 3}, {"from_": SAXPY, "dtype": "fp17"}):
         with pytest.raises(rl.RooflensError):
             rl.predict(**wrong)
+
+
+@for_all(
+    "owner, asked, written",
+    [(owner, asked, written) for owner, names in MEANT.items() for asked, written in names.items()],
+)
+def test_what_is_called_otherwise_is_said_as_it_is_written(
+    owner: str, asked: str, written: str, report: rl.Report, tmp_path: Path
+) -> None:
+    """The error of each such name has an expression that works, whose result is there."""
+    comparison = rl.compare(report, report)
+    named = {
+        "rl": rl,
+        "report": report,
+        "kernel": report[0],
+        "comparison": comparison,
+        "other": report,
+        "path": ATTENTION,
+        "name": "h100",
+    }
+    thing = {"Kernel": report[0], "Report": report, "Comparison": comparison, "rooflens": rl}[owner]
+    with pytest.raises(AttributeError, match=rf"here it is (?:the command )?`{re.escape(written)}`"):
+        getattr(thing, asked)
+    if not written.startswith("rooflens "):
+        with contextlib.chdir(tmp_path):
+            eval(written, named)  # noqa: S307 - expressions of our own
+
+
+def test_levels_are_not_attributes_and_forecasts_are_short(report: rl.Report) -> None:
+    """`levels.dram` says how it is written, and a measured kernel elsewhere shows in a line."""
+    with pytest.raises(AttributeError, match=r'write `\["dram"\]`'):
+        report[0].levels.dram  # noqa: B018 - the error is what is asked
+    (answer,) = rl.predict(from_=SAXPY, gpu="h100-sxm")
+    assert len(repr(answer)) < 200

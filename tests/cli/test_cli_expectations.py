@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,22 @@ def test_a_prediction_of_the_user_is_set_beside_the_kernels(fixtures: Path) -> N
     assert done.exit_code == 0
     assert "predicted, one iteration: 537 MFLOP, 3.22 GB at DRAM" in done.stdout
     assert "(1.00x), 3.22 GB (1.00x) at DRAM" in done.stdout
+
+
+def test_a_prediction_is_keys_in_json(fixtures: Path) -> None:
+    """`--predict` with JSON gives predicted and measured beside each other in their units; JSON without it has none."""
+    report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
+    asked = ["analyze", report, "--format", "json"]
+    triad = "elementwise:n=268435456,reads=2,flops=2,dtype=fp32"
+    assert "expectations" not in json.loads(CliRunner().invoke(main, asked).stdout)
+    told = json.loads(CliRunner().invoke(main, [*asked, "--predict", triad]).stdout)
+    (kernel,), (checked,) = told["kernels"], told["expectations"]
+    rows = {row["quantity"]: row for row in checked["rows"]}
+    assert (rows["work"]["predicted"], rows["dram_bytes"]["predicted"]) == (2 * 268435456, 12 * 268435456)
+    assert rows["dram_bytes"]["measured"] == kernel["bytes"]["dram"]
+    assert rows["floor"]["measured"] == kernel["duration_ns"]
+    assert all(row["factor"] == pytest.approx(row["measured"] / row["predicted"]) for row in rows.values())
+    assert checked["launches"] == 1
 
 
 def test_predictions_by_kernel_name_come_from_a_file(fixtures: Path, tmp_path: Path) -> None:

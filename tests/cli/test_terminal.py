@@ -59,6 +59,9 @@ OTHERS = (
     "compare runs",
     "compare runs --kernel x_279",
     "analyze --store runs --top 3",
+    "step.synthetic.json",
+    "step.synthetic.json step.synthetic.json synthetic/attention.synthetic.ncu-rep",
+    "analyze step.synthetic.json --columns time,floor,code --top 3",
     "predict gemm --m 1 --n 128:8192:x4 --k n --gpu b200",
     "predict decode --tensor-parallel 1,2,4,8 --gpu h100-sxm",
     "predict attention-flash --length 8192 --width 32 --gpu a100-sxm4-80gb",
@@ -95,6 +98,7 @@ def here(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """Stand in a folder with the reports, before a terminal."""
     for name in ("published", "synthetic"):
         (tmp_path / name).symlink_to(fixtures / name)
+    (tmp_path / "step.synthetic.json").symlink_to(fixtures.parent / "examples" / "step.synthetic.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)

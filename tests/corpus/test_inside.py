@@ -141,7 +141,7 @@ def test_rows_add_up_on_every_report(corpus: Path) -> None:
 
 
 def _by_definition(graph: Graph, position: int, reads: frozenset[int]) -> int | None:
-    """Return the load of the same block that an operand comes from; None where there is none."""
+    """Return the load of the same block that an operand comes from; None if there is none."""
     needed = set(reads)
     for place in range(position - 1, graph.blocks[graph.block_of(position)].first - 1, -1):
         made = graph.instructions[place]

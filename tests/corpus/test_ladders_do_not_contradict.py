@@ -1,4 +1,4 @@
-"""What ladders and comparisons of public programs say, held against one another and against the numbers they hold."""
+"""What ladders and comparisons of public programs say, held against each other and against the numbers they hold."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import pairwise
 from pathlib import PurePath
 
 import pytest
-from rooflens.model.compare.sentences import change_sentence
-from rooflens.report.ladder import headline, ladder_rows
 
 from rooflens.model.compare.causes import MOST_NAMED
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.ladder import Ladder, Rung, compare
 from rooflens.model.compare.versions import found_ladders, pair_versions
 from rooflens.model.records import AnalyzedReport
+from rooflens.report.words.change import change_sentence
+from rooflens.report.words.ladder import headline, ladder_rows
 
 pytestmark = pytest.mark.if_changed("imports", "published")
 

@@ -154,7 +154,7 @@ def test_two_programs_in_one_call_are_two_ladders(shared: Path, tmp_path: Path) 
 
 
 def test_strangers_have_no_factor(shared: Path) -> None:
-    """Two programs that share no kernel are set beside one another with --anyway, and no factor stands between them."""
+    """Two programs that share no kernel are set beside each other with --anyway, and no factor stands between them."""
     pair = (shared / "corpus/cs599k__2025-04-21-77_06-MT.ncu-rep", shared / "corpus/GPU-MMS__profile.ncu-rep")
     text = run("compare", *pair, "--anyway")
     assert "not compared, no kernel is on both sides" in text

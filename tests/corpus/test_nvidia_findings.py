@@ -253,7 +253,7 @@ def test_a_result_counts_from_twenty_per_cent_and_needs_its_very_topic() -> None
 
 
 def test_a_limiter_is_false_where_the_rule_spoke_of_another_kernel_only() -> None:
-    """The kernel of which the rule spoke is no case; of the other one a note is right and a limiter is not."""
+    """The kernel of which the rule spoke is no case; of the other a note is right and a limiter is not."""
     spoken = _judged(_kernel(0, _result("LaunchConfiguration", "Small Grid")), _Finding("small_grid", "limiter"))
     for severity, false in (("limiter", True), ("contributes", False), ("note", False)):
         (case,) = silent([spoken, _judged(_kernel(1), _Finding("small_grid", severity))])
@@ -341,7 +341,7 @@ def test_our_top_three_of_uncoalesced_places_must_be_marked() -> None:
 
 
 def test_a_marked_line_is_of_the_file_of_its_instructions() -> None:
-    """Lines of uncoalesced accesses carry the file of the last one looked at; the marked instructions decide."""
+    """Lines of uncoalesced accesses carry the file of the last looked at; the marked instructions decide."""
     markers = (
         Marker("UncoalescedGlobalAccess", "50.00% excessive.", pc=16, source=("/a/k.cu", 9)),
         Marker("UncoalescedGlobalAccess", "50.00% excessive.", file="/b/mma.hpp", line=9),

@@ -20,6 +20,7 @@ from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.verdict.sentences import NOT_MEASURED
 
@@ -162,7 +163,7 @@ def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:
     for row in rows:
         sizes = json.loads(row["sizes"])
         out_dtype, gpu = sizes.pop("out_dtype", None), the_datasheet(row["gpu"])
-        found = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], gpu, out_dtype=out_dtype)
+        found = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], gpu, Options(out_dtype=out_dtype))
         fits = gpu.l2_size is not None and found.moved_bytes <= gpu.l2_size.value
         told = f"{row['source']}: {row['operation']} {row['sizes']}"
         if float(row["measured_ms"]) < found.t_lower_s * 1e3:

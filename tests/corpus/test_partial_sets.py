@@ -163,7 +163,7 @@ def test_a_cut_list_contradicts_nothing(
 
 def _other_numbers(whole: Whole, cut: Kernel, is_rounded: bool) -> Iterator[tuple[str, str]]:  # noqa: FBT001
     facts = Facts(whole.kernel, {}, {}, default_thresholds())
-    shares = {f"stall_{reason}_share": share for reason, share in stall_shares(facts).items()}
+    shares = {f"stall_{reason}_share": share for reason, share in stall_shares(facts.kernel).items()}
     known = {**shares, **whole.kernel.counters}
     for name, value in cut.counters.items():
         source, own = cut.counter_sources[name], whole.kernel.counter_sources.get(name)

@@ -24,7 +24,7 @@ from rooflens.report.data import to_document
 from rooflens.report.document import Table, Words, spans
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import what_first
-from rooflens.report.page.kernels import Subject, columns
+from rooflens.report.page.kernels import columns, written
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.rows import kernel_rows, point_rows
 from rooflens.report.summary import ranked
@@ -159,7 +159,9 @@ def test_tables_have_both_numbers(told: list[Told], contents: list[Content]) -> 
                 for cells, group in zip(of_columns(part, "Gain", "Limit"), content.kernels, strict=False):
                     assert cells == (mine[group.key].numbers.gain, mine[group.key].numbers.cell)
         for one in mine.values():
-            cells = {column.key: column.cell(Subject(one.group, "")).text for column in columns(gpus=1, reports=1)}
+            offered = columns(gpus=1, reports=1)
+            told = zip(offered, written(one.group, "", offered), strict=True)
+            cells = {column.key: cell.text for column, cell in told}
             assert (cells["verdict_gain_factor"], cells["verdict_limit_factor"]) == (
                 one.numbers.gain,
                 one.numbers.cell,

@@ -34,7 +34,7 @@ class Deletion(Struct, frozen=True):
 
     Attributes:
         gone: How the names of the deleted metrics start.
-        value: What they told, of a kernel; None where it is not known.
+        value: What they told, of a kernel; None if unknown.
         follows: Whether it follows from the rest, by a condition that does not derive it.
     """
 

@@ -125,7 +125,7 @@ def states(bucket: Bucket) -> dict[str, tuple[str, dict[str, bytes]]]:
 
 
 def _check(bucket: Bucket, what: str, state: tuple[str, dict[str, bytes]], fault: Callable[[int], Fault]) -> None:
-    """Run a command with a fault, hold what it says against what is there, and have the next one mend the store."""
+    """Run a command with a fault, hold what it says against what is there, and have the next mend the store."""
     command, before = state
     store = bucket.store(before)
     done = bucket.run(command, store, fault)

@@ -27,6 +27,7 @@ from rooflens.cli.group import main
 from rooflens.mcp.answers import MOST_TOKENS, PAGE_TOKENS, Answers
 from rooflens.mcp.root import Root
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import OPTIONS
 from rooflens.report.text.digest import tokens_of
 
 READER = "For anyone who wonders what a model sees of a report when it asks."
@@ -166,7 +167,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(root: Path) -> Said:
-    """Ask one server everything, in a thread of its own: in the first one the browser of other tests keeps a loop."""
+    """Ask one server everything, in a thread of its own: in the first the browser of other tests keeps a loop."""
     anyio = pytest.importorskip("anyio")
     asked = (*ASKED, *(TRANSCRIBED if (root / "published").is_dir() else ()))
     with ThreadPoolExecutor(1) as thread:
@@ -189,12 +190,12 @@ async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) ->
 
 
 def test_the_tools_are_few_described_and_read_only(said: Said) -> None:
-    """Eight tools, each with a sentence, a schema and the mark that it only reads; all of them in under 7 kB."""
+    """Eight tools, each with a sentence, a schema and the mark that it only reads; all of them in under 7.3 kB."""
     names = [tool.name for tool in said.tools]
     reading = ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare"]
     assert names == [*reading, "predict", "about"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in said.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7000
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7300
 
 
 def test_numbers_come_beside_the_text(said: Said) -> None:
@@ -224,7 +225,7 @@ def test_a_word_is_explained_and_an_unknown_one_is_answered_with_the_nearest(sai
 def test_what_does_not_fit_a_schema_is_said_in_a_line(said: Said) -> None:
     """A missing or wrong argument, and a tool that there is not, get a sentence with a hint, no traceback."""
     told = (
-        (said.refused("open_report"), "`open_report` needs `path` (hint: report, folder of reports or store"),
+        (said.refused("open_report"), "`open_report` needs `path` (hint: report, trace, folder of them or store"),
         (said.refused("open_report", path="before.ncu-rep", max_tokens="many"), "`max_tokens` of `open_report` cannot"),
         (said.refused("predict", operation="gemm", sizes="4096"), "(hint: by name, m, n, k of gemm"),
         (said.refused("open_rapport"), "there is no tool `open_rapport` (hint: there are list_reports, "),
@@ -415,9 +416,13 @@ def test_the_first_page_holds_the_moves_and_no_escapes(said: Said) -> None:
 
 
 def test_the_names_that_the_tools_state_are_those_that_predict_takes(said: Said) -> None:
-    """Each operation that the schema names is one: `attention` alone is none."""
+    """Each operation that the schema names is one, `attention` alone is none; the options are those of every door."""
     (schema,) = (tool.input_schema for tool in said.tools if tool.name == "predict")
     assert schema["properties"]["operation"]["description"].split(", ") == list(OPERATIONS)
+    told = {
+        name: one["description"] for name, one in schema["properties"].items() if name not in {"operation", "sizes"}
+    }
+    assert told == {one.name: one.meaning for one in OPTIONS}
     assert "its sizes are " in said.refused("predict", operation="attention-flash", sizes={})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support import markdown
 
-from rooflens.model.knowledge.families import WORDS, family_page
+from rooflens.model.knowledge.families import COUNTER_TITLES, TITLES, WORDS, family_page, named_page
 
 PAGES = Path(__file__).parents[2] / "docs" / "kernels"
 NAMES = {
@@ -31,7 +31,18 @@ NAMES = {
 def test_names_lead_to_pages() -> None:
     """A name in snake or camel case leads to the page of its family, and a name that tells none to no page."""
     found = {name: family_page(name) for name in NAMES}
-    assert found == {name: page and f"docs/kernels/{page}" for name, page in NAMES.items()}
+    assert found == NAMES
+
+
+def test_pages_are_named_by_their_titles() -> None:
+    """Whoever has the wheel alone finds a page by its title, of a family and of counters, each of them."""
+    for folder, titles in ((PAGES, TITLES), (PAGES.parent / "reference/counters", COUNTER_TITLES)):
+        found = {
+            file.name: file.read_text("utf-8").partition("\n")[0].removeprefix("# ") for file in folder.glob("*.md")
+        }
+        del found["index.md"]
+        assert found == titles
+    assert named_page("gemm.md#few-rows", TITLES) == '"Matrix products: GEMM", few rows'
 
 
 def test_every_family_has_its_page() -> None:

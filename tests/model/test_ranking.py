@@ -70,7 +70,8 @@ def test_launches_as_short_as_their_launch_are_one_row() -> None:
 
 def test_kernels_that_lack_counters_ask_once_unless_they_are_all() -> None:
     """Where nothing else is known their times are the answer, and stay apart."""
-    move = Move("collect what this report lacks: `rooflens profile --kernel a --launch-count 1 -- ./app`", "collect")
+    command = "rooflens profile --kernel a --launch-count 1 -- ./app"
+    move = Move(f"collect what this report lacks: `{command}`", "collect", shared="collect", command=command)
     bare = [
         replace(one, verdict=replace(one.verdict, bound="unknown", moves=(move,)))
         for one in (_made(name, 1e5) for name in "abc")

@@ -72,7 +72,7 @@ def test_what_crossed_the_levels_is_found_not_demanded() -> None:
 
 @pytest.mark.parametrize(("dram_bytes", "is_off"), [(11.8 * 2**28, False), (13.3 * 2**28, True)])
 def test_saxpy_moves_what_it_must(dram_bytes: float, is_off: bool) -> None:  # noqa: FBT001 - a table
-    """Bytes at DRAM may stay in L2 in part; FLOPs of both sources are held to the formula and to one another."""
+    """Bytes at DRAM may stay in L2 in part; FLOPs of both sources are held to the formula and to each other."""
     counters = {"dram_bytes": dram_bytes, "ffma_threads": 2.0**28, "fadd_threads": 0.0, "fmul_threads": 0.0}
     saxpy = replace(PRODUCT, nvtx_range="rooflens", counters=counters, thread_opcodes={"FFMA": 2**28}, tensor_ops={})
     found = _rows(replace(saxpy, warp_opcodes={}), case="saxpy.n28")

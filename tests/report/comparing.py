@@ -17,7 +17,7 @@ from rooflens.model.records import Analysis
 from rooflens.writing.answers import of_comparison
 
 EVEN = (1.0, 1.004, 0.997, 1.002, 0.999)
-"""Times of five recordings, as parts of the first one."""
+"""Times of five recordings, as parts of the first."""
 
 GEMM = 1
 """Position of the kernel on the tensor cores among `samples.every_verdict()`."""

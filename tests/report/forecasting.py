@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rooflens.model.predict.forecast import Row, swept
+from rooflens.model.predict.forecast import Row, measured, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.forecast.plane import planes
@@ -15,7 +15,7 @@ SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
 def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", measured_s: float | None = None, **sizes: str) -> Row:
     """Predict an operation; sizes that are left out have their usual values."""
     usual = {size.name: str(size.default) for size in OPERATIONS[name].sizes if size.default is not None}
-    return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], measured_s)
+    return measured(swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu]), measured_s)
 
 
 def plane(one: Row) -> Drawn:

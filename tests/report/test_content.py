@@ -10,9 +10,9 @@ from rooflens.model.summary import class_times_ns, summarize, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Limiter
 from rooflens.report.comparison.rows import limiter as comparison_limiter
-from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, Content, build_content
+from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, RANKED_SHOWN, Content, build_content
 from rooflens.report.page.kernels import kernels
-from rooflens.report.summary import RANKED_SHOWN, limiter, ranking, unranked
+from rooflens.report.summary import limiter, ranking, unranked
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import to_markdown
@@ -76,7 +76,7 @@ def test_kernels_rank_by_what_can_be_won() -> None:
     assert [row.rank for row in first] == [1, 2, 3, 4, 5]
     assert stakes == sorted(stakes, reverse=True)
     assert first[0].group.winnable_ns == pytest.approx(1.92e6 - 2.71e9 / 1.555e12 * 1e9 / 2)
-    unknown = next(group for group in page.kernels if group.representative.bound == "unknown")
+    unknown = next(group for group in page.kernels if group.representative.shown_class == "unknown")
     assert (unknown.winnable_ns, unknown.at_stake_ns) == (None, unknown.duration_ns)
 
 
@@ -245,4 +245,4 @@ def test_keys_of_sums_lead_to_a_record() -> None:
     analyses = crowd(1000, 5)
     for launch in make_page(*analyses).launches:
         record = analyses[int(launch.key[1:])]
-        assert (record.kernel.name, record.verdict.bound) == (launch.name, launch.bound)
+        assert (record.kernel.name, record.verdict.shown_class) == (launch.name, launch.shown_class)

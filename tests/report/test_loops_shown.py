@@ -37,7 +37,7 @@ def kernel_with_loop() -> Kernel:
     )
     spot = Hotspot("line", "gemm.cu", 8, measures={"samples": 90.0, "stall_long_scoreboard": 80.0})
     return replace(
-        make_kernel({"duration_ns": 1e6}),
+        make_kernel({"duration_ns": 1e6, "l2_bytes": 768.0}),
         inside=inside,
         hotspots=(spot,),
         code_totals={"samples": 100.0, "warp_inst": 30.0, "stall_long_scoreboard": 80.0, "load_sectors": 32.0},
@@ -69,7 +69,7 @@ def test_loops_stand_before_the_places_in_an_explanation(analysis: Analysis) -> 
 
 def test_shares_of_shown_rows_are_of_all_samples(analysis: Analysis) -> None:
     """What has less than a twentieth is left out."""
-    assert [(loop_label(one), one.share_self) for one in shown_loops(analysis)] == [
+    assert [(loop_label(one), one.share_self) for one in shown_loops(analysis.loops)] == [
         ("gemm.cu:6", 0.9),
         ("epilogue, gemm.cu:9", 0.06),
     ]
@@ -78,19 +78,19 @@ def test_shares_of_shown_rows_are_of_all_samples(analysis: Analysis) -> None:
 def test_a_hot_line_says_what_it_waits_for(analysis: Analysis) -> None:
     """The load stands in another line than its use."""
     (spot,) = analysis.kernel.hotspots
-    (found,) = waits_for(analysis.kernel, spot)
+    (found,) = waits_for(analysis.kernel.inside, spot)
     assert (found.wait.line, found.share) == (7, pytest.approx(80 / 90))
-    assert wait_words(analysis.kernel, spot) == "for the load in gemm.cu:7"
+    assert wait_words(analysis.kernel.inside, spot) == "for the load in gemm.cu:7"
     assert producer_words(found.wait, here=replace(spot, line=7)) == "load in it"
 
 
 def test_json_holds_loops_and_waits(analysis: Analysis) -> None:
-    """Keys are those of the schema; intensities are FLOP for each byte of the sectors that were touched."""
+    """Keys are those of the schema; a loop that makes all accesses moves all of the L2 bytes, hits in L1 left out."""
     (kernel,) = to_document([analysis])["kernels"]
     loop = next(one for one in kernel["loops"] if one["kind"] == "loop")
     assert (loop["trips"], loop["share"], loop["line"], loop["flop"]) == (4, 0.9, 6, 8 * 32 * 2)
-    assert loop["l2_bytes"] == 32 * 32
-    assert loop["intensity"] == 0.5
+    assert loop["l2_bytes"] == 768
+    assert loop["intensity"] == pytest.approx(512 / 768)
     assert loop["anatomy"]["global_loads"] == {"4": 1}
     assert kernel["hotspots"][0]["waits_for"][0]["line"] == 7
     assert kernel["loops_note"] is None
@@ -98,11 +98,11 @@ def test_json_holds_loops_and_waits(analysis: Analysis) -> None:
 
 def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
     """Each with what it does and what limits it; none where nobody looked."""
-    figure = loop_bars(analysis)
+    figure = loop_bars(analysis.loops, None)
     assert figure is not None
     assert [(line.label, line.share) for line in figure.lines] == [("gemm.cu:6", 0.9), ("epilogue, gemm.cu:9", 0.06)]
     assert "waits for global memory, 89 %" in figure.lines[0].waits
-    assert loop_bars(analyze(make_kernel())) is None
+    assert loop_bars(analyze(make_kernel()).loops, None) is None
 
 
 def test_counts_agree_with_their_nouns() -> None:

@@ -69,7 +69,7 @@ class Block(NamedTuple):
 
     Attributes:
         line: Where it begins, from 1.
-        language: First word behind its fence; empty where there is none.
+        language: First word behind its fence; empty if there is none.
         mark: Second word: why it is not run.
     """
 

@@ -1,7 +1,7 @@
 """Turns the amounts of an imagined kernel into the metrics that a `standard` collection of it would hold.
 
 Everything follows from a few amounts, the duration and the chip's peaks, so that rates, per cents and opcode tables
-cannot contradict one another.
+cannot contradict each other.
 """
 
 from __future__ import annotations

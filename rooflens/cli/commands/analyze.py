@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish
-from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     RAW_CELLS,
     STORE,
     THRESHOLDS,
     TIMELINE,
+    answer_of,
     load_analyzed,
     place_of,
-    timelines_of,
+    refuse_with_traces,
+    traces_of,
     with_reading,
     with_selection,
 )
@@ -100,30 +102,30 @@ def analyze(
     A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
     won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.
     """
+    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
+    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+    if traces := traces_of(paths, reading, thresholds=thresholds, without_nvidia=without_nvidia):
+        refuse_with_traces(traces, store=store, timeline=timeline, launches=launches, predict=predict)
+        answer = answer_of(
+            traces,
+            reading,
+            selection=selection,
+            thresholds=thresholds,
+            without_nvidia=without_nvidia,
+            top=top,
+            max_tokens=max_tokens,
+            columns=names,
+            raw_cells=raw_cells,
+        )
+        deliver(answer, style)
+        return
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.writing.answers import of_kernels, of_traces
+    from rooflens.writing.answers import of_kernels
 
-    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
-    if traces := timelines_of(
-        paths,
-        store=store,
-        kernel=selection,
-        thresholds=thresholds,
-        timeline=timeline,
-        launches=launches,
-        columns=columns,
-        predict=predict,
-        without_nvidia=without_nvidia,
-    ):
-        from rooflens.analyzing import read_programs
-
-        deliver(of_traces(read_programs(traces, reading.gpu), top, max_tokens, raw_cells=raw_cells), style)
-        return
     stated = read_stated(predict)
     keep = not without_nvidia
-    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
     place = place_of(paths, store)
     found = load_analyzed(
         paths,
@@ -136,6 +138,7 @@ def analyze(
         selection=selection,
         timeline=timeline,
     )
+    expected = None if stated is None else check_expected(found.reports, find_expected(found.reports, stated))
     deliver(
         of_kernels(
             found,
@@ -146,11 +149,12 @@ def analyze(
             place=place,
             raw_cells=raw_cells,
             indented=sys.stdout.isatty(),
+            expected=expected,
         ),
         style,
     )
-    if stated is not None:
-        print_expected(found.reports, find_expected(found.reports, stated))
+    if expected is not None and style != "json":  # which holds it
+        print_expected(found.reports, expected)
     is_kept = keep and timeline is None and found.not_kept is None and found.reports
     finish(found, f"wrote {shown(store)}" if store and is_kept else "")
 
@@ -163,8 +167,8 @@ def _check_options(
     Raises:
         UsageError: An option that goes with another format.
     """
-    if predict is not None and style != "table":
-        raise UsageError(f"--predict works with the table, not with --format {style}", "drop one of the two")
+    if predict is not None and style not in {"table", "json"}:
+        raise UsageError(f"--predict works with table and JSON, not with --format {style}", "drop one of the two")
     if columns is not None and style not in {"table", "md"}:
         hint = "CSV and JSON hold all of them; `md` takes --columns"
         raise UsageError(f"--columns works with the table, not with --format {style}", hint)

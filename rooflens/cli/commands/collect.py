@@ -313,12 +313,15 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
 
 
 def _refuse_script(ctx: click.Context, command: Sequence[str]) -> None:
-    """Refuse a Python script that the system cannot start, and write the line that starts it.
+    """Refuse a program in the place of a workload, and a Python script that the system cannot start.
 
     Raises:
         UsageError: It is one.
     """
     script = command[0]
+    if not ctx.meta[_AFTER_DASHES] and script.startswith((".", "/")):
+        line = shlex.join(["rooflens", str(ctx.info_name), "--", *command])
+        raise UsageError(f"`{script}` is no workload", f"a program comes after two dashes: `{line}`")
     if script.endswith(".py") and shutil.which(script) is None:
         line = shlex.join(["rooflens", str(ctx.info_name), "--", "python", *command])
         raise UsageError(f"`{script}` is a Python script, which does not start by itself", f"`{line}`")

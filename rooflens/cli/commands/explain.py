@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, echo, finish, say
-from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
@@ -81,7 +81,7 @@ def explain(
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]
         echo("")
-        print_expected(alone, find_expected(alone, stated))
+        print_expected(alone, check_expected(alone, find_expected(alone, stated)))
     others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(chosen.kernel.digest, chosen.kernel.name)}
     if others and style != "json":
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.options import Option
     from rooflens.model.predict.rows import Operation, Size
-    from rooflens.model.roofline.datasheets import Datasheet, LinkKind
+    from rooflens.model.roofline.datasheets import Datasheet
 
-LINKS = ("nvlink", "pcie")
 FORMATS = ("table", "json", "csv", "md", "html")
 
 
@@ -192,7 +192,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
 
 
 def _command(operation: Operation) -> click.Command:
-    from rooflens.model.predict.operations import DEFAULT_GPU
+    from rooflens.model.predict.options import OPTIONS
 
     sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
     also = f" Also counted: {operation.extra_costs}." if operation.extra_costs else ""
@@ -210,39 +210,31 @@ def _command(operation: Operation) -> click.Command:
         short_help=operation.summary,
     )
     @click.option(
-        "--dtype",
-        shell_complete=completed_by(_types),
-        help="Type of the operands; separate several by commas.  "
-        f"[default: {operation.dtype}{'' if operation.unit == 'vector' else '; on a GPU without it fp16 or fp32'}]",
-    )
-    @click.option(
-        "--out-dtype",
-        shell_complete=completed_by(_types),
-        help="Type of the results of products; by default that of the operands, bf16 where these are narrower.",
-    )
-    @click.option(
-        "--gpu",
-        "gpu_names",
-        multiple=True,
-        default=(DEFAULT_GPU,),
-        show_default=True,
-        shell_complete=GPUS,
-        help="Short name of a GPU, part of its name, or `all`. Repeatable.",
-    )
-    @click.option(
-        "--link",
-        type=click.Choice(LINKS),
-        help="Link between GPUs that share the work; by default NVLink where it connects that many, else PCIe.",
-    )
-    @click.option(
         "--measured-ms", type=float, help="Measured time in ms, to set against the floor and published kernels."
     )
     @with_output(FORMATS)
     def command(**given: Any) -> None:
         _run(operation, given)
 
-    command.params[:0] = map(_size_option, operation.sizes)
+    command.params[:0] = [*map(_size_option, operation.sizes), *(_asked_option(one, operation) for one in OPTIONS)]
     return command
+
+
+def _asked_option(one: Option, operation: Operation) -> click.Option:
+    """Make an option of a forecast; of types and GPUs a command takes several."""
+    names, about = [f"--{one.name.replace('_', '-')}", one.name], f"{one.meaning[0].upper()}{one.meaning[1:]}"
+    if one.name == "gpu":
+        about = f"{about}, or `all`. Repeatable."
+        return click.Option(
+            names, multiple=True, default=(one.default,), show_default=True, shell_complete=GPUS, help=about
+        )
+    if one.name == "dtype":
+        usual = f"{operation.dtype}{'' if operation.unit == 'vector' else '; on a GPU without it fp16 or fp32'}"
+        about = f"{about.partition(':')[0]}; separate several by commas.  [default: {usual}]"
+        return click.Option(names, shell_complete=completed_by(_types), help=about)
+    kind = click.Choice(one.choices) if one.choices else None
+    complete = completed_by(_types) if one.name.endswith("dtype") else None
+    return click.Option(names, type=kind, shell_complete=complete, help=f"{about}.")
 
 
 def _size_option(size: Size) -> click.Option:
@@ -255,6 +247,8 @@ def _size_option(size: Size) -> click.Option:
 
 def _run(operation: Operation, given: dict[str, Any]) -> None:
     """Predict every step of the sweep for every type and GPU, and show them."""
+    from rooflens.model.predict.forecast import measured
+    from rooflens.model.predict.options import OPTIONS
     from rooflens.writing.answers import of_forecasts
 
     output = given["output"]
@@ -263,13 +257,14 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     measured_ms = given["measured_ms"]
     if measured_ms is not None and not 0 < measured_ms < float("inf"):
         raise UsageError("--measured-ms must be a positive number", "for example --measured-ms 1.7")
-    cases = _cases(operation, given["dtype"], _gpus(given["gpu_names"]))
+    cases = _cases(operation, given["dtype"], _gpus(given["gpu"]))
     if measured_ms is not None and len(cases) > 1:
         raise UsageError("--measured-ms is the time of one GPU and type", "give one `--gpu` and one `--dtype`")
-    measured_s = measured_ms / 1e3 if measured_ms is not None else None
-    rows, lacking = _rows(operation, written, cases, measured_s, given["link"], given["out_dtype"])
+    rest = {one.name: given[one.name] for one in OPTIONS if one.name not in {"gpu", "dtype"}}
+    rows, lacking = _rows(operation, written, cases, rest)
     if given["link"] and not any(step.link for row in rows for _, step in row.steps):
         raise UsageError("--link has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs")
+    rows = [measured(row, measured_ms and measured_ms / 1e3) for row in rows]
     for failure in lacking:
         say(f"warning: {failure}")
     deliver(of_forecasts(rows, [str(failure) for failure in lacking]), style, output)
@@ -289,21 +284,17 @@ def _cases(operation: Operation, written: str | None, gpus: list[Datasheet]) -> 
     return cases
 
 
-def _rows(  # noqa: PLR0917 - what a command line gives
-    operation: Operation,
-    written: dict[str, str],
-    cases: list[tuple[str, Datasheet]],
-    measured_s: float | None,
-    link: LinkKind | None,
-    out_dtype: str | None,
+def _rows(
+    operation: Operation, written: dict[str, str], cases: list[tuple[str, Datasheet]], rest: dict[str, Any]
 ) -> tuple[list[Row], list[InputError]]:
     """Predict; a GPU that lacks a type or a link is left out and named, unless it was the only one."""
     from rooflens.model.predict.forecast import swept
+    from rooflens.model.predict.options import Options
 
     rows, failures = [], []
     for dtype, gpu in cases:
         try:
-            rows.append(swept(operation, written, dtype, gpu, measured_s, link=link, out_dtype=out_dtype))
+            rows.append(swept(operation, written, dtype, gpu, Options(gpu=gpu.id, dtype=dtype, **rest)))
         except InputError as error:
             failures.append(error)
     if not rows:

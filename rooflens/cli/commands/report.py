@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say, show
-from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     STORE,
     THRESHOLDS,
     TIMELINE,
+    answer_of,
     load_analyzed,
-    timelines_of,
+    refuse_with_traces,
+    traces_of,
     with_reading,
     with_selection,
 )
@@ -28,6 +30,7 @@ from rooflens.writing.outputs import check_folder, check_free, format_of, refuse
 if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
+    from rooflens.writing.answers import Answer
 
 _STDOUT = Path("-")
 
@@ -94,10 +97,10 @@ def report(
     output = output or Path(f"report.{style}")
     _check_output(output, style, force=force, table=table, opened=opened)
     _check_options(style, theme, predict, table=table)
-    if traces := timelines_of(
-        paths, store=store, kernel=selection, thresholds=thresholds, timeline=timeline, predict=predict
-    ):
-        _report_traces(traces, style, output, title, gpu=reading.gpu, table=table)
+    if traces := traces_of(paths, reading, thresholds=thresholds):
+        refuse_with_traces(traces, store=store, timeline=timeline, predict=predict)
+        answer = answer_of(traces, reading, selection=selection, thresholds=thresholds)
+        _report_traces(answer, style, output, title, table=table, opened=opened)
         return
     from rooflens.writing.answers import of_kernels
     from rooflens.writing.rendering import default_title, render
@@ -123,30 +126,26 @@ def report(
         show(tabled.shown())
         for line in tabled.remarks():
             say(line)
-        print_expected(found.reports, expected)
+        print_expected(found.reports, check_expected(found.reports, expected))
     if opened:
         _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 
 
-def _report_traces(
-    traces: tuple[str, ...], style: str, output: Path, title: str | None, *, gpu: str | None, table: bool
-) -> None:
-    """Write one file on timelines without a report."""
+def _report_traces(answer: Answer, style: str, output: Path, title: str | None, *, table: bool, opened: bool) -> None:
+    """Write one file on timelines."""
     from msgspec.structs import replace
-
-    from rooflens.analyzing import read_programs
-    from rooflens.writing.answers import of_traces
 
     if style in _PICTURES:
         raise UsageError(f"a trace has no roofline to draw as {style}", "write html, md or json")
-    answer = of_traces(read_programs(traces, gpu))
     if title and answer.heading:
         _, facts, synthetic = answer.heading()
         answer = replace(answer, heading=lambda: (title, facts, synthetic))
     deliver(answer, style, None if output == _STDOUT else output)
     if table:
         show(answer.shown())
+    if opened:
+        _open(output)
 
 
 def _open(page: Path) -> None:

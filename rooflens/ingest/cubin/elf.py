@@ -61,7 +61,7 @@ class Cubin:
         self._sections = {self._text(texts + name): Section(start, start + length) for name, _, start, length in rows}
 
     def section(self, name: bytes) -> bytes | None:
-        """Return the bytes of a section; None where there is none of that name."""
+        """Return the bytes of a section; None if the file lacks it."""
         found = self._sections.get(name)
         return self._data[found.start : found.end] if found else None
 

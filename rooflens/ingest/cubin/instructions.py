@@ -58,7 +58,7 @@ def kind_of(instruction: bytes, capability: int) -> Kind | None:
 
 
 def may_jump(instruction: bytes | None) -> bool:
-    """Return whether an instruction may lead elsewhere than to the next one; True where its bytes are not known."""
+    """Return whether an instruction may lead elsewhere than to the next; True if its bytes are unknown."""
     if instruction is None or len(instruction) < INSTRUCTION_BYTES:
         return True
     return int.from_bytes(instruction[:2], "little") & 0x1FF in _FLOW

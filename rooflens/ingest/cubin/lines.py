@@ -1,7 +1,7 @@
 """Line tables of cubins: which source line an instruction was compiled from.
 
 They have the form of DWARF 2, with two opcodes more of NVIDIA's, which say what was inlined where. One address then has
-several rows, from the function itself to the innermost that was inlined into it; the first one counts, as it does in
+several rows, from the function itself to the innermost that was inlined into it; the first counts, as it does in
 NVIDIA's tools.
 """
 
@@ -69,7 +69,7 @@ class Lines:
         self._places.setdefault(offset, place)
 
     def at(self, offset: int) -> tuple[str, int] | None:
-        """Return the file and the line of an instruction; None where they are not known."""
+        """Return the file and the line of an instruction; None if unknown."""
         if not self._starts:
             self._starts = sorted(self._places)
         index = bisect_right(self._starts, offset) - 1
@@ -91,6 +91,7 @@ def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
     """
     found: dict[bytes, Lines] = {}
     data = cubin.section(_TABLE) or b""
+    # Charged before reading: a section header can claim any size.
     budget.take(TABLE_BYTES, len(data))
     functions = cubin.symbols_in(_TABLE)
     start = 0
@@ -152,6 +153,7 @@ class _Program:
         while self._at < len(data):
             code = data[self._at]
             self._at += 1
+            # Special opcodes, nearly all of a real table: one byte advances address and line and emits a row.
             if code >= unit.first_short:
                 steps, line_step = divmod(code - unit.first_short, unit.line_range)
                 self._offset += steps * unit.least_bytes
@@ -183,6 +185,7 @@ class _Program:
             self._offset += _ADVANCE.unpack_from(self._data, self._at)[0]
             self._at += _ADVANCE.size
         else:
+            # Unknown standard opcodes are skippable: the header says how many operands each has.
             for _ in range(unit.operands[code - 1]):
                 self._unsigned()
 
@@ -192,6 +195,7 @@ class _Program:
         start, code = self._at, self._data[self._at]
         self._at += length
         if code == _SET_ADDRESS:
+            # nvcc writes one sequence a function; a second address would attribute rows to the wrong one.
             if self._function or self._offset:
                 raise ValueError("a function in two parts")
             self._function = self._functions[

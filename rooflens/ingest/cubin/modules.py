@@ -168,7 +168,7 @@ class Listing:
         return None
 
     def kind(self, address: int) -> Kind | None:
-        """Return the kind of an instruction; None where its encoding is not known."""
+        """Return the kind of an instruction; None if its encoding is unknown."""
         code = self.code(address)
         return None if code is None else kind_of(code, self._module.cubin.capability)
 
@@ -192,6 +192,6 @@ class Listing:
         return self._module.source_lines(file)
 
     def _place(self, address: int) -> tuple[bytes, int]:
-        """Return the function that an address is in, and the offset in it; an empty name before the first one."""
+        """Return the function that an address is in, and the offset in it; an empty name before the first."""
         index = bisect_right(self._starts, address) - 1
         return (self._functions[self._starts[index]], address - self._starts[index]) if index >= 0 else (b"", 0)

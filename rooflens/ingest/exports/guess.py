@@ -32,11 +32,11 @@ _LIMITS = 4
 """Registers, shared memory, warps and blocks limit how many blocks an SM takes."""
 
 _PRINTED_STEP, _LEAST_WAVES = 0.005, 0.1
-"""Half of the last digit of `Waves Per SM`, and the fewest of which that leaves something."""
+"""Half of the last digit of `Waves Per SM`, and the fewest waves that this can resolve."""
 
 
 class Clue(Struct, frozen=True):
-    """One thing that launches tell of their GPU, in words, and which GPUs it fits."""
+    """A clue to the GPU of some launches, in words, and the GPUs that it fits."""
 
     words: str
     fits: Callable[[Datasheet], bool]

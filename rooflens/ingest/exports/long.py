@@ -122,7 +122,7 @@ class _Table:
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
     def _launch(self, cells: Sequence[str], shown: tuple[str, str] | None) -> _Launch:
-        """Find the launch of a row; in a table without IDs, a metric that was shown already begins the next one."""
+        """Find the launch of a row; in a table without IDs, a metric that was shown already begins the next."""
         key = tuple(cells[place] for place in self._identity)
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):

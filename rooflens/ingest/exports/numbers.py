@@ -28,7 +28,7 @@ class Style(Struct, frozen=True):
     """How the numbers of one table are written.
 
     Attributes:
-        decimal: The decimal mark, `.` or `,`; the other one groups digits.
+        decimal: The decimal mark, `.` or `,`; the other groups digits.
         pct_digits: To how many digits after the mark percentages are rounded: the most that any of them shows.
     """
 

@@ -63,7 +63,7 @@ def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
 
 
 def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
-    """Add what another table holds of a launch; where both have a value, the first one stays."""
+    """Add what another table holds of a launch; where both have a value, the first stays."""
     kernel.numbers |= {**other.numbers, **kernel.numbers}
     kernel.texts |= {**other.texts, **kernel.texts}
     kernel.tables |= {**other.tables, **kernel.tables}
@@ -108,7 +108,7 @@ def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple
     """Find the exports whose launches are all in another one that has more launches, metrics or digits.
 
     Returns:
-        For each of them the other one, and whether that has all of its metrics too.
+        For each of them the other, and whether that has all of its metrics too.
     """
     size = {key: _size(kernels) for key, kernels in exports.items()}
     kept: list[Key] = []

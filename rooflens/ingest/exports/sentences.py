@@ -264,7 +264,7 @@ _TITLES: tuple[tuple[str, str], ...] = (
 
 
 def title_of(message: str) -> str:
-    """Return the title of a rule's result by what it says; empty where that is not known."""
+    """Return the title of a rule's result by what it says; empty if unknown."""
     return next((title for words, title in _TITLES if re.search(words, message[:_LONGEST])), "")
 
 

@@ -84,7 +84,7 @@ class Facts(Struct):
         broken_rows: How many rows end within a quoted cell, or were cut by other output.
         is_cut: The file ends within a quoted cell.
         cut: ID of a kernel whose text is not complete -> why.
-        empty: Names of kernels of which nothing but the name is there.
+        empty: Kernels that have a name and nothing else.
         doubled: How many launches were there twice.
         merged: Kernels of a summary -> the launches that each is the mean of.
     """

@@ -83,7 +83,7 @@ _SPEEDUP = re.compile(r"\s*Est\. (?P<local>Local )?Speedup: (?P<pct>[\d.,]+)\s?%
 _LONGEST_LINE = LONGEST_NAME + _LONGEST_TAIL
 """Of a line that is longer, its begin and its end are read: enough of a kernel's name, and what follows the name."""
 _MOST_JOINED = 40
-"""A kernel's name is put together again from so many lines at most."""
+"""Most lines over which ncu wraps a kernel's name."""
 
 _TABLE_COLUMNS, _SUMMARY_COLUMNS = 3, 5
 """Name, unit and value; in a summary the last three are minimum, maximum and mean."""
@@ -428,7 +428,7 @@ class _Reader:
         return done
 
     def _end_of_kernel(self) -> list[list[str]]:
-        """End all that is open, and remember a kernel of which nothing followed."""
+        """Close what is open, and remember a kernel without any metric."""
         done = self._finished()
         if self._kernel is not None and not self._kernel.has_rows and self._kernel.cells[KERNEL]:
             self._facts.empty.append(function_of(self._kernel.cells[KERNEL]))

@@ -38,7 +38,7 @@ _BINARY = ("ki", "mi", "gi", "ti")
 
 @lru_cache(maxsize=1024)
 def power_of(unit: str) -> int | None:
-    """Return the power of ten from `unit` to base units (ns, byte, 1/s, cycle, %); None where there is none."""
+    """Return the power of ten from `unit` to base units (ns, byte, 1/s, cycle, %); None if there is none."""
     total = 0
     for place, word in enumerate(_words(unit)):
         power = _TIMES[word] if word in _TIMES else _prefix_power(word)

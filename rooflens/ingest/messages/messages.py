@@ -23,7 +23,7 @@ SCALARS = (
 
 _NO_MEMORY = "alloc failed"
 _LARGE_BYTES, _MOST_TIMES = 1 << 20, 16
-"""What is larger may fail to be decoded for lack of memory; decoded, most things take at most so many times as much."""
+"""Larger messages may exhaust memory when decoded; most grow by at most this factor."""
 
 _OTHERS = {"Range": 20, "CommandList": 21, "Graph": 22}
 """Results that are not kernels, and the field that holds their rules: they differ in little else that is read."""

@@ -76,7 +76,7 @@ def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
 
 
 def _facts(process: Any, details: Any) -> dict[str, Any]:
-    """Return what a block says of its process, and one entry of session details; what is empty is not known."""
+    """Return what a block says of its process, and one entry of session details; empty means unknown."""
     version = details.VersionInfo
     is_ncu = _text(version.Provider) == _NCU_PROVIDER
     return {

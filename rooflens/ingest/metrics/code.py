@@ -282,7 +282,7 @@ class _Reader(Struct):
         return "load" if _LOAD.search(text) else "other"
 
     def text(self, address: int) -> str | None:
-        """Return the text of the instruction at an address; None where there is none, which is then noted as needed."""
+        """Return the text of the instruction at an address; None if there is none, which is then noted as needed."""
         if self.texts is None or not self.texts.has_sass:
             self.needs_texts = True
             return None
@@ -291,7 +291,7 @@ class _Reader(Struct):
         return self._known[address]
 
     def line(self, address: int) -> tuple[str, int] | None:
-        """Return the file and the line an instruction was compiled from; None where not known."""
+        """Return the file and the line an instruction was compiled from; None if unknown."""
         place = self.texts.line(address) if self.texts else None
         return (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else None
 

@@ -25,7 +25,7 @@ _KINDS: Mapping[type, Callable[[], Any]] = {
 """Kinds of values, and what gathers them."""
 
 _MOST_KNOWN = 256
-"""Sets of metrics of which the kinds are remembered: a report has a handful."""
+"""Sets of metric names whose kinds are cached: a report has a handful."""
 
 
 class RawTable:

@@ -74,10 +74,10 @@ class Texts(Protocol):
         """Return the kind of an instruction by its encoding; None where only its text tells."""
 
     def sass(self, address: int) -> str | None:
-        """Return the text of the instruction at an address; None where there is none."""
+        """Return the text of the instruction at an address; None if there is none."""
 
     def line(self, address: int) -> tuple[str, int] | None:
-        """Return file and line, from 1, that an instruction was compiled from; None where not known."""
+        """Return file and line, from 1, that an instruction was compiled from; None if unknown."""
 
     def source_lines(self, file: str) -> Sequence[str]:
         """Return the lines of an embedded source file; none where it is not embedded."""

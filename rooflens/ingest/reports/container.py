@@ -239,6 +239,7 @@ def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
             continue
         header = block.header.message
         strings += (known.setdefault(name, name) for name in header.StringTable.Strings)
+        # The names are taken: kept in the header they would hold the memory twice.
         header.ClearField("StringTable")
         unknown |= unknown_fields(header)
         if header.HasField("SessionDetails") or process_id not in process_ids:
@@ -293,7 +294,7 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
 
 
 def _whole_part(data: Bytes) -> tuple[int, int, str]:
-    """Return up to which offset a report is complete, how many results come before it, and what is wrong there."""
+    """Return the offset up to which a report is complete, the results before it, and what is wrong there."""
     end, count = _check_file_header(data, ""), 0
     try:
         for block in _blocks(data, end):
@@ -352,6 +353,7 @@ def _check_file_header(data: Bytes, suffix: str) -> int:
     header = decode("FileHeader", data[start:end])
     if header is None:
         raise InputError(f"damaged: the file header at offset {start} cannot be decoded", INTACT_HINT)
+    # Another version may give the same field numbers another meaning; wrong numbers are worse than none.
     if header.Version != _KNOWN_VERSION:
         raise InputError(
             f"version {header.Version} of the report format is unknown: rooflens reads version {_KNOWN_VERSION}",
@@ -369,10 +371,12 @@ def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
     while offset < len(data):
         start = offset + _LENGTH_BYTES
         first_bytes = data[offset:start]
+        # `cat a b` joins two reports; read as a block the magic would be a length of 5 MB.
         if first_bytes == MAGIC:
             raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
         payload_start = start + int.from_bytes(first_bytes, "little")
         left_bytes = len(data) - offset
+        # A length is four arbitrary bytes in foreign data, so an absurd one says "not a block", not "truncated".
         if left_bytes < _LENGTH_BYTES or payload_start - start > max(left_bytes, _LONGEST_HEADER_BYTES):
             raise InputError(
                 f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are not a block: "
@@ -386,6 +390,7 @@ def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
         if header is None:
             header = _header(encoded, f"the header of block {index} at offset {offset:,}")
             message = header.message
+            # A header with names or a session is never the same twice, and keeping it would keep its names.
             if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
                 known[encoded] = header
         offset = payload_start + header.payload_bytes
@@ -436,6 +441,7 @@ def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, in
                 )
             yield kind, start, end
             offset = end
+    # Bytes that no message claims mean that a count or a length is wrong: what was read cannot be trusted either.
     if offset != block.payload_end:
         raise InputError(
             f"damaged: block {block.index} holds {block.payload_end - offset:,} bytes at offset {offset:,} that belong "

@@ -8,6 +8,7 @@ import stat
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -48,6 +49,7 @@ _COMPANIONS = (UNPROFILED_SUFFIX, LOG_SUFFIX)
 
 SQLITE = b"SQLite format 3\0"
 NSYS_REPORTS = (".nsys-rep", ".qdrep")
+_TIMELINES = (".json", f".json{GZIP_SUFFIX}", ".sqlite", *NSYS_REPORTS)
 BLANK = b"\xef\xbb\xbf \t\r\n"
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"record_shapes"')
 _EVENT = re.compile(rb'\[\s*\{[^{}]{0,4000}"ph"\s*:')
@@ -114,7 +116,7 @@ def find_inputs(
 
 
 def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
-    """Return the files that belong to no report; an un-profiled run and a log belong to the one beside them."""
+    """Return the files without a report; un-profiled runs and logs belong to the report beside them."""
     own = {job.path.with_name(_stem(job.path.name) + suffix) for job in jobs for suffix in _COMPANIONS}
     return (file for file in files if file not in own)
 
@@ -260,8 +262,12 @@ def _missing(path: Path) -> str:
 
 def _near(missing: Path) -> str:
     """Point to the same report compressed, or not compressed, where that exists."""
+    if "*" in missing.name or "?" in missing.name:
+        return "no file is called so: leave it out of quotes, or give the folder; in Python, `Path().glob(...)`"
     if not has_name_of_report(missing):
-        return "give a report file, or a folder of them"
+        is_a_word = not missing.suffix and len(missing.parts) == 1
+        kernel = f"; if it is a kernel: `--kernel {quote(str(missing))}`" if is_a_word else ""
+        return f"give a report file, or a folder of them{kernel}"
     other = missing.with_suffix(PACKED_SUFFIX if missing.suffix == PLAIN_SUFFIX else PLAIN_SUFFIX)
     if missing.suffix in ENDINGS and other.is_file():
         return f"`{other}` does: ncu compresses its reports from 2026.3 on"
@@ -318,6 +324,25 @@ def _special(mode: int) -> str:
     if stat.S_ISFIFO(mode):
         return "a named pipe"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def timelines_in(folder: Path, *, beside_reports: bool = False) -> tuple[Path, ...]:
+    """Return the timelines of a folder, at any depth, in the natural order of their names.
+
+    Of a report of Nsight Systems and its export beside it, only the export counts.
+
+    Args:
+        folder: Where to look.
+        beside_reports: Whether they count where the folder holds reports, too: whoever names such a folder means these.
+    """
+    found = []
+    for path, why_not in _within(folder):
+        if not beside_reports and not why_not and (has_name_of_report(path) or _is_exported(path)):
+            return ()
+        if not why_not and path.name.endswith(_TIMELINES) and is_timeline(path):
+            found.append(path)
+    exports = {path.with_suffix("") for path in found if path.suffix not in NSYS_REPORTS}
+    return tuple(path for path in found if path.suffix not in NSYS_REPORTS or path.with_suffix("") not in exports)
 
 
 def is_timeline(path: str | os.PathLike[str]) -> bool:

@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from rooflens.addresses import is_remote, joined, opened, shown, without_secrets
 from rooflens.errors import EnvironmentMissingError, InputError, lacking_package
-from rooflens.ingest.reports.report import Report
 from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
+
+if TYPE_CHECKING:
+    from rooflens.ingest.reports.report import Report
 
 CHANGED = "it changed while it was read"
 CHANGED_HINT = "read it again when the program that writes it is done"
@@ -49,7 +51,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What became of one job: a report, or why there is none."""
+    """The outcome of one job: a report, or the reason there is none."""
 
     job: Job
     result: Report | InputError

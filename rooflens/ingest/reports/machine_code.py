@@ -43,10 +43,10 @@ class _Found(NamedTuple):
     Attributes:
         base: First address of all.
         addresses: Those of its instructions.
-        told: Addresses of those whose text is needed: of what ran, and of all that may jump.
+        told: Addresses of instructions whose text is needed: those that ran, and jumps.
         starts: First address of each function.
         stored: What the report holds by instruction.
-        listing: The code itself; None where its form is not known.
+        listing: The code itself; None if its form is unknown.
     """
 
     base: int
@@ -95,7 +95,7 @@ def read_machine_code(
 
 
 def _found(result: RawResult) -> _Found | str:
-    """Find the addresses of a result's instructions; otherwise why there are none."""
+    """Find the addresses of a result's instructions, or the reason there are none."""
     stored = result.instructions
     if stored is None or not stored.amounts.get("warp_inst"):
         return "the report holds no counts by instruction (`--section SourceCounters`, or `--set full`)"

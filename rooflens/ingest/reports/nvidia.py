@@ -72,7 +72,7 @@ def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Ite
 
 
 def tell(asked: Sequence[Asked]) -> list[Told | InputError]:
-    """Read what only this module can tell of the code in reports; one that is damaged does not cost the others."""
+    """Read what only this module knows of the code in reports; a damaged report does not affect the others."""
     return [_told(one) for one in asked]
 
 

@@ -59,7 +59,7 @@ _MOST_NAMES, _MOST_RULES = 1 << 14, 1 << 10
 """Sizes of the caches of names and rules, which the kernels of a report share."""
 
 _NOT_TEXT = "\N{REPLACEMENT CHARACTER}"
-"""In the name of a metric, which is ASCII, it stands for damage."""
+"""Marks damage: names of metrics are ASCII."""
 
 _ODD: Any = object()
 """Stands for a metric that is more, or less, than one value."""
@@ -152,6 +152,7 @@ class ResultReader:
                 elif keeps_all:
                     others[name] = value
                 continue
+            # A name may be stored twice: the last counts, whatever form the first had.
             metrics.drop(name)
             if _NOT_TEXT in name:
                 unread.append(name)
@@ -213,6 +214,7 @@ class ResultReader:
         for what, part in (("an instance", pairs), ("a value", pairs.CorrelationId), ("a value", pairs.ElementValue)):
             self._note(what, part)
         keys, values = _merged(pairs, "CorrelationId"), _merged(pairs, "ElementValue")
+        # Keys or values of mixed kinds lose their pairing when merged: decode the pairs again, one message each.
         if keys is None or not values or len(keys) not in {0, len(values)}:
             return _one_by_one(entry)
         if metric.Kind == _SAMPLED and not (
@@ -232,7 +234,7 @@ class ResultReader:
         return self._modules.notes if "_modules" in vars(self) else ()
 
     def _listing(self, source: bytes, mangled_name: bytes, name: str, start: int | None) -> Listing | None:
-        """List the instructions of a result's code; None where its form is not known, or it is not a kernel."""
+        """List the instructions of a result's code; None if its form is unknown, or it is not a kernel."""
         module = self._modules.module(source, name) if source else None
         return module.listing(mangled_name, start) if module else None
 
@@ -286,7 +288,7 @@ class _Metrics:
         self.by_instance: set[str] = set()
 
     def drop(self, name: str) -> None:
-        """Forget a metric, as it is stored once more, and the last one counts."""
+        """Forget a metric, as it is stored once more, and the last counts."""
         for kept in (self.values, self.others, self.instances):
             kept.pop(name, None)
 
@@ -315,9 +317,11 @@ def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]]
     value; the first byte of a value tells its kind.
     """
     merged = decode("MergedMetricResults", _MARKED.join([b"", *entries]))
+    # A field that the definitions lack could be the value itself: look at each metric instead of guessing.
     if merged is None or unknown_fields(merged):
         return None
     encoded, kinds = _last_after(_MARK, merged.MetricValue), merged.Kind[:]
+    # Optional fields that are missing shift the lists against each other; then each metric is decoded alone.
     if not len(merged.NameId) == len(encoded) == kinds.count(_NO_KIND) == len(entries):
         return None
     plain = {_PLAIN, _NO_KIND}
@@ -329,6 +333,7 @@ def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]]
     if scalars is None or b"" in own or unknown_fields(scalars):
         return None
     lists = {first: getattr(scalars, field) for first, field in _FIRST_BYTES.items()}
+    # Two values in one metric, or none: the streams below would fall out of step.
     if sum(map(len, lists.values())) != len(own):
         return None
     streams = {first: iter(found) for first, found in lists.items()}
@@ -353,7 +358,7 @@ def _as_value(scalar: float | bytes) -> Value:
 
 
 def _scalar(value: Any) -> Value | None:
-    """Return a single value; None where there is none."""
+    """Return a single value; None if there is none."""
     fields = value.ListFields()
     if len(fields) > 1 or (not fields and unknown_fields(value)):
         raise _UnreadError

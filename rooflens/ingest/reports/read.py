@@ -39,7 +39,7 @@ _MOST_IN_MEMORY_BYTES = 64 << 20
 
 _CHUNK_BYTES = 1 << 20
 _LEAST_STEPS = 50
-"""A rounded percentage of so many units of its last digit is exact to one in a hundred."""
+"""A percentage with this many units of its last digit is exact to 1 %."""
 
 
 def read_report(path: Path, source: str, options: ReadOptions | None = None) -> Report:

@@ -1,9 +1,9 @@
-"""Resolve counters: find each quantity under whatever names a report stores it, and say which names those were.
+"""Resolve counters: find each quantity under the names a report stores it by, and note these names.
 
 Kernels of one report store the same names, and the names alone decide which recipes of the table can apply. So every
 recipe is first written out as the ways in which it reads stored metrics, each with all the names it needs; for a set of
 names the ways that can apply are chosen once (`plan_for`), and tried for every kernel.
-NaN stands for what is not known.
+NaN means unknown.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _CLOCK_OF_UNIT = {
 }
 _TENSOR = "sm__ops_path_tensor_"
 _SETS_KEPT = 256
-"""Size of the caches of plans by set of names, of which a report has a handful."""
+"""Plans cached by set of names: a report has a handful of sets."""
 
 Values: TypeAlias = Mapping[str, float]
 
@@ -154,7 +154,7 @@ _THREADS_OF_A_WARP = 32
 
 
 def _waves(stored: Values, resolved: Values, clusters: str, sm_warps: str) -> float:
-    """Return the blocks of the grid over those that all SMs hold at once; NaN where a limit of an SM is not known."""
+    """Return the blocks of the grid over those that all SMs hold at once; NaN if a limit of an SM is unknown."""
     if stored.get(clusters, 0.0) > 1:
         return nan
     by_warps = resolved.get("blocks_limit_warps", nan)
@@ -167,13 +167,13 @@ def _waves(stored: Values, resolved: Values, clusters: str, sm_warps: str) -> fl
 
 
 def _host_link_bytes_per_s(stored: Values, names: tuple[str, ...]) -> float:
-    """Work out what `HostLink` says of its names; NaN where the link is not known, or the memory is shared."""
+    """Work out what `HostLink` says of its names; NaN if the link is unknown, or the memory is shared."""
     is_c2c, is_shared = (stored.get(name, 0.0) == 1 for name in names[4:])
     if is_shared:
         return nan
     if is_c2c:
         return C2C_BYTES_PER_S
-    # Of two ends the lower counts; what is 0 or missing is not known, and infinite.
+    # The slower end of a link counts; 0 and missing mean unknown, so they count as infinite.
     rate, width = (
         min((number for name in ends if (number := stored.get(name, nan)) > 0), default=inf)
         for ends in (names[:2], names[2:4])
@@ -236,6 +236,7 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
     for name, ways in steps:
         for way in ways:
             value = way.value(stored, resolved)
+            # A way that gives NaN, as over a missing duration, lets the next try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
                 found[name], sources[name] = value, way.source
                 break
@@ -253,6 +254,7 @@ def shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
 def plan_for(names: tuple[str, ...]) -> Plan:
     """Plan how to resolve results that store these names: keep the ways that need no other names."""
     stored = frozenset(names)
+    # Names of tensor counters grow with each chip, so they are taken from the report and not from a table.
     bases = sorted({base for name in names if (base := name.partition(".")[0]).startswith(_TENSOR)})
     return (
         _steps([(counter.name, counter.recipes) for counter in COUNTERS], stored),

@@ -100,7 +100,7 @@ class RawResult(Struct, frozen=True):
         process: Name and ID of the process that launched it.
         nvtx_range: Path of the NVTX ranges it was launched in.
         instructions: The data stored by instruction; None without any.
-        listing: Lists its instructions, given the address of the first; None where their form is not known.
+        listing: Lists its instructions, given the address of the first; None if their form is unknown.
         unread: Names of the metrics whose values stand in fields that we do not know.
     """
 
@@ -135,7 +135,7 @@ def _with_what_is_known(raw: RawResult) -> Mapping[str, float]:
     Reports hold them all; exports have them in the line that names the kernel, or not at all.
     """
     more = {}
-    # Blocks of one thread are what reports of 2018 say of every launch.
+    # Reports of 2018 claim one thread a block for every launch.
     is_told = prod(raw.numbers.get(axis, 1.0) for axis in _BLOCK) > 1
     for size, axes in _SIZES.items() if is_told else ():
         lengths = [raw.numbers[axis] for axis in axes if axis in raw.numbers]
@@ -153,7 +153,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
     """Resolve one raw result into a kernel record, without its code (`with_code`)."""
     resolved = resolve(_with_what_is_known(raw))
     capability, device, grid, block = identity(*map(raw.numbers.get, IDENTITY))
-    # Where every measurement is NaN, profiling failed; where some are, the kernel lacks what they would have told.
+    # All NaN: profiling failed. Some NaN: these counters are missing.
     is_measured_at_all = not raw.nan_count or bool(resolved.values.keys() & MEASURED)
     lacks_some = raw.nan_count or raw.unread or "duration_ns" not in resolved.values
     status: Status = "failed" if not is_measured_at_all else "partial" if lacks_some else "ok"
@@ -184,6 +184,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         rules=tuple(map(_checked_rule, raw.rules)),
         series=raw.series,
     )
+    # These are read outside the table of counters, whose gate (`checked`) does not see them.
     for name, limit in limits_of_others(tuple(raw.numbers)):
         if (why := beyond(raw.numbers[name], limit)) is not None:
             return failed_kernel(kernel, reason(name, raw.numbers[name], why))
@@ -336,6 +337,7 @@ def stalls_of(numbers: Mapping[str, float], counters: Mapping[str, float]) -> di
             ways.append(({reason: counters.get(f"stall_{reason}_{form}", 0.0) for reason in sorted(STALLS)}, whole))
     for stalls, whole in ways:
         total = sum(stalls.values())
+        # A report that holds two of twenty reasons would show each at half of all waiting.
         if total > 0 and total >= _NEARLY_ALL * whole:
             return {reason: value / total for reason, value in stalls.items() if value > 0}
     return {}

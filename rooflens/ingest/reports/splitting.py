@@ -123,7 +123,7 @@ def split_report(
 def split(
     report: bytes, outer: str, command_of: Callable[[str, str], str] | None = None
 ) -> tuple[dict[str, Part], int]:
-    """Split a plain report by the ranges directly inside the outer one, whatever their kind.
+    """Split a plain report by the ranges of any kind directly inside the outer one.
 
     Args:
         report: The whole report.

@@ -1,4 +1,4 @@
-"""What became of the names that a report stores: the quantities they gave, and the names that nothing reads."""
+"""Where the stored names went: the quantities they gave, and the names that nothing reads."""
 
 from __future__ import annotations
 

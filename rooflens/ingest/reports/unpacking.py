@@ -1,6 +1,6 @@
 """Unpack reports: from 2026.3 on ncu writes `.ncu-repz`, the ordinary container as zstd frames; people use gzip.
 
-The first bytes tell what a file is, whatever its name; what was compressed twice is unpacked twice. A few megabytes can
+The first bytes decide what a file is, not its name; what was compressed twice is unpacked twice. A few megabytes can
 unpack to terabytes, so the output is counted as it comes, and is deleted where it grows too large. Standard library
 only, except for zstd: a bare GPU box has to tell the kinds apart.
 """
@@ -79,7 +79,7 @@ _STEP_BYTES = 64 << 10
 """How much a layer unpacks at once: at most this is lost before a cut."""
 
 HEAD_BYTES = 4096
-"""So much of a file tells what it is."""
+"""Bytes at the start of a file that identify its format."""
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -115,7 +115,7 @@ def is_packed(path: Path) -> bool:
 
 
 def foreign_format(head: bytes) -> str | None:
-    """Say what a file is that is no report and no export, by its first `HEAD_BYTES`; None where that is not known."""
+    """Name the format of any other file by its first `HEAD_BYTES`; None if unknown."""
     return next((text for at, magic, text in _FOREIGN_FORMATS if head[at:].startswith(magic)), None)
 
 
@@ -125,7 +125,7 @@ def is_incomplete(path: Path) -> bool:
 
 
 def likely_bytes(path: Path) -> int:
-    """Return about how many bytes the report at `path` has at most, unpacked; 0 where there is none."""
+    """Return about how many bytes the report at `path` has at most, unpacked; 0 if there is none."""
     if not path.is_file():
         return 0
     file_bytes = path.stat().st_size
@@ -209,6 +209,7 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
         stream = io.BufferedReader(file.raw, _STEP_BYTES)
         kinds: list[str] = []
         while kind := _kind(stream.peek(4)):
+            # Each layer multiplies the last, so a few hundred bytes could ask for terabytes.
             if len(kinds) == _MOST_LAYERS:
                 raise InputError(f"compressed more than {_MOST_LAYERS} times, as no report is", NOT_A_REPORT_HINT)
             kinds.append(kind)
@@ -254,6 +255,7 @@ class _Layer:
 
     def read(self, size_bytes: int) -> bytes:
         try:
+            # Small steps: the library unpacks a step whole before anything here can count it.
             return bytes(self._stream.read(min(size_bytes, _STEP_BYTES)))
         except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's, without one the library's
             reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
@@ -278,6 +280,7 @@ class _Counted(io.RawIOBase):
                 f"{self._verb} more than {_size(self._max_bytes)}, the limit",
                 "ROOFLENS_MAX_UNPACKED=SIZE raises it if you trust the file and have room; or profile fewer kernels",
             )
+        # Checked while unpacking: a bomb is noticed after megabytes, not once the disk is full.
         if self._read_bytes and self._given_bytes > max(_UNSUSPECTED_BYTES, _MOST_RATIO * self._read_bytes()):
             raise InputError(
                 f"unpacks to more than {_MOST_RATIO} times its size, as no report does",

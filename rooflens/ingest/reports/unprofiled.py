@@ -29,7 +29,7 @@ def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:
 
 
 def read_unprofiled(report: Path) -> Unprofiled | None:
-    """Return the un-profiled run kept beside a report; None where there is none.
+    """Return the un-profiled run kept beside a report; None if there is none.
 
     Raises:
         InputError: There is one, and it is not a valid record.

@@ -16,7 +16,7 @@ from rooflens.ingest.messages.messages import FIELDS
 from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC
 
 Treatment: TypeAlias = "Callable[[bytes], bytes] | Mapping[int, Treatment] | None"
-"""What becomes of a field: its bytes are mapped, its message is treated field by field, or (None) it goes."""
+"""How to treat a field: map its bytes, treat its message field by field, or (None) drop it."""
 
 _VERSION = b"\x08\x07"  # the file header of version 7, which every known Nsight Compute writes
 _LENGTH_BYTES = 4
@@ -79,6 +79,7 @@ def encode_block(header: bytes, messages: Sequence[tuple[int, bytes]], treatment
         messages: In the order of the payload.
         treatment: What becomes of the header's fields.
     """
+    # Counts and size stand in the header, so a block that loses a message needs a new header.
     payload = b"".join(framed(message) for _, message in messages)
     kinds = [kind for kind, _ in messages]
     numbers = {PAYLOAD_SIZE: len(payload), **{kind: kinds.count(kind) for kind in _IN_ORDER}}
@@ -126,6 +127,7 @@ def fields(encoded: bytes) -> Iterator[Field]:
             end = content + (8 if kind == _FIXED64 else 4)
         else:
             raise damaged(offset)
+        # Field number 0 is forbidden by the format: seeing it means that these bytes are not a message.
         if not number or end > len(encoded):
             raise damaged(offset)
         yield Field(number, kind, value, offset, content, end)
@@ -165,7 +167,7 @@ def decoded(name: str, encoded: bytes) -> Any:
 
 
 def _nothing(label: str, kind: str) -> Any:
-    """Return what stands for a field that is not there."""
+    """Return the default of an absent field."""
     if label == "repeated":
         return []
     return None if kind in FIELDS else b"" if kind == "bytes" else 0
@@ -191,10 +193,11 @@ def treated(encoded: bytes, treatment: Treatment, numbers: Mapping[int, int] | N
 
 
 def _treated_field(old: bytes, content: bytes, number: int, treatment: Treatment) -> bytes:
-    """Treat one field; one that need not change keeps its very bytes."""
+    """Treat one field; if nothing changes, its bytes stay the same."""
     if treatment is None:
         return b""
     new = treated(content, treatment)
+    # Encoding is not unique (a length may have spare bytes), so an untouched field is copied, not written anew.
     return old if new == content else encode_field(number, new)
 
 

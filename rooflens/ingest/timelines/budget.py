@@ -1,4 +1,4 @@
-"""How much reading one timeline may take: far more than any real one of its size, and seconds at most.
+"""Limits of reading a timeline: far above any real one of its size, and seconds at most.
 
 A timeline is somebody else's file. A few kilobytes of it may name a table without end, nest a thousand ranges around a
 thousand launches, or unpack to a million kernels. Work and memory follow the amounts that are counted here.
@@ -42,7 +42,7 @@ SECONDS, SECONDS_PER_BYTE = 4.0, 1e-6
 """Time on a processor; real timelines take 0.1 to 0.2 us for each byte."""
 
 RANGE_DEPTH, PATH_LENGTH = 128, 16_384
-"""Ranges within one another that a path names, and its characters; what is further inside is left out."""
+"""Ranges within each other that a path names, and its characters; what is further inside is left out."""
 
 _HINT = f"record it again, shorter; or, if you trust the file, {DEADLINE}=SECONDS gives it longer"
 _SIZE_HINT = "export or record it again, shorter"
@@ -90,7 +90,6 @@ class Budget:
 
     @property
     def is_late(self) -> bool:
-        """Whether its time is over."""
         return time.thread_time() > self._until_s
 
     def check_time(self) -> None:

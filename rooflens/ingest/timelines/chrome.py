@@ -75,6 +75,7 @@ def read_trace(path: Path) -> Timeline:
         gpu=names.pop() if len(names) == 1 else None,
         notes=(*device_work.notes(), *budget.notes()),
         is_synthetic=device_work.is_synthetic,
+        rank=device_work.rank,
     )
 
 
@@ -127,6 +128,7 @@ class _DeviceWork:
         self.launches: dict[Any, tuple[Any, int] | None] = {}
         self.forwards: dict[Any, tuple[Any, int] | None] = {}
         self.gpus: dict[int, str] = {}
+        self.rank: int | None = None
         self.event_count = 0
         self.is_synthetic = False
         self._is_cut = False
@@ -137,6 +139,8 @@ class _DeviceWork:
         """Keep what is needed of a part of the trace."""
         if piece.key == "deviceProperties":
             self.gpus = _gpu_names(piece.value)
+        if piece.key == "distributedInfo":
+            self.rank = _rank(piece.value)
         self._is_cut |= piece.key == "cut"
         self.is_synthetic |= piece.key == "synthetic" and bool(piece.value)
         if (event := piece.event) is None:
@@ -170,7 +174,7 @@ class _DeviceWork:
         self._keep(self.launches, correlation, event, middle)
 
     def _take_forward(self, event: dict[str, Any]) -> None:
-        """Keep where a step of the forward pass began: of operators within one another, the innermost one has it."""
+        """Keep where a step of the forward pass began: of operators within each other, the innermost one has it."""
         step, span = _step_of(event), span_of(event)
         if not step or span is None or _is_backward(event):
             return
@@ -213,7 +217,7 @@ class _DeviceWork:
 
 
 class _Innermost:
-    """The innermost event of one kind around each of some moments: the shortest, of equal ones the first.
+    """The innermost event of one kind around each of some moments: the shortest, or the first of equal ones.
 
     A tree over the moments: an event is noted at the few nodes that together cover the moments in it, and no more,
     however many these are.
@@ -282,7 +286,7 @@ class _Around:
         return found[2] if found else None
 
     def call(self, place: int) -> int:
-        """Return the order of the innermost operator around a moment; 0 where there is none."""
+        """Return the order of the innermost operator around a moment; 0 if there is none."""
         found = self._found["operator"][place] if "operator" in self._found else None
         return found[1] if found else 0
 
@@ -515,6 +519,16 @@ def _gpu_names(properties: Any) -> dict[int, str]:
     return {_index(one.get("id")): one["name"] for one in devices if isinstance(one.get("name"), str)}
 
 
+def _rank(info: Any) -> int | None:
+    """Return which process of several a trace is of; None where it is the only one, or does not say."""
+    if not isinstance(info, dict):
+        return None
+    rank, size = info.get("rank"), info.get("world_size")
+    if not isinstance(rank, int) or not isinstance(size, int):
+        return None
+    return rank if 0 <= rank < size <= _MOST_BLOCKS and size > 1 else None
+
+
 def _category(event: dict[str, Any]) -> str:
     """Return the category of an event; old traces write it with a capital."""
     return _text(event.get("cat")).lower()
@@ -537,7 +551,7 @@ def _id(value: Any) -> Any:
 
 
 def _index(value: Any) -> int:
-    """Return the index of a GPU or stream; 0 where it is none."""
+    """Return the index of a GPU or stream; 0 if it is not a number."""
     return value if isinstance(value, int) and 0 <= value < _MOST_BLOCKS else 0
 
 

@@ -34,7 +34,7 @@ _NO_TRACE_HINT = "`torch.profiler` writes traces with export_chrome_trace(), as 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
 _BETWEEN_EVENTS = re.compile(r"[ \t\r\n,]*")
 _ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(u[0-9a-fA-F]{0,3})?\Z)?')
-"""An escape: a good one, one that the end may have cut, or a backslash that is none."""
+"""An escape: a good one, one that the end may have cut, or a stray backslash."""
 _LONGEST_CUT = 10
 """An error this near to the end of what was read may come from the end: `-Infinity` has nine characters."""
 
@@ -45,8 +45,8 @@ class Piece(NamedTuple):
     Attributes:
         text: The characters, with separators and keys before the value; undecodable bytes as lone surrogates.
         at: Where in the text the value begins.
-        event: The event at its end; None where there is none. Numbers with a fraction are kept as text.
-        key: The key of the trace's own object whose value is at its end; empty where there is none.
+        event: The event at its end; None if there is none. Numbers with a fraction are kept as text.
+        key: The key of the trace's own object whose value is at its end; empty if there is none.
         value: The value of that key.
     """
 
@@ -167,7 +167,7 @@ class _Text:
                 raise _cut()
 
     def step(self) -> str:
-        """Go behind the next character that is not white, and return it.
+        """Return the next non-space character, and stand behind it.
 
         Raises:
             InputError: The end comes first.

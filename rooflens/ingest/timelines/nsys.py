@@ -1,7 +1,7 @@
 """Read the SQLite exports of Nsight Systems: kernels, copies, whole graphs, and the NVTX ranges of their launches.
 
 The schema grew from 2020 to 2025: a table or column that an export lacks reads as nothing. Rows are read one by one,
-each time the timeline is gone through, so that millions of kernels take little memory.
+each time the timeline is iterated, so that millions of kernels take little memory.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _INSTALL_PATTERNS = ("usr/local/cuda/bin/nsys", "usr/local/cuda-*/bin/nsys", "op
 
 
 def find_nsys(root: Path = Path("/")) -> str | None:
-    """Return the path of nsys, from PATH or the usual places; None where there is none."""
+    """Return the path of nsys, from PATH or the usual places; None if there is none."""
     return find_program("nsys", {"PATH": os.environ.get("PATH", "")}, _INSTALL_PATTERNS, root)
 
 
@@ -107,7 +107,7 @@ def exported(report: Path) -> Iterator[Path]:
 
 
 def read_export(export: Path, source: str | None = None) -> Timeline:
-    """Read an SQLite export; its kernels and copies are read from the file each time they are gone through.
+    """Read an SQLite export; its kernels and copies are read from the file each time they are iterated.
 
     Args:
         export: The file.
@@ -143,7 +143,7 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """The kernels of an export, read when they are gone through."""
+    """The kernels of an export, read when they are iterated."""
 
     export: Path
     source: str
@@ -191,7 +191,7 @@ class _Kernels:
 
 @dataclass(frozen=True, slots=True)
 class _Others:
-    """The copies, memsets and whole graphs of an export, read when they are gone through."""
+    """The copies, memsets and whole graphs of an export, read when they are iterated."""
 
     export: Path
     source: str
@@ -260,7 +260,7 @@ def _range_paths(
 ) -> dict[int, dict[int, str]]:
     """Return the NVTX ranges that were open on the host at each launch, by process and correlation id.
 
-    Calls and ranges are gone through together in the order in which they began, thread by thread. Ranges that were
+    Calls and ranges are iterated together in the order in which they began, thread by thread. Ranges that were
     started and ended by name are of a whole process.
     """
     if not columns.get(_RANGES) or {"globalTid", "correlationId", "start"} - columns.get(_RUNTIME, set()):
@@ -360,7 +360,7 @@ def _bounded(text: str, budget: Budget) -> str:
 
 
 def _shared(text: str, texts: dict[str, str], budget: Budget) -> str:
-    """Cut a name as `_bounded` does, and return an equal one of those that are kept: each is kept once."""
+    """Cut a name as `_bounded` does, and return its one shared copy."""
     name = bounded_name(text)
     if name not in texts:
         texts[name] = _bounded(text, budget)
@@ -512,7 +512,7 @@ def _watched(budget: Budget, raised: list[BaseException]) -> Generator[int, None
 
 
 def _restrict(database: sqlite3.Connection) -> None:
-    """Let queries read our tables and nothing else, whatever the file calls a table."""
+    """Let queries read our tables and nothing else: views of a hostile file may reach for more."""
     for limit, most in ((sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES), (sqlite3.SQLITE_LIMIT_ATTACHED, 0)):
         database.setlimit(limit, most)
     for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):

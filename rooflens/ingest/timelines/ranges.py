@@ -1,4 +1,4 @@
-"""Which NVTX ranges were open on the host at each launch: ranges and launches are gone through once, together."""
+"""Which NVTX ranges were open on the host at each launch: ranges and launches are iterated once, together."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OpenRanges:
         """Grows with each range that begins or ends."""
 
     def go_to(self, time_ns: int) -> None:
-        """Open and close what begins and ends until a time, which is not before the last one."""
+        """Open and close what begins and ends until a time, which is not before the last."""
         ranges, ends = self._ranges, self._ends
         while self._next < len(ranges) and (begun := ranges[self._next])[0] <= time_ns:
             if -begun[1] >= time_ns:  # it is open at its end, too
@@ -58,7 +58,7 @@ class OpenRanges:
 
     def _close(self, ended: Range, time_ns: int) -> None:
         outer = self._outer
-        if outer and outer[-1] == ended:  # as ranges within one another do
+        if outer and outer[-1] == ended:  # as ranges within each other do
             outer.pop()
         elif ended in outer:
             outer.remove(ended)

@@ -22,7 +22,7 @@ from rooflens.model.same_work import same_work
 from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
 
 MOVED_RATIO = 1.05
-"""Intensities and amounts closer to one another than this factor count as equal."""
+"""Intensities and amounts closer to each other than this factor count as equal."""
 
 MOST_NAMED = 3
 _TIMES = 2.0

@@ -183,7 +183,6 @@ class Side(Struct, frozen=True):
 
     @property
     def digests(self) -> frozenset[str]:
-        """Digests of the recordings."""
         return frozenset(run.digest for run in self.runs)
 
     @property
@@ -284,7 +283,7 @@ def _look(kernel: Kernel) -> Look:
 
 
 class _Parts:
-    """The launches of a side's recordings, found by their position in the first one."""
+    """The launches of a side's recordings, found by their position in the first."""
 
     def __init__(self, recordings: Sequence[Recording]) -> None:
         self._recordings = [timed(recording) for recording in recordings]

@@ -154,7 +154,6 @@ class Gated(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """True where anything fails."""
         return any(one.failed for one in self.judged)
 
     @property

@@ -47,14 +47,14 @@ class Rung(Struct, frozen=True):
     Attributes:
         time: Time of one launch of the followed kernel in each recording, or of the whole program.
         launches: Launches of the followed kernel; of all kernels where the whole program is followed.
-        analysis: Median launch of the followed kernel, or of the longest one; None where no kernel was timed.
+        analysis: Median launch of the followed kernel, or of the longest; None where no kernel was timed.
         gpu_time: GPU time of all these launches in each recording.
         to_first: Its time against that of the first version; None where there is nothing to compare.
         to_previous: The same against `previous`.
         previous: Number of the version before it that did the same work on the same GPU.
         changed: What changed since then, the most telling first.
         changed_kernel: The kernel that changed most, where the whole program is followed.
-        apart: Why its time is compared with none: `GPU`, `work`, or empty.
+        apart: Why its time is not compared: `GPU`, `work`, or empty.
         work: Whether it did the work that most versions did; None where no kernel was timed.
         per_work: Its time for a unit of that work; None where no amount is known.
         is_fastest: True for the version to go on from.
@@ -79,7 +79,6 @@ class Rung(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What the version is called."""
         return self.side.label
 
 
@@ -197,12 +196,12 @@ class Ladder(Struct, frozen=True):
 
 
 def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD, program: str = "") -> Ladder:
-    """Set two sides upon one another; each needs at least one recording."""
+    """Set two sides side by side; each needs at least one recording."""
     return ladder(program, (base, head), threshold)
 
 
 def ladder(program: str, sides: Sequence[Side], threshold: float = DEFAULT_THRESHOLD, *, found: bool = False) -> Ladder:
-    """Set the sides of a program upon one another, the first one first.
+    """Set the sides of a program side by side, the first first.
 
     Args:
         program: What it is called.
@@ -229,7 +228,7 @@ def ladder(program: str, sides: Sequence[Side], threshold: float = DEFAULT_THRES
 
 
 def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DEFAULT_THRESHOLD) -> Ladder:
-    """Set kernels of one report that do the same work upon one another: each side holds the launches of one of them.
+    """Set kernels of one report that do the same work side by side: each side holds the launches of one of them.
 
     A library's kernel is what the others are set beside, and never the one to go on from.
     """
@@ -254,7 +253,7 @@ def beside(one: Ladder, side: Side) -> Ladder:
 
 
 def with_pairs(one: Ladder) -> Ladder:
-    """Set the first side of a ladder of more than two upon each other one, too."""
+    """Compare the first side of a ladder of more than two with each of the others, too."""
     sides = [rung.side for rung in one.rungs]
     if one.changes:  # two sides are their own pair
         return one
@@ -371,7 +370,7 @@ def _usual_gpu(rungs: Sequence[Rung]) -> str | None:
 
 
 def _apart(rungs: Sequence[Rung], works: Sequence[Work | None]) -> list[str]:
-    """Say of each side why its time is compared with none: another GPU or other work than most have.
+    """Say why a side is not compared: another GPU, or other work than most have.
 
     Sides that ran on a GPU each are a comparison of GPUs.
     """

@@ -116,7 +116,7 @@ def _matched(
 def pair_sides(
     sides: Sequence[Sequence[AnalyzedReport]], labels: Sequence[str], threshold: float = DEFAULT_THRESHOLD
 ) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
-    """Set the programs of each later side upon those of the first one; return those without a partner, too.
+    """Pair the programs of each later side with those of the first; return those without a partner, too.
 
     Args:
         sides: The reports of each side, two or more.
@@ -124,7 +124,7 @@ def pair_sides(
         threshold: Smaller changes count as no change.
 
     Raises:
-        InputError: A side has no program in common with the first one.
+        InputError: A side has no program in common with the first.
     """
     base, *heads = sides
     found: defaultdict[frozenset[str], list[Matched]] = defaultdict(list)
@@ -139,7 +139,7 @@ def pair_sides(
 
 
 def _set_upon(matched: Sequence[Matched], threshold: float) -> Ladder:
-    """Set the sides of a program upon one another, which are paired with its first one each."""
+    """Set the sides of a program side by side; each was paired with the first."""
     names = dict.fromkeys(name for name, _, _ in matched)
     name = next(iter(names)) if len(names) == 1 else matched[0][1].label
     return ladder(name, (matched[0][1], *(head for _, _, head in matched)), threshold)
@@ -340,7 +340,7 @@ def _by_time(pairs: Iterable[tuple[float | None, float | None]]) -> float | None
 
 
 def checked(ladders: Iterable[Ladder], *, anyway: bool, hint: str) -> list[Ladder]:
-    """Set the first side of each ladder upon each other one, too, and note what to keep in mind of them.
+    """Compare the first side of each ladder with each of the others, too, and note what to keep in mind.
 
     Args:
         ladders: A program each.

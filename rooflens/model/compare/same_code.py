@@ -11,7 +11,7 @@ _NAME_WIDTH = 60
 
 
 def has_same_code(change: Change) -> bool | None:
-    """Return whether a kernel's instructions are the same, byte for byte; None where a side's are not known."""
+    """Return whether a kernel's instructions are the same, byte for byte; None if a side's are unknown."""
     sides = [side.kernel.inside for side in (change.base, change.head) if side is not None]
     digests = [inside.code_digest for inside in sides if inside is not None and inside.code_digest]
     return digests[0] == digests[1] if len(digests) == 2 else None

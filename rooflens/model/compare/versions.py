@@ -177,7 +177,7 @@ def found_ladders(reports: Sequence[AnalyzedReport]) -> tuple[Ladder, ...]:
     """Find the ladders that reports hold: versions of programs, and kernels of one report that do the same work."""
     if not reports or len(reports) > MOST_SIDES:
         return ()
-    across = [one for one in ladders_of(reports) if one.fastest]
+    across = [one for one in ladders_of(reports) if one.fastest] if len(reports) > 1 else []
     taken = {digest for one in across for rung in one.rungs for digest in rung.side.digests}
     alone = (ladder_inside(report) for report in reports if report.run.digest not in taken)
     return (*across, *(one for one in alone if one))
@@ -192,6 +192,8 @@ def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) 
     kernels = [kernel for kernel in summarize(timed(report.analyses)) if kernel.duration_ns]
     whole_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     kernels = [kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= LEAST_INSIDE * whole_ns]
+    if len({kernel.analysis.kernel.function_name for kernel in kernels}) < 2:
+        return None
     for own in _jobs_of(kernels):
         is_most = sum(one.duration_ns or 0.0 for one in own) >= INSIDE * whole_ns
         names = {one.analysis.kernel.function_name for one in own}
@@ -222,7 +224,7 @@ def _joined(
     job: list[KernelSummary], left: list[KernelSummary], is_like: Callable[[Analysis, Analysis], bool]
 ) -> list[KernelSummary]:
     """Move the kernels that are like one of a job, or like one of those, from what is left to it."""
-    for member in job:  # grows while it is gone through
+    for member in job:  # grows while it is iterated
         found = [one for one in left if is_like(one.analysis, member.analysis)]
         left[:] = [one for one in left if one not in found]
         job += found
@@ -251,7 +253,7 @@ def _launches(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, 
 def pair_versions(
     reports: Sequence[AnalyzedReport], place: str, threshold: float = DEFAULT_THRESHOLD
 ) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
-    """Set the versions of each program in one place upon one another; return what is a version of nothing, too.
+    """Set the versions of each program in one place side by side; return what is a version of nothing, too.
 
     Raises:
         InputError: No program there has two versions.

@@ -15,7 +15,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.findings.stalls import instructions_a_warp, stall_shares
-from rooflens.model.records import Evidence, Severity, ratio
+from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed
@@ -27,10 +27,10 @@ _LOADS = ("long_scoreboard", "lg_throttle")
 
 
 def passed_through_global(facts: Facts) -> Found | None:
-    """Say that the threads of a block pass values to one another through global memory, barrier by barrier."""
+    """Say that the threads of a block pass values to each other through global memory, barrier by barrier."""
     kernel, sectors = facts.kernel, facts.counter("global_load_sectors")
     fetched = _fetched_bytes(facts)
-    waiting = stall_shares(facts).get("barrier", 0.0)
+    waiting = stall_shares(facts.kernel).get("barrier", 0.0)
     if uses_shared_memory(kernel) or not sectors or fetched is None or not facts.counter("global_store_requests"):
         return None
     part = 1 - fetched / (sectors * SECTOR_BYTES)
@@ -132,17 +132,13 @@ def few_elements(facts: Facts) -> Found | None:
     block = _reduction(facts)
     if block is None or block.elements is None or block.elements.value >= _FEW_ELEMENTS:
         return None
-    waste = Waste(dict.fromkeys(_TREE_UNITS, 0.5), waits=0.5, stalls=_TREE_STALLS)
-    return Found(
-        evidence=(block.elements,),
-        move="add up several elements in each thread before its block reduces them, for fewer blocks: a thread loads "
+    return _found(
+        facts,
+        Waste(dict.fromkeys(_TREE_UNITS, 0.5), waits=0.5, stalls=_TREE_STALLS),
+        (block.elements,),
+        "add up several elements in each thread before its block reduces them, for fewer blocks: a thread loads "
         f"{significant(block.elements.value)} elements for {block.steps} steps in blocks of {block.threads:,.0f} "
         "threads",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
-        changes="instructions",
-        confidence="medium",
-        severity=_at_least(facts, waste),
     )
 
 
@@ -151,20 +147,16 @@ def reduction_without_shuffles(facts: Facts) -> Found | None:
     block = _tree(facts)
     if block is None:
         return None
-    warps, numbers = warps_of(block.threads), () if block.instructions is None else (block.instructions,)
-    # Half of the warps take part in the first step, half of those in the next one, and one in each of the last steps.
+    warps = warps_of(block.threads)
+    # Half of the warps take part in the first step, half of those in the next, and one in each of the last steps.
     accesses = warps + _ACCESSES_A_STEP * (warps - 1 + _WARP_STEPS)
     part = (_ACCESSES_A_STEP - _SHUFFLES_A_STEP) * _WARP_STEPS / accesses
-    waste = Waste(dict.fromkeys(("l1", "smem", "lsu", "mio"), part), waits=_of_last_warp(block), stalls=_TREE_STALLS)
-    return Found(
-        evidence=(*numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")),
-        move=f"finish with shuffles: {_WARP_STEPS} of the {block.steps} steps are within one warp, "
+    return _found(
+        facts,
+        Waste(dict.fromkeys(("l1", "smem", "lsu", "mio"), part), waits=_of_last_warp(block), stalls=_TREE_STALLS),
+        _of_steps(block),
+        f"finish with shuffles: {_WARP_STEPS} of the {block.steps} steps are within one warp, "
         f"{percent(_of_last_warp(block))}, and need no shared memory{_executed(block)}",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
-        changes="instructions",
-        confidence="medium",
-        severity=_at_least(facts, waste),
     )
 
 
@@ -176,19 +168,14 @@ def barriers_in_last_warp(facts: Facts) -> Found | None:
     opcodes, blocks = facts.kernel.warp_opcodes, facts.counter("grid_size") or 0.0
     if opcodes and executed(opcodes, ("BAR",)) < block.steps * warps_of(block.threads) * blocks:
         return None
-    spared = _spared_by_leaving(block)
-    waste = Waste(dict.fromkeys(_TREE_UNITS, spared), waits=_of_last_warp(block), stalls=("barrier",))
-    numbers = () if block.instructions is None else (block.instructions,)
-    return Found(
-        evidence=(*numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")),
-        move="leave the block's barriers out of the last warp, and unroll the steps for a block size known when "
+    parts = dict.fromkeys(_TREE_UNITS, _spared_by_leaving(block))
+    return _found(
+        facts,
+        Waste(parts, waits=_of_last_warp(block), stalls=("barrier",)),
+        _of_steps(block),
+        "leave the block's barriers out of the last warp, and unroll the steps for a block size known when "
         f"compiling: {_WARP_STEPS} of the {block.steps} steps, {percent(_of_last_warp(block))}, are within one warp"
         f"{_executed(block)}",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
-        changes="instructions",
-        confidence="medium",
-        severity=_at_least(facts, waste),
     )
 
 
@@ -216,12 +203,25 @@ def _executed(block: _Reduction) -> str:
     return f"; each warp executes {block.instructions.value:.0f} instructions" if block.instructions else ""
 
 
-def _at_least(facts: Facts, waste: Waste) -> Severity:
+def _of_steps(block: _Reduction) -> tuple[Evidence, ...]:
+    numbers = () if block.instructions is None else (block.instructions,)
+    return *numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")
+
+
+def _found(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str) -> Found:
     """Weigh what the steps cost; where neither a full unit nor stalls tell, they cost something."""
     severity = weigh(facts, waste)
-    is_unknown = not facts.kernel.stalls and not stall_shares(facts) and not facts.at_roof
+    is_unknown = not facts.kernel.stalls and not stall_shares(facts.kernel) and not facts.at_roof
     is_delivering = facts.limiter is not None and facts.limiter.resource in _TREE_UNITS
-    return "contributes" if severity == "note" and (is_unknown or is_delivering) else severity
+    return Found(
+        evidence=evidence,
+        move=move,
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        confidence="medium",
+        severity="contributes" if severity == "note" and (is_unknown or is_delivering) else severity,
+    )
 
 
 _FEW_BYTES = 16.0
@@ -233,7 +233,7 @@ _SPARE_WAVES = 2.0
 def few_bytes_in_flight(facts: Facts) -> Found | None:
     """Say that threads load little each while DRAM, the busiest unit, is not full, where no stall was measured."""
     side, waves = facts.memory, facts.counter("waves")
-    if side is None or side.resource != "dram" or facts.at_roof or stall_shares(facts) or facts.full_for_a_while:
+    if side is None or side.resource != "dram" or facts.at_roof or stall_shares(facts.kernel) or facts.full_for_a_while:
         return None
     threads = (facts.counter("grid_size") or 0.0) * (facts.counter("block_size") or 0.0)
     sectors, fill = facts.counter("global_load_sectors"), facts.counter("global_load_bytes_per_sector")

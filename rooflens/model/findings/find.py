@@ -59,7 +59,7 @@ _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
     """Return the findings of each kernel: those that cost time first, ordered by cost, then notes.
 
-    Each rule runs over all kernels that have its counters before the next one does.
+    Each rule runs over all kernels that have its counters before the next does.
     """
     findings: list[list[Finding]] = [[] for _ in kernels]
     alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)
@@ -116,7 +116,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     factor, limit = found.gain, facts.limit.factor
     if factor is not None and limit is not None and found.changes is None:
         factor = max(1.0, min(factor, limit))
-    most = most_of_one_loop(facts.kernel, found.where)
+    most = most_of_one_loop(facts.kernel.inside, found.where)
     if factor is not None and most is not None:
         factor = min(factor, most)
     library = library_of(facts.kernel)

@@ -98,7 +98,7 @@ def small_grid(facts: Facts) -> Found | None:
 
 
 def idle_share(facts: Facts) -> float | None:
-    """Return the part of the run in which the mean SM had no work, 0 to 1; None where not measured."""
+    """Return the part of the run in which the mean SM had no work, 0 to 1; None if not measured."""
     part = active_part(facts.kernel.counters)
     return None if part is None else 1 - part
 
@@ -332,7 +332,7 @@ def low_occupancy(facts: Facts) -> Found | None:
 def _is_full_by_design(facts: Facts) -> bool:
     """Return whether a few warps fill an SM: those of warpgroup matrix instructions, or of tiles that TMA copies."""
     has_wgmma = facts.counter("smem_wgmma_bytes") or any(name.endswith("_wgmma") for name in facts.pipes)
-    waits = stall_shares(facts)
+    waits = stall_shares(facts.kernel)
     return (
         bool(has_wgmma)
         or bool(waits.get("gmma") or waits.get("warpgroup_arrive"))
@@ -346,7 +346,7 @@ def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
     busiest = max(shares, key=lambda name: shares[name], default=None)
     stalls = facts.kernel.stalls
     leading = max(stalls, key=lambda reason: stalls[reason], default=None)
-    are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
+    are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts.kernel))
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
         more = "give each thread more independent work, as warps wait on fixed latencies most"
         return f"{more}; or {raise_it}", "inflight"
@@ -358,7 +358,7 @@ def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
 
 
 def _hidden_by(facts: Facts, more: float) -> float | None:
-    """Model what so many times the warps bring: what no unit does meanwhile, waiting, is shared among more of them."""
+    """Model the gain of more warps: the time in which no unit works is shared among more of them."""
     busy = min(1.0, facts.top_share or 0.0)
     return facts.without_wait(1 / (busy + (1 - busy) / more))
 
@@ -377,7 +377,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
     waves, threads = facts.counter("waves"), facts.counter("block_size")
     if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
         return None
-    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts, stall_shares(facts)):
+    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts, stall_shares(facts.kernel)):
         return None
     allowed, block = facts.measured("theoretical_occupancy", "share"), facts.measured("block_size", "threads")
     warps = warps_of(threads)
@@ -392,7 +392,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
 
 
 def _has_warps_enough(facts: Facts) -> bool:
-    """Return whether schedulers have a ready warp and issue most of the time; False where that is not measured."""
+    """Return whether schedulers have a ready warp and issue most of the time; False if not measured."""
     ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
     if ready is None or issued is None:
         return False
@@ -525,11 +525,11 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
 
 
 _MANY_WAVES, _EVEN = 8.0, 1.02
-"""After so many waves SMs that differ by less have been given blocks evenly."""
+"""From this many waves on, SMs that differ by less share the blocks evenly."""
 
 
 def _are_even(facts: Facts) -> Evidence | None:
-    """Return the busiest SM over the mean where all are equally busy; None where they are not, or nobody knows."""
+    """Return the busiest SM over the mean if SMs are evenly busy; None if they are not, or if unknown."""
     mean, most = facts.counter("sm_cycles_active_avg"), facts.counter("sm_cycles_active_max")
     if not mean or not most or not 1 <= most / mean < _EVEN:
         return None
@@ -557,7 +557,7 @@ _PLACE_SHARE = 0.05
 
 
 def thread_divergence(facts: Facts) -> Found | None:
-    """Say that, on average, few of a warp's 32 threads do work in an instruction."""
+    """Report instructions in which few of a warp's 32 threads work on average."""
     kernel, least, threads = facts.kernel, facts.limits.active_threads, None
     names = [name for name in ("threads_per_inst", "threads_on_per_inst") if facts.counter(name)]
     if names:
@@ -638,7 +638,7 @@ def partial_warps(facts: Facts) -> Found | None:
 
 
 def warp_fill(kernel: Kernel) -> float | None:
-    """Return which part of the lanes of its warps a block fills, 0 to 1; None where its size is not known."""
+    """Return which part of the lanes of its warps a block fills, 0 to 1; None if its size is unknown."""
     threads = _block_size(kernel)
     return threads / (warps_of(threads) * WARP_THREADS) if threads else None
 

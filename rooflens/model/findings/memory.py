@@ -127,7 +127,7 @@ def _upright_block(facts: Facts) -> str:
 
 
 def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
-    """Yield the measures of what one side uses of its sectors, what instructions say of themselves first.
+    """Yield how much one side uses of its sectors; measurements by instruction come first.
 
     Only where neither they nor the hardware count bytes, the width of the opcodes and the sectors of a request tell.
     """
@@ -204,7 +204,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
 
 
 def _wasted_of_both(facts: Facts, side: _Side) -> float | None:
-    """Return the unnecessary sectors of one side, of those counted of both together; None where that is not known.
+    """Return the unnecessary sectors of one side, of those counted of both together; None if unknown.
 
     A request needs at least one sector: what the other side cannot have wasted, this one did. Where the requests of
     this side take far more sectors than those of the other, it wasted all that it can. In public reports that count
@@ -265,7 +265,7 @@ def access_bytes(opcode: str) -> int:
 def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
     """Return whether accesses are to rows that only start within a sector.
 
-    Then those of whole warps take at most one sector more than the several that they fill. Judged by the instructions
+    Then whole warps take at most one sector more than they fill. Judged by the instructions
     that waste most, where they are counted separately, else by the mean access.
     """
     sectors, excess, whole = f"{side}_sectors", f"{side}_excess_sectors", facts.limits.active_threads
@@ -435,7 +435,7 @@ _ACCESSES_COUNTED = (
     *("global_load_sectors", "global_store_sectors", "global_load_bytes_per_sector", "global_store_bytes_per_sector"),
     *("smem_access_wavefronts", "smem_load_conflict_wavefronts", "smem_conflict_bytes"),
 )
-"""Counters of the addresses themselves: with any of them, uncoalesced accesses and bank conflicts are told apart."""
+"""Counters of addresses: any of them separates uncoalesced accesses from bank conflicts."""
 
 
 def many_wavefronts(facts: Facts) -> Found | None:
@@ -468,7 +468,9 @@ def many_wavefronts(facts: Facts) -> Found | None:
         and (facts.share("l1") or 0.0) >= facts.limits.contributing_share
     ):
         # Each of these passes is waited for, and no stall says for how long.
-        severity = "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts) else "contributes"
+        severity = (
+            "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts.kernel) else "contributes"
+        )
     passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
@@ -621,7 +623,7 @@ _OVER_LINK = {"host_read_rate": "are read from", "host_write_rate": "are written
 _LEAST_HOST_BYTES = 65536
 """Arguments, semaphores and what the profiler itself writes came to at most 35 kB a launch."""
 _LEAST_HOST_BYTES_PER_S = 1e9
-"""Where the link is not known: single sectors over PCIe 3 with four lanes, the slowest in use."""
+"""If the link is unknown: single sectors over PCIe 3 with four lanes, the slowest in use."""
 _MOST_FILLS = 0.5
 
 
@@ -644,7 +646,7 @@ def host_memory(facts: Facts) -> Found | None:
     words += f", {percent(link.value)} of what its link carries in that direction" if link else ""
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     # With the data in DRAM, that moves these bytes as well, and no wait goes that was not measured to be for memory.
-    waiting = sum(stall_shares(facts).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
+    waiting = sum(stall_shares(facts.kernel).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
     peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
     dram = (facts.share("dram") or 0.0) + rate.value / peak if peak else 0.0
     left = max(dram, 1 - waiting if waiting else 0.0, *shares_of(facts.levels, facts.pipes).values(), 0.0)

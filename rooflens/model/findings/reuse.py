@@ -28,7 +28,7 @@ _OPERAND_BYTES = 4.0
 _LEAST_ARITHMETIC = 0.02
 """A kernel with less of its peak in arithmetic is about moving data."""
 _SERVED_AGAIN = 4.0
-"""Caches and shared memory that deliver so many times the bytes of DRAM serve operands that are used again."""
+"""Operands are reused if caches and shared memory deliver this many times the bytes of DRAM."""
 _A_RUNG = 0.5
 """Each step halves at least what is fetched a result: 2 x 2 results need half the operands of four single ones."""
 _A_STEP_OF_WARPS = 0.75
@@ -56,7 +56,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
     if not fused or delivered is None or share < _LEAST_ARITHMETIC or (again is not None and again < _SERVED_AGAIN):
         return None
-    body = main_product(kernel)
+    body = main_product(kernel.inside)
     each = _fetched_bytes(body) if body is not None else delivered / fused
     is_tiled = bool(body.shared_loads) if body is not None else uses_shared_memory(kernel)
     is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel)
@@ -88,7 +88,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
             Evidence("arithmetic", share, "share", arithmetic[0].source),
         ),
         move=move,
-        where=place_of_product(kernel),
+        where=place_of_product(kernel.inside),
         bears_on=frozenset({limiter.resource or ""}),
         gain=speedup(facts, Waste(parts)),
         confidence="medium",
@@ -138,7 +138,7 @@ _STEPS: Mapping[MoveKind, str] = {
     "wide": "load 16 bytes at once",
 }
 _LOADS_A_RESULT = 8.0
-"""A thread that loads so many values for each that it stores goes over operands, as a product does."""
+"""A thread that loads this many values for each one it stores sums over operands, as a product does."""
 _SEVERAL = 4.0
 _SECTORS_OF_SINGLE_VALUES = 4.0
 

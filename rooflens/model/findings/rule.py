@@ -17,7 +17,7 @@ from rooflens.model.verdict.facts import Facts
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
 IDLE = "idle"
-"""A resource that a finding can bear on: SMs idle for part of the run, whatever the others do."""
+"""A resource that a finding can bear on: SMs that idle for part of the run."""
 WAITS = frozenset({LATENCY})
 
 MOST_SPARED = 0.999
@@ -55,7 +55,7 @@ class FindingRule(Struct, frozen=True):
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
         kind: What its move changes, in one word.
-        find: Returns None where the waste is not there or cannot be told.
+        find: Returns None if the waste is absent or cannot be measured.
         needs: Groups of counters or other names of `OTHERS`: with all of any one group it can tell.
     """
 

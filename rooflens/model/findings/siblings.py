@@ -1,7 +1,7 @@
-"""Kernels of one report that do the same work: the faster one is the plainest evidence of what can be won.
+"""Kernels of one report that do the same work: the faster one shows what can be won.
 
 The same work is as many FLOPs, or as many bytes asked for under a similar name, and an output of the same size. A
-kernel as short as its launch, and launches of one kernel, are no evidence, and libraries are not told to be faster.
+A kernel as short as its launch, and launches of the same kernel, prove nothing; libraries get no such advice.
 """
 
 from __future__ import annotations
@@ -136,5 +136,5 @@ def _main_type(analysis: Analysis) -> str:
 
 
 def _name(kernel: Kernel, beside: Kernel) -> str:
-    """Name a kernel as short as it can be told from the one beside it."""
+    """Shorten a kernel's name as far as it still differs from the other's."""
     return kernel.function_name if kernel.function_name != beside.function_name else plain_name(kernel.name)

@@ -35,7 +35,7 @@ Atomics that add are no such store: a histogram has them, too, and no block wait
 _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
 """Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
 _SMALL_BLOCK = 128
-"""Blocks of four warps wait little for one another."""
+"""Blocks of four warps wait little for each other."""
 _MEASURED_AS = {
     reason: (f"{STALL}{reason}_cycles", SAMPLED_AS.get(reason, reason))
     for reason in STALLS
@@ -61,7 +61,7 @@ def stall(
 
     The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
     """
-    share, issued = stall_shares(facts).get(reason), facts.counter("issue_active_per_cycle")
+    share, issued = stall_shares(facts.kernel).get(reason), facts.counter("issue_active_per_cycle")
     if issued is None:
         issued = facts.share("issue")
     if share is None or share <= facts.limits.dominant_stall:
@@ -80,7 +80,7 @@ def stall(
     gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
     whole = [1 / kept for kept in (1 - share, issued) if kept]
     spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
-    # The line to change is that of the instruction which is waited for, where that is known; a barrier's is its own.
+    # Change the line of the instruction that is waited for, if known; for a barrier, its own line.
     where = (
         (() if reason == "barrier" else producers(facts.kernel, (spelling,)))
         or places(facts.kernel, f"{STALL}{spelling}")
@@ -113,9 +113,9 @@ def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
     return replace(found, kind=kind) if found else None
 
 
-def stall_shares(facts: Facts) -> dict[str, float]:
+def stall_shares(kernel: Kernel) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
-    parts = ((reason, counted_part(facts.kernel, reason)) for reason in _MEASURED_AS)
+    parts = ((reason, counted_part(kernel, reason)) for reason in _MEASURED_AS)
     return {reason: part for reason, part in parts if part is not None}
 
 
@@ -220,7 +220,7 @@ _TILES = 4
 
 def _in_flight(facts: Facts) -> tuple[int, int] | None:
     """Return the global loads under way where most of the wait for them is, and the widest's bytes; None if unknown."""
-    waiting = [loop for loop in loops_of(facts.kernel) if loop.anatomy is not None and loop.anatomy.in_flight]
+    waiting = [loop for loop in loops_of(facts.kernel.inside) if loop.anatomy is not None and loop.anatomy.in_flight]
     most = max(waiting, key=lambda loop: loop.own.get(f"{STALL}long_scoreboard", 0.0), default=None)
     if most is None or most.anatomy is None or most.anatomy.in_flight is None:
         return None
@@ -290,8 +290,8 @@ def barrier(facts: Facts) -> Found | None:
 
 
 def wait(facts: Facts) -> Found | None:
-    """Say that warps wait for the fixed latency of instructions that depend on one another."""
-    if not is_usual_wait(facts, stall_shares(facts)):
+    """Say that warps wait for the fixed latency of instructions that depend on each other."""
+    if not is_usual_wait(facts, stall_shares(facts.kernel)):
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
         return stall(facts, "wait", do)
     found = stall(facts, "wait", "more warps would fill these waits, which are no longer than those of any kernel")
@@ -346,11 +346,11 @@ def warpgroup_arrive(facts: Facts) -> Found | None:
 
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
-    """Return the largest wait of a latency-bound kernel in which none is dominant: better than no cause.
+    """Return the largest wait of a latency-bound kernel without a dominant one: better than no cause.
 
-    Of a few reasons it is the largest of those counted, where the others may take more of the time.
+    If only a few reasons were counted, it is the largest of these; others may take more.
     """
-    shares = stall_shares(facts)
+    shares = stall_shares(facts.kernel)
     harmless = {"not_selected", *(("wait",) if is_usual_wait(facts, shares) else ())}
     shares = {reason: share for reason, share in shares.items() if reason not in harmless}
     if not shares:
@@ -383,7 +383,7 @@ def counters_of_wait(finding: str) -> str:
 def long_waits(facts: Facts) -> Iterator[FindingRule]:
     """Yield the rules of the reasons that take over `dominant_stall` of a warp's time: no other finds anything."""
     least = facts.limits.dominant_stall
-    return (_RULE_OF[reason] for reason, share in stall_shares(facts).items() if share > least)
+    return (_RULE_OF[reason] for reason, share in stall_shares(facts.kernel).items() if share > least)
 
 
 def _tensor(facts: Facts) -> frozenset[str]:

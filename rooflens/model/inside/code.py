@@ -1,4 +1,4 @@
-"""What is known of a kernel's machine code, instruction by instruction: what loops and producers are found in."""
+"""A kernel's machine code, instruction by instruction: the input of loops and waits."""
 
 from __future__ import annotations
 

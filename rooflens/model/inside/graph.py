@@ -18,7 +18,7 @@ class Block(Struct, frozen=True):
     """Instructions that run one after the other.
 
     Attributes:
-        first, end: Positions of its first instruction, and behind its last one, in the function's instructions.
+        first, end: Positions of its first instruction, and behind its last, in the function's instructions.
     """
 
     first: int
@@ -93,6 +93,7 @@ def flow(
     number = {block.first: index for index, block in enumerate(blocks)}
     ways = _Ways(instructions, blocks, at, number)
     after, called = _with_jumping_calls(ways, [ways.after(index) for index in range(len(blocks))])
+    # Jump tables are data that is not read. Blocks that ran and have no other way in are what they must lead to.
     if ways.unknown:
         after = _with_unknown_ways(ways, after, {number[at[root]] for root in roots} | called, ran)
     if only_ran:
@@ -147,6 +148,7 @@ class _Ways:
         """Return the blocks that may run after one; calls return to what stands next."""
         last = self.lasts[index]
         following = (index + 1,) if index + 1 < len(self.blocks) else ()
+        # A jump under `!PT` is never taken; as an edge it would invent a loop.
         if last.never_runs:
             return following
         if last.base in JUMPS:
@@ -167,7 +169,7 @@ class _Ways:
 def _with_unknown_ways(
     ways: _Ways, after: Sequence[tuple[int, ...]], entered: Collection[int], ran: Collection[int]
 ) -> list[tuple[int, ...]]:
-    """Let jumps by a table go wherever nothing else does, of what ran."""
+    """Let jumps by a table lead to every block that ran and has no other way in."""
     reached = {one for found in after for one in found} | set(entered)
     orphans = [index for index, first in enumerate(ways.firsts) if index not in reached and (not ran or first in ran)]
     changed = list(after)
@@ -192,6 +194,7 @@ def _with_jumping_calls(ways: _Ways, after: Sequence[tuple[int, ...]]) -> tuple[
         target = ways.target(last) if last.base in CALLS else None
         if target is None:
             continue
+        # A call from which nothing returns is a jump: what stands behind it does not run after it.
         if target in returning:
             called.add(target)
         else:
@@ -263,6 +266,7 @@ def _order(graph: Graph) -> list[int]:
         if root in seen:
             continue
         seen.add(root)
+        # Not recursive: a function of ten thousand blocks would pass Python's limit.
         stack = [(root, iter(graph.after[root]))]
         while stack:
             block, rest = stack[-1]
@@ -282,6 +286,7 @@ def _enter_what_ran(graph: Graph, ran: Collection[int]) -> None:
     reached = _reached(graph.roots, graph.after)
     roots = list(graph.roots)
     for index, block in enumerate(graph.blocks):
+        # It has a count, so it ran: better a root too many than a loop that is missed.
         if index not in reached and graph.instructions[block.first].offset in ran:
             roots.append(index)
             reached = _reached([index], graph.after, reached)
@@ -348,9 +353,11 @@ def _latches(graph: Graph) -> dict[int, list[int]] | None:
 def _find_rings(graph: Graph) -> None:
     """Find the natural loops, or that there are other cycles."""
     latches = _latches(graph)
+    # A cycle with two entries has no header, so no trip count: it is said that there are such, and nothing is guessed.
     if latches is None:
         graph.is_irreducible = True
         return
+    # Generated code can have thousands of loops, and finding each body walks the graph again.
     if len(latches) > MOST_LOOPS:
         graph.has_too_many_loops = True
         return

@@ -28,7 +28,7 @@ class Rows(Struct, frozen=True):
         loops: Loops and straight parts, each loop before those inside it.
         row_of: Id of the row that each instruction belongs to, by offset.
         graphs: The flow of control of each function.
-        note: Why there are no loops; empty where there are, or are none to find.
+        note: Why loops are missing; empty if they are there, or the code has none.
     """
 
     loops: tuple[Loop, ...] = ()
@@ -79,7 +79,7 @@ def _graph(instructions: Sequence[Instruction], calls: Iterable[int], executed: 
     graph = flow(instructions, entries, executed.keys())
     if not graph.is_irreducible:
         return graph
-    # What counts as taken may be loops all the same: a way into the middle that no warp went is none.
+    # Edges that no warp took do not count: a loop with such an entry into its middle is still a loop.
     whole = flow(instructions, entries, executed.keys(), only_ran=True)
     runs = _runs(whole, executed)
     flows = _flows(whole, runs)
@@ -113,7 +113,7 @@ class _Draft(Struct):
 
 
 def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_kernel: bool) -> list[_Draft]:
-    """Make the rows of one function: each loop that ran, and what lies before, between and after the outermost ones."""
+    """Make the rows of one function: each loop that ran, and the straight parts between them."""
     runs = _runs(graph, executed)
     ran = [index for index, ring in enumerate(graph.rings) if any(runs[block] for block in ring.blocks)]
     kept = {index: first_id + place for place, index in enumerate(ran)}
@@ -230,7 +230,7 @@ def _flows(graph: Graph, runs: Sequence[float]) -> dict[tuple[int, int], float]:
 
 
 def _trips(graph: Graph, ring: Ring, runs: Sequence[float], flows: Mapping[tuple[int, int], float]) -> float | None:
-    """Return how often the body runs for each warp that enters; None where entries are not known."""
+    """Return how often the body runs for each warp that enters; None if entries are unknown."""
     outside = [one for one in graph.before[ring.header] if one not in ring.blocks]
     entering = [flows.get((one, ring.header)) for one in outside]
     if any(one is None for one in entering):

@@ -94,7 +94,7 @@ class Instruction(Struct, frozen=True):
             for none, and where the control bits are not known.
         waits: Mask of the scoreboards that it waits for.
         has_control: Whether its control bits are known.
-        file, line: What it was compiled from; None where not known.
+        file, line: What it was compiled from; None if unknown.
     """
 
     offset: int
@@ -128,7 +128,6 @@ class Instruction(Struct, frozen=True):
 
     @property
     def never_runs(self) -> bool:
-        """Return whether its predicate is never true."""
         return self.guard in _NEVER
 
     @property
@@ -176,7 +175,7 @@ def parse(  # noqa: PLR0913 - one for each thing that is known of an instruction
     Args:
         offset: From the start of the kernel's code, in bytes.
         text: What the disassembler says; None where it has none.
-        code: Its 16 bytes; None where they are not known, or of a GPU before Volta.
+        code: Its 16 bytes; None if unknown, or of a GPU before Volta.
         base_address: Address of the kernel's first instruction, which targets in the text are relative to.
         file: Source file that it was compiled from.
         line: Line of it.

@@ -34,7 +34,7 @@ _OF_STORES = frozenset({"drain", "membar"})
 _STORES = frozenset({"global store", "atomic", "shared store"})
 _MOST_PRODUCERS = 64
 _MOST_VISITS = 32
-"""How often a block is looked at on average until the scoreboards that enter it are known: a few times in real code."""
+"""Most visits of a block, on average, until its scoreboards settle; real code needs a few."""
 
 _MOST_BACK = 4096
 """How many instructions are looked back over for a producer that no scoreboard names."""
@@ -43,7 +43,7 @@ _ASYNC_COPY, _ASYNC_WAIT = "LDGSTS", "DEPBAR"
 
 
 def find_waits(code: MachineCode, finders: Iterable[Finder]) -> dict[int, tuple[Wait, ...]]:
-    """Find what the samples at each instruction wait for, most samples first; nothing where nobody can tell.
+    """Find what the samples at each instruction wait for, most samples first; nothing if unclear.
 
     Args:
         code: The instructions, and the samples at them.
@@ -94,7 +94,7 @@ class Finder:
         self._at_barrier: dict[int, list[Instruction]] = {}
 
     def producers(self, position: int, reason: str) -> tuple[Sequence[Instruction], WaitFound]:
-        """Return what an instruction waits for, and how that was found; nothing where nobody can tell."""
+        """Return what an instruction waits for, and how that was found; nothing if unclear."""
         one = self._graph.instructions[position]
         if reason in SCOREBOARD_WAITS:
             if self._has_control:
@@ -130,7 +130,7 @@ class Finder:
         for board in range(SCOREBOARDS):
             if one.waits >> board & 1:
                 waited |= pending[board]
-        # The wait for asynchronous copies is sampled at what stands behind it.
+        # The wait for asynchronous copies is sampled at the instruction after it.
         before = self._graph.instructions[position - 1] if position else one
         if self._async and "global load" in kinds and _ASYNC_WAIT in {one.base, before.base}:
             waited = self._async
@@ -191,7 +191,7 @@ class Finder:
     def _nearest(
         self, position: int, is_it: Callable[[Instruction], bool], *, itself: bool = False
     ) -> list[Instruction]:
-        """Return the nearest instruction of some kind before one; or that one itself, where it is of that kind."""
+        """Return an instruction if it is of some kind, else the nearest such one before it."""
         graph, one = self._graph, self._graph.instructions[position]
         if itself and is_it(one):
             return [one]
@@ -262,7 +262,7 @@ def _pending(graph: Graph) -> list[Boards]:
 
 
 def _through(graph: Graph, block: int, state: Boards) -> Iterator[Boards]:
-    """Yield who may hold the scoreboards before each instruction of a block, and behind its last one."""
+    """Yield who may hold the scoreboards before each instruction of a block, and behind its last."""
     for place in range(graph.blocks[block].first, graph.blocks[block].end):
         yield state
         one = graph.instructions[place]

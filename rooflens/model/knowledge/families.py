@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 
 WORDS = MappingProxyType(
@@ -29,11 +30,47 @@ WORDS = MappingProxyType(
 
 The first entry has no page: its names would otherwise lead to the page of another family.
 """
+TITLES = MappingProxyType(
+    {
+        "attention-decode.md": "Attention in decode, paged caches",
+        "attention-prefill.md": "Attention over a prompt",
+        "elementwise.md": "Elementwise kernels, copies, transposes",
+        "gemm.md": "Matrix products: GEMM",
+        "normalisation.md": "Layer and RMS normalisation",
+        "reduction.md": "Reductions and softmax",
+        "sort.md": "Sorting and scans",
+        "stencil.md": "Stencils",
+    }
+)
+"""Page of docs/kernels -> its title."""
+COUNTER_TITLES = MappingProxyType(
+    {
+        "arithmetic.md": "Arithmetic: FLOPs, tensor work, pipes",
+        "execution.md": "Instructions, waits, samples",
+        "l1.md": "L1: global and local memory",
+        "memory.md": "DRAM, L2, atomics, the host's memory",
+        "occupancy.md": "Occupancy",
+        "shared-memory.md": "Shared memory",
+        "speed-of-light.md": "NVIDIA's throughputs",
+        "time.md": "Time, clocks, balance",
+    }
+)
+"""Page of docs/reference/counters -> its title."""
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def family_page(function_name: str) -> str | None:
-    """Return the page or section of a kernel's family, `docs/kernels/gemm.md`; None for names that tell none."""
+    """Return the page or section of a kernel's family, `gemm.md#few-rows`; None for names that tell none."""
     name = _CAPITALS.sub("_", function_name).lower()
-    page = next((page for page, words in WORDS.items() if re.search(words, name)), None)
-    return f"docs/kernels/{page}" if page else None
+    return next((page for page, words in WORDS.items() if re.search(words, name)), None) or None
+
+
+def named_page(place: str, titles: Mapping[str, str]) -> str:
+    """Name a page, or a section of one, as readers find it who have no files of the documentation.
+
+    Args:
+        place: `gemm.md#few-rows`.
+        titles: Of pages, by name of the file.
+    """
+    page, _, section = place.partition("#")
+    return f'"{titles[page]}"' + (f", {section.replace('-', ' ')}" if section else "")

@@ -60,7 +60,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def find_item(kind: Kind, name: str) -> Item | None:
-    """Return an item; None where there is none of that name, as for a flag that a newer store holds."""
+    """Return an item; None if it has no file, such as a flag from a newer store."""
     if name not in names_of(kind):
         return None
     found: dict[str, Any] = tomllib.loads((_FOLDER / kind / f"{name}.toml").read_text(encoding="utf-8"))

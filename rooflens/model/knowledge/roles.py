@@ -1,4 +1,4 @@
-"""Kernels that only fill or copy memory, known by the names that libraries and compilers give them.
+"""Kernels that only fill or copy memory, or wait for other GPUs, by the names that libraries and compilers give them.
 
 A kernel that fills makes the inputs of others: whoever profiles a few launches of a program often gets no more than
 that. A user's own names, such as `init_data`, tell nothing for sure.
@@ -7,6 +7,8 @@ that. A user's own names, such as `init_data`, tell nothing for sure.
 from __future__ import annotations
 
 import re
+
+from rooflens.model.keys import function_of
 
 FILLS = re.compile(
     r"""
@@ -32,3 +34,12 @@ COPIES = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 """What moves memory as it is, or to another type."""
+
+_REDUCES = ("cross_device_reduce", "one_shot_all_reduce", "two_shot_all_reduce", "multimem_all_reduce")
+WAITING = ("nccl", "nvshmem", *_REDUCES)
+"""How the functions of kernels begin that wait for other ranks: replayed alone, they would hang."""
+
+
+def waits_for_ranks(kernel: str) -> bool:
+    """Return whether a kernel is known to wait for other ranks."""
+    return function_of(kernel).startswith(WAITING)

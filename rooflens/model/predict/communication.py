@@ -1,4 +1,4 @@
-"""What GPUs that share an operation must send one another, the link that carries it, and the rows of collectives.
+"""What GPUs that share an operation must send each other, the link that carries it, and the rows of collectives.
 
 T_comms = bytes that a GPU must send / bandwidth of its link in one direction; a GPU receives while it sends. The
 amounts are those of the ring and of the direct exchange, which no algorithm among the GPUs alone can go below. Switches
@@ -33,7 +33,7 @@ class Uneven(Struct, frozen=True):
 
     @property
     def extra(self) -> float:
-        """Work above that of one GPU if every one does as much as the busiest, as a share: 0.125."""
+        """Extra work as a share, 0.125, if every GPU did as much as the busiest."""
         return self.most * self.gpus / self.amount - 1
 
 
@@ -69,7 +69,7 @@ def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
     Args:
         gpu: Their datasheet.
         gpus: How many take part.
-        wanted: The link to take; None for the fastest one.
+        wanted: The link to take; None for the fastest.
 
     Raises:
         InputError: The GPU has no such link, it is not known, or it does not join so many.

@@ -29,7 +29,7 @@ FILE_HINT = (
 
 
 def parse_prediction(text: str) -> Prediction:
-    """Read a prediction: an operation, its sizes, `dtype` (the usual one), `out_dtype` and `iterations` (1).
+    """Read a prediction: an operation, its sizes, `dtype` (the usual), `out_dtype` and `iterations` (1).
 
     Raises:
         UsageError: The operation, a size or the type is unknown, or a size is missing.

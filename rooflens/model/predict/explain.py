@@ -301,7 +301,7 @@ def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
 
 
 def _l2_bytes(facts: _Facts) -> float | None:
-    """Return the published size of L2; None where it is not known."""
+    """Return the published size of L2; None if unknown."""
     gpu = datasheet_of(facts.analyses[0].kernel.gpu) if facts.analyses else None
     return gpu.l2_size.value if gpu and gpu.l2_size else None
 

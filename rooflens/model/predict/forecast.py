@@ -11,7 +11,7 @@ add up. Where GPUs share an operation, all amounts and times are those of one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil, inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,8 @@ from msgspec.structs import replace
 from rooflens.errors import InputError, UsageError
 from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
-from rooflens.model.predict.operations import DEFAULT_GPU, OPERATIONS, the_operation
+from rooflens.model.predict.operations import OPERATIONS, the_operation
+from rooflens.model.predict.options import Options
 from rooflens.model.predict.rates import SideRates, side_rates
 from rooflens.model.predict.rows import (
     ELEMENT_BYTES,
@@ -69,14 +70,14 @@ class Forecast(Struct, frozen=True):
         link_bytes_per_s: Its bandwidth in one direction.
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
-        special_s: Time that they take; 0 where their rate is not known.
+        special_s: Time that they take; 0 if their rate is unknown.
         issued: Instructions that are counted besides the products: those that unpack weights.
-        issue_s: Time that issuing them takes; 0 where the rate is not known.
+        issue_s: Time that issuing them takes; 0 if the rate is unknown.
         l2_bytes: Bytes between the SMs and L2.
-        l2_s: Time that moving them takes; 0 where L2's bandwidth is not known.
+        l2_s: Time that moving them takes; 0 if L2's bandwidth is unknown.
         rates: The rates behind these three times; infinite where not known.
         data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
-        l2_size_bytes: What L2 holds; None where it is not known.
+        l2_size_bytes: What L2 holds; None if unknown.
     """
 
     label: str
@@ -113,7 +114,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def attainable(self) -> Attainable | None:
-        """What published kernels of this operation would take; None where there are none, or launches take longer."""
+        """What published kernels of this operation would take; None if there is none, or launches take longer."""
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
         return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
@@ -131,24 +132,24 @@ class Forecast(Struct, frozen=True):
 
     @property
     def t_without_dram_s(self) -> float:
-        """The longest of its times but that of its bytes at DRAM, summed over parts; those that are not known are 0."""
+        """The longest of its times without DRAM, summed over parts; unknown times are 0."""
         if self.parts:
             return sum(part.t_without_dram_s for part in self.parts)
         return max(self.t_math_s, self.special_s, self.issue_s, self.l2_s, self.t_comms_s)
 
     @property
     def t_special_s(self) -> float | None:
-        """Time that special functions take; None where their rate is not known."""
+        """Time that special functions take; None if their rate is unknown."""
         return None if self.rates.special_per_s == inf else self.special_s
 
     @property
     def t_issue_s(self) -> float | None:
-        """Time that it takes to issue the counted instructions; None where the rate is not known."""
+        """Time that it takes to issue the counted instructions; None if the rate is unknown."""
         return None if self.rates.issued_per_s == inf else self.issue_s
 
     @property
     def t_l2_s(self) -> float | None:
-        """Time that the bytes of L2 take; None where its bandwidth is not known."""
+        """Time that the bytes of L2 take; None if its bandwidth is unknown."""
         return None if self.rates.l2_bytes_per_s == inf else self.l2_s
 
     @property
@@ -190,14 +191,12 @@ class Forecast(Struct, frozen=True):
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None
 
 
-def forecast(  # noqa: PLR0913 - what a command line gives
+def forecast(
     operation: Operation,
     sizes: Mapping[str, int],
     dtype: str,
     gpu: Datasheet,
-    link: LinkKind | None = None,
-    *,
-    out_dtype: str | None = None,
+    options: Options = Options(),  # noqa: B008 - frozen
 ) -> Forecast:
     """Predict one operation on one GPU, or on several of one kind that share it.
 
@@ -206,17 +205,16 @@ def forecast(  # noqa: PLR0913 - what a command line gives
         sizes: Its sizes by name; those with a default may be left out.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
         gpu: Where its peaks come from.
-        link: The link between the GPUs; by default the fastest one that joins so many.
-        out_dtype: Type in which products are written; None for the usual one, as `result_type` gives it.
+        options: All else that can be asked for; its type and GPU are those above.
 
     Raises:
         UsageError: A size is missing, unknown or out of range, or a type is unknown.
         InputError: The GPU has no peak for that type, or no link to as many others.
     """
-    widths = widths_of(operation, dtype, out_dtype)
+    widths = widths_of(operation, dtype, options.out_dtype)
     whole = checked_sizes(operation, sizes)
     gpus = operation.group(whole)
-    over = link_of(gpu, gpus, link) if gpus > 1 else None
+    over = link_of(gpu, gpus, options.link) if gpus > 1 else None
     if operation.parts is None:
         return _simple(whole_of(operation, whole), widths, dtype, gpu, over)
     parts = tuple(_simple(part, widths_in(part, widths), dtype, gpu, over) for part in operation.parts(whole))
@@ -235,7 +233,7 @@ def work_of(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | Non
         operation: A row of the table.
         sizes: All its sizes, as `checked_sizes` gives them.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
-        out_dtype: Type of the results of products; None for the usual one.
+        out_dtype: Type of the results of products; None for the usual.
     """
     widths = widths_of(operation, dtype, out_dtype)
     if operation.parts is None:
@@ -295,7 +293,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         widths: Bytes of an element of its operands and of its results.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
         bandwidth_bytes_per_s: Bandwidth of DRAM.
-        rates: Those of special functions, instructions and L2; infinite where they are not known.
+        rates: Those of special functions, instructions and L2; infinite if they are unknown.
         link: The link between GPUs that share it, with its bandwidth in one direction; None for one GPU.
     """
     flop, moved_bytes = _work_of_part(part, widths)
@@ -433,9 +431,8 @@ class Row(Struct, frozen=True):
     Attributes:
         steps: Sizes and forecast of each step, in order.
         crossings: Where the regime changes along the sweep: each time the sizes and the new regime.
+        options: What was asked for.
         measured_s: A measured time of the one step.
-        link: The link that was asked for; None for the fastest one that joins the GPUs.
-        out_dtype: The type of results that was asked for; None for the usual one.
     """
 
     operation: Operation
@@ -443,65 +440,63 @@ class Row(Struct, frozen=True):
     gpu: Datasheet
     steps: tuple[tuple[Sizes, Forecast], ...]
     crossings: tuple[tuple[Sizes, Regime], ...] = ()
+    options: Options = Options()
     measured_s: float | None = None
-    link: LinkKind | None = None
-    out_dtype: str | None = None
 
     @property
     def result_dtype(self) -> str:
         """The type of its results."""
-        return result_type(self.operation, self.dtype, self.out_dtype)
+        return result_type(self.operation, self.dtype, self.options.out_dtype)
 
 
-def swept(  # noqa: PLR0913 - what a command line gives
-    operation: Operation,
-    written: Mapping[str, str],
-    dtype: str,
-    gpu: Datasheet,
-    measured_s: float | None = None,
-    *,
-    link: LinkKind | None = None,
-    out_dtype: str | None = None,
-) -> Row:
-    """Predict every step of a sweep.
-
-    Raises:
-        UsageError: A size cannot be read, is out of range or does not fit another one, the type is unknown, or there is
-            a measured time for several sizes.
-        InputError: The GPU has no peak for the type, or no link to as many others.
-    """
-    sizes = [checked_sizes(operation, step) for step in sweep_sizes(written)]
-    for step in sizes:
-        check_shape(step)
-    if measured_s is not None and len(sizes) > 1:
-        raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
-
-    def at(step: Sizes) -> Forecast:
-        return forecast(operation, step, dtype, gpu, link, out_dtype=out_dtype)
-
-    steps = tuple((step, at(step)) for step in sizes)
-    return Row(operation, dtype, gpu, steps, crossings(sizes, at), measured_s, link, out_dtype)
-
-
-def predicted(  # noqa: PLR0913 - what one operation needs
-    operation: str,
-    sizes: Mapping[str, int],
-    dtype: str | None,
-    gpu: str | None,
-    *,
-    link: LinkKind | None = None,
-    out_dtype: str | None = None,
-) -> Row:
-    """Predict one size of an operation, by the names of things; without them the usual type, on `DEFAULT_GPU`.
+def predicted(operation: str, sizes: Mapping[str, int], options: Options) -> Row:
+    """Predict one set of sizes of an operation, in its usual type on that GPU where none is asked for.
 
     Raises:
         UsageError: There is no such operation, type or size, a size does not fit another one, or no GPU, or more than
             one, has this name.
         InputError: The GPU has no peak for the type, or no link to as many others.
     """
-    found, sheet = the_operation(operation), the_datasheet(gpu or DEFAULT_GPU)
-    written = {name: str(size) for name, size in checked_sizes(found, sizes).items()}
-    return swept(found, written, dtype or usual_dtype(found, sheet), sheet, link=link, out_dtype=out_dtype)
+    found, gpu = the_operation(operation), the_datasheet(options.gpu)
+    return _row(found, [sizes], options.dtype or usual_dtype(found, gpu), gpu, options)
+
+
+def swept(
+    operation: Operation,
+    written: Mapping[str, str],
+    dtype: str,
+    gpu: Datasheet,
+    options: Options = Options(),  # noqa: B008 - frozen
+) -> Row:
+    """Predict every step of a sweep.
+
+    Raises:
+        UsageError: A size cannot be read, is out of range or does not fit another one, or the type is unknown.
+        InputError: The GPU has no peak for the type, or no link to as many others.
+    """
+    return _row(operation, sweep_sizes(written), dtype, gpu, options)
+
+
+def _row(operation: Operation, steps: Iterable[Mapping[str, int]], dtype: str, gpu: Datasheet, options: Options) -> Row:
+    sizes = [checked_sizes(operation, step) for step in steps]
+    for step in sizes:
+        check_shape(step)
+
+    def at(step: Sizes) -> Forecast:
+        return forecast(operation, step, dtype, gpu, options)
+
+    return Row(operation, dtype, gpu, tuple((step, at(step)) for step in sizes), crossings(sizes, at), options)
+
+
+def measured(row: Row, measured_s: float | None) -> Row:
+    """Set a measured time beside a forecast.
+
+    Raises:
+        UsageError: The forecast is of several sizes.
+    """
+    if measured_s is not None and len(row.steps) > 1:
+        raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
+    return replace(row, measured_s=measured_s)
 
 
 def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[tuple[Sizes, Regime], ...]:
@@ -554,7 +549,7 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | 
         operation: A row of the table.
         sizes: All its sizes.
         dtype: Type of the operands.
-        out_dtype: Type of the results; None for the usual one.
+        out_dtype: Type of the results; None for the usual.
     """
     if operation.name in _EACH_ONCE:
         return work_of(operation, {**sizes, "tile": 0}, dtype, out_dtype)[1]
@@ -574,7 +569,7 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | 
 def gpus_to_hold(
     operation: Operation, sizes: Sizes, dtype: str, gpu: Datasheet, out_dtype: str | None = None
 ) -> int | None:
-    """Return how many GPUs it takes to hold the data; None where its size or the memory's is not known."""
+    """Return how many GPUs it takes to hold the data; None if its size or the memory's is unknown."""
     held = held_bytes(operation, sizes, dtype, out_dtype)
     if held is None or gpu.dram_size is None:
         return None

@@ -331,7 +331,7 @@ def touched_share(experts: int, top_k: int, tokens: int) -> float:
 def moe_parts(s: Sizes) -> Iterator[Part]:
     """List the steps of a feed-forward layer of experts, for the tokens of one GPU.
 
-    With experts on several GPUs, each GPU gets as many rows from the others as it gives away, and the busiest one so
+    With experts on several GPUs, each GPU gets as many rows from the others as it gives away, and the busiest so
     many per cent of that: all wait for it. A token is sent once for each of its experts.
     """
     tokens, hidden, ffn, gpus = s["tokens"], s["hidden"], s["ffn"], s["expert_parallel"]

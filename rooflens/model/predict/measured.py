@@ -29,6 +29,10 @@ SAME_AMOUNT = 0.02
 """Counted and predicted work that differ by less than this are the same: counters of several passes do."""
 
 
+Quantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
+"""What is predicted and measured; the last two are times."""
+
+
 class Prediction(Struct, frozen=True):
     """What one report's program must compute and move by formula, known before it was measured.
 
@@ -98,9 +102,9 @@ class Measured(Struct, frozen=True):
     Attributes:
         launches: Launches that the profiled kernels stand for, failed ones left out.
         failed: Kernels that failed while they were profiled.
-        work: FLOP, or integer operations where those were predicted; None where a kernel's are not known.
+        work: FLOP, or integer operations where those were predicted; None if a kernel's are unknown.
         work_of: The same work by pipe.
-        level_bytes: Bytes by memory level; None where a kernel's are not known.
+        level_bytes: Bytes by memory level; None if a kernel's are unknown.
         limiter: Class and resource of the limiter that most of the time is spent at.
         limiter_share: Fraction of the time spent there, 0 to 1.
     """
@@ -157,6 +161,22 @@ class PredictedTimes(Struct, frozen=True):
         return max((time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None), default=None)
 
 
+class Compared(Struct, frozen=True):
+    """One quantity, predicted and measured, in its unit.
+
+    Attributes:
+        name: What it is; `floor` and `attainable` are times that the measured one is set against.
+        unit: `FLOP`, `op`, `B`, `FLOP/B` or `ns`.
+        factor: Measured over predicted; None where either is missing.
+    """
+
+    name: Quantity
+    unit: str
+    predicted: float
+    measured: float | None
+    factor: float | None
+
+
 class Gap(Struct, frozen=True):
     """What to say about one difference between predicted and measured, or about their agreement.
 
@@ -198,6 +218,12 @@ class Checked(Struct, frozen=True):
     kernel: str | None = None
 
     @property
+    def rows(self) -> tuple[Compared, ...]:
+        """Each predicted quantity with its measurement."""
+        measured = self.measured
+        return compared(self.prediction, self.times, measured.work, measured.moved_bytes, measured.time_ns)
+
+    @property
     def work_ratio(self) -> float | None:
         """Measured work over predicted."""
         return ratio(self.measured.work, self.prediction.flop)
@@ -206,6 +232,31 @@ class Checked(Struct, frozen=True):
     def bytes_ratio(self) -> float | None:
         """Bytes moved at DRAM over the compulsory ones."""
         return ratio(self.measured.moved_bytes, self.prediction.moved_bytes)
+
+
+def compared(
+    prediction: Prediction,
+    times: PredictedTimes,
+    work: float | None,
+    moved_bytes: float | None,
+    time_ns: float | None,
+) -> tuple[Compared, ...]:
+    """Set what was measured against each predicted quantity, and the time against its floor and published kernels'."""
+    unit, flop, compulsory = prediction.unit, prediction.flop, prediction.moved_bytes
+    reached = ratio(work or None, moved_bytes)
+    found = times.attainable
+    pairs: tuple[tuple[Quantity, str, float | None, float | None], ...] = (
+        ("work", unit, flop, work),
+        ("dram_bytes", "B", compulsory, moved_bytes),
+        ("intensity", "FLOP/B", ratio(flop, compulsory) if unit == "FLOP" else None, reached),
+        ("floor", "ns", times.floor_ns, time_ns),
+        ("attainable", "ns", found.typical_s * 1e9 if found and times.floor_ns else None, time_ns),
+    )
+    return tuple(
+        Compared(name, unit, predicted, measured, ratio(measured, predicted))
+        for name, unit, predicted, measured in pairs
+        if predicted and (unit != "ns" or time_ns)
+    )
 
 
 def read_coverage(run: Run) -> Coverage:
@@ -330,7 +381,7 @@ def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> floa
 
 
 def published_peak(kernel: Kernel, pipe: str) -> float | None:
-    """Return the published peak of a pipe at a kernel's clock; None where the GPU or the clock is not known."""
+    """Return the published peak of a pipe at a kernel's clock; None if the GPU or the clock is unknown."""
     gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
     return gpu.peak_at(clock_hz, pipe, kernel.counters.get("sm_count")) if gpu and clock_hz else None
 

@@ -484,9 +484,6 @@ _TABLE = (
     ),
 )
 
-DEFAULT_GPU = "h100-sxm"
-"""What is predicted where no GPU is named."""
-
 OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.name: operation for operation in _TABLE})
 """The table by name; adding a row adds the operation everywhere."""
 

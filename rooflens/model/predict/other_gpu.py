@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
+from rooflens.format import duration
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.ranking import in_order
 from rooflens.model.records import Analysis
@@ -167,7 +168,7 @@ class WhatIf(Struct, frozen=True):
     """A measured kernel on another GPU, in another type, or both.
 
     Attributes:
-        kernel: All of its launches; the median one gives the factor, as everywhere.
+        kernel: All of its launches; the median gives the factor, as everywhere.
         dtype: The other type; None for the types as measured.
         lower_ns: Lower bound of their time there; None where a peak is missing.
         about_ns: Their time there if each keeps its distance from the lower bound; None where that says nothing of it.
@@ -184,6 +185,11 @@ class WhatIf(Struct, frozen=True):
     side: Side | None = None
     reason: str = ""
     pipe: str | None = None
+
+    def __repr__(self) -> str:
+        where = self.gpu.name + (f" in {self.dtype}" if self.dtype else "")
+        times = f"{duration(self.measured_ns)} here, about {duration(self.about_ns)} there"
+        return f"<WhatIf of {self.kernel.shown!r} on {where}: {self.reason or times}>"
 
     @property
     def worth(self) -> bool | None:
@@ -329,7 +335,7 @@ def check_change(gpus: Sequence[object], dtype: str | None, hint: str) -> None:
         UsageError: That is so.
     """
     if not gpus and dtype is None:
-        raise UsageError("nothing is to be changed", hint)
+        raise UsageError("nothing to predict", hint)
     if dtype is not None and dtype not in ELEMENT_BYTES:
         raise UnknownNameError("type", dtype, ELEMENT_BYTES)
 

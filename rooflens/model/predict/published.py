@@ -1,6 +1,6 @@
 """What published kernels attain: the best times of an operation that others measured, over our floor of each.
 
-    eta = floor / time        attainable = floor / eta, for the best of the points, the median one, and nearly all
+    eta = floor / time        attainable = floor / eta, for the best of the points, the median, and nearly all
 
 The points are in `published.csv`, each with its source. An operation is judged by the tuned kernels among its own
 points and those of its kind, on other GPUs and in other types too: `docs/explanation/accuracy.md` says which count as
@@ -31,7 +31,7 @@ LAUNCH_S = 10e-6
 """What a launch, and what measures it, add to a short time at most; half of it is usual."""
 
 _BETTER, _WORSE, _NEARLY_ALL = 0.5, 4 / 3, 0.95
-"""How far the times of another source lie beyond those that are known, of what they take above the floor: the best one
+"""How far the times of another source lie beyond those that are known, of what they take above the floor: the best
 takes half as much, and the slowest a third more than 95 % of them do. A source has seldom more than 20 points, so that
 its ends say little of the next one's."""
 
@@ -75,7 +75,7 @@ class Attainable(Struct, frozen=True):
 
     Attributes:
         low_s: Half as far above the floor as the best of them.
-        typical_s: As near to the floor as the median one; for short kernels half a launch more.
+        typical_s: As near to the floor as the median; for short kernels half a launch more.
         high_s: A third farther above the floor than nearly all of them; for short kernels a launch more.
         points: How many tuned kernels were published.
         sources: Who published them.
@@ -177,7 +177,7 @@ def time_words(time_s: float, floor_s: float, found: Attainable | None, without_
         time_s: As measured.
         floor_s: From cold caches.
         found: What published kernels attain; None where none are published.
-        without_dram_s: The longest time of the work but that of its bytes at DRAM, which no cache makes shorter.
+        without_dram_s: The longest time of the work without DRAM: caches cannot make it shorter.
     """
     taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
     if time_s < without_dram_s:

@@ -42,7 +42,7 @@ CLOCK_RATES: Mapping[str, ClockRates] = MappingProxyType(
         "12.0": _WHOLE,
     }
 )
-"""By compute capability; one that is not listed is not known.
+"""By compute capability; others are unknown.
 
 CUDA C++ Programming Guide, throughput of arithmetic instructions (reciprocal, exp2f) and number of schedulers; for 10.3
 NVIDIA's article `Making Softmax More Efficient with NVIDIA Blackwell Ultra` (2026): twice the rate of 10.0.
@@ -55,7 +55,7 @@ SOFTWARE_ONLY = frozenset({"fp64"})
 
 
 class SideRates(Struct, frozen=True):
-    """Rates of one GPU other than its peaks and its DRAM bandwidth; infinite where they are not known.
+    """Rates of one GPU other than its peaks and its DRAM bandwidth; infinite if they are unknown.
 
     Infinite rates bound nothing, and need no choice of the formulas that `tracing` follows.
     """

@@ -39,7 +39,7 @@ class Size(Struct, frozen=True):
     Attributes:
         default: Its usual value; None where it must be given.
         least: The smallest value that it may have; None where it is 1, or 0 for a size that is 0 by default.
-        most: The largest one; 1 makes it a switch.
+        most: The largest; 1 makes it a switch.
     """
 
     name: str

@@ -124,27 +124,31 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
 
 
 def check_shape(sizes: Sizes) -> None:
-    """Refuse sizes that do not fit one another.
+    """Refuse sizes that do not fit each other.
 
     Raises:
-        UsageError: Heads do not share the width or one another evenly, a kernel is larger than its image, a token has
+        UsageError: Heads do not share the width or each other evenly, a kernel is larger than its image, a token has
             more experts than there are, groups do not share the channels or GPUs the experts evenly, or there are more
             GPUs than heads.
     """
     heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
     if heads and hidden % heads:
-        raise UsageError(f"`hidden` must be a multiple of `heads`: {hidden} is none of {heads}")
+        raise UsageError(f"`hidden` must be a multiple of `heads`: {hidden} is not a multiple of {heads}")
     if kv_heads and heads % kv_heads:
-        raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is none of {kv_heads}")
+        raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is not a multiple of {kv_heads}")
     if "stride" in sizes and min(sizes["height"], sizes["image_width"]) + 2 * sizes["padding"] < sizes["kernel"]:
         raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
     if "stride" in sizes and "groups" in sizes and (groups := sizes["groups"]):
         for name in ("in_channels", "out_channels"):
             if sizes[name] % groups:
-                raise UsageError(f"`{name}` must be a multiple of `groups`: {sizes[name]} is none of {groups}")
+                raise UsageError(
+                    f"`{name}` must be a multiple of `groups`: {sizes[name]} is not a multiple of {groups}"
+                )
     if sizes.get("top_k", 0) > sizes.get("experts", 0):
         raise UsageError(f"a token cannot have {sizes['top_k']} of {sizes['experts']} experts")
     if (gpus := sizes.get("expert_parallel", 0)) and sizes["experts"] % gpus:
-        raise UsageError(f"`experts` must be a multiple of `expert_parallel`: {sizes['experts']} is none of {gpus}")
+        raise UsageError(
+            f"`experts` must be a multiple of `expert_parallel`: {sizes['experts']} is not a multiple of {gpus}"
+        )
     if heads and "tensor_parallel" in sizes and sizes["tensor_parallel"] > heads:
         raise UsageError(f"{sizes['tensor_parallel']} GPUs cannot split {heads} heads")

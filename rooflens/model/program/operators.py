@@ -461,7 +461,7 @@ def _scan(call: _Call) -> Work:
 
 
 def _broadcast(several: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the sizes that operands have together, as they are repeated over one another."""
+    """Return the sizes that operands have together, as they are repeated over each other."""
     if not several:
         raise _UnknownError
     most = max(map(len, several))

@@ -2,7 +2,7 @@
 
 A floor is a forecast of `predict` for the call of the operator that launched a kernel: from cold caches, and warm where
 L2 has room for operands and result. A call that launches several kernels has one floor, which they share by their
-times. Nothing was counted in a kernel, so its class stays open.
+times. Nothing was counted in a kernel, so its class stays open until a report beside the timeline says it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,32 @@ from msgspec import Struct
 
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
+from rooflens.model.bounds import shown_class
 from rooflens.model.keys import bare_name, function_of
+from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import Work, work_of_call
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 
 if TYPE_CHECKING:
-    from rooflens.model.bounds import Bound
+    from rooflens.model.bounds import Bound, ShownClass
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.datasheets import Datasheet
+    from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape, Unprofiled
 
 Caches = Literal["cold", "warm", "partly"]
 CACHES: tuple[Caches, ...] = get_args(Caches)
+
+By = Literal["gain", "limit", "time", "communication", "floor"]
+BY: tuple[By, ...] = get_args(By)
+"""What a kernel is ranked by: what its first move wins, the time above its floor, all of its time because neither is
+known; those that wait for other GPUs, and those at their floor, come last."""
+
+_GROUPS: dict[By, int] = {"gain": 0, "limit": 0, "time": 1, "communication": 2, "floor": 3}
 
 STRETCH_LAUNCHES = 8
 """Launches one after the other, each shorter than the gap before it, that make a launch-bound stretch."""
@@ -42,15 +54,24 @@ PROFILED = 3
 """Kernels that are named to be profiled next."""
 
 _AT_FLOOR = 1.33
-"""A kernel that takes up to so many times its floor does not wait for latency."""
+"""A kernel within this factor of its floor does not wait for latency."""
 
 _ROUNDED_NS = 1000
 """Old traces hold whole microseconds."""
 
 _LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
+_NUMBER = re.compile(r"\d+")
 _SCALAR_FP32 = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
 _TENSOR_FP32 = re.compile(r"tf32|s1688|s16816|tensorop|hmma|gmma", re.IGNORECASE)
-_COMMUNICATION = re.compile(r"nccl|nvshmem|all_?reduce", re.IGNORECASE)
+
+
+class OfShape(Struct, frozen=True):
+    """The launches of a row that have one grid and block, with their times added up."""
+
+    grid: Shape
+    block: Shape
+    count: int
+    time_ns: int
 
 
 class ProgramKernel(Struct, frozen=True):
@@ -67,17 +88,22 @@ class ProgramKernel(Struct, frozen=True):
         operator: The operator that launched it.
         shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None where unknown.
         dtype: Types of these tensors, each once: `float`.
-        module, code, nvtx_range: What most of its time came from.
+        module, code, nvtx_range: What most of its time came from; `Block_*` where it came from several of a kind.
         flop, moved_bytes: What one call must compute and move; None where operator or sizes do not say.
         limited_by: What the floor is the time of: `memory`, `compute`.
-        floor_ns: The floor of all launches, with caches as `caches` says; None where it is not known.
+        floor_ns: The floor of all launches, with caches as `caches` says; None if unknown.
         floor_cold_ns: Their floor where nothing is in L2 before.
         caches: `warm` where operands and result fit in L2, so that they may be there already; `partly` where they do
             not, but took less than from cold caches; else `cold`.
-        gain_ns: Time above the cold floor, and above what launching takes; None where the floor is not known.
+        gain_ns: Time above the cold floor, and above what launching takes; what the first move of `measured` wins, or
+            what lies above its limit, where that is known; None where nothing is.
         bound, or_bound: Its class, `overhead` where gaps outweigh it, and what else it may be.
         launch: Typical launches' place among the program's launches of its function, from 0.
         is_communication: It waits for other GPUs.
+        calls: Of the operator: a part of one where several kernels share it; None where no floor is known.
+        peak: Which peak its arithmetic is held to: `tensor_fp16`; None where no floor is known.
+        shapes: Its launches by grid and block, most time first.
+        measured: The same kernel in a report beside the timeline, the median launch; None where no report has it.
     """
 
     name: str
@@ -105,10 +131,34 @@ class ProgramKernel(Struct, frozen=True):
     or_bound: tuple[Bound, ...]
     launch: int
     is_communication: bool
+    calls: float | None = None
+    peak: str | None = None
+    shapes: tuple[OfShape, ...] = ()
+    measured: Analysis | None = None
+
+    @property
+    def by(self) -> By:
+        """What it is ranked by."""
+        if self.is_communication:
+            return "communication"
+        if self.gain_ns is None:
+            return "time"
+        if not self.gain_ns:
+            return "floor"
+        return "gain" if self.measured is not None and self.measured.verdict.gain is not None else "limit"
+
+    @property
+    def shown_class(self) -> ShownClass | Literal["communication"]:
+        """What every output calls its class: one that is left alone is open, for nothing was counted."""
+        if self.is_communication:
+            return "communication"
+        if self.bound == "unknown" and self.measured is None:
+            return shown_class(self.or_bound[0], self.or_bound) if len(self.or_bound) == 1 else "unknown"
+        return shown_class(self.bound, self.or_bound)
 
     @property
     def stake_ns(self) -> float:
-        """What can be won at most: the gain, all of its time where no floor is known; nothing where it waits."""
+        """What can be won at most: the gain, all of its time where that is not known; nothing where it waits."""
         if self.is_communication:
             return 0.0
         return float(self.time_ns) if self.gain_ns is None else self.gain_ns
@@ -120,7 +170,7 @@ class ProgramKernel(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """An operator whose floor is not known; None where it is not known what launched its kernels."""
+    """An operator without a known floor; None for kernels of unknown origin."""
 
     operator: str | None
     count: int
@@ -128,12 +178,27 @@ class Unknown(Struct, frozen=True):
     share: float
 
 
+class Communication(Struct, frozen=True):
+    """Kernels that wait for other GPUs.
+
+    Attributes:
+        time_ns: Their times, added up.
+        share: `time_ns` over the time of all launches of the program.
+        alone_ns: Time in which one of them ran, and no other kernel on its GPU.
+    """
+
+    count: int
+    time_ns: int
+    share: float
+    alone_ns: int
+
+
 class Stretch(Struct, frozen=True):
     """Launches one after the other for which the GPU waited longer than it ran them.
 
     Attributes:
         start_ns: When it began, from the first launch of the program.
-        wall_ns: From the gap before its first launch to the end of its last one.
+        wall_ns: From the gap before its first launch to the end of its last.
         gap_ns: Time in it in which the GPU was idle.
         first, last: Names of its first and last kernels.
         module, nvtx_range: What its first kernel came from.
@@ -157,11 +222,15 @@ class Program(Struct, frozen=True):
         gpu: Name of the GPU as the timeline has it, else of the one that was given; None where neither says.
         has_datasheet: Whether that GPU's peaks are known.
         unprofiled: Its time, gaps and overlaps.
-        kernels: Most to win first; all of a kernel's time where that is not known.
-        unknown: Operators without a floor, those that take most time first.
+        kernels: Those that are wanted: what can be won first, the most of it first; then those of which it is not
+            known, by time; then those that wait for other GPUs, and those at their floor.
+        every: All kernels, those that are not wanted included.
+        unknown: Operators without a floor that do not wait for other GPUs, those that take most time first.
+        communication: The kernels that wait for other GPUs; None where there are none.
         stretches: Launch-bound stretches, those with most idle time first.
         notes: What was left out of the timeline, and what lacks for a floor.
         is_synthetic: A generator wrote the timeline.
+        rank: Which process of several the timeline is of; None where it does not say.
     """
 
     source: str
@@ -170,10 +239,13 @@ class Program(Struct, frozen=True):
     has_datasheet: bool
     unprofiled: Unprofiled
     kernels: tuple[ProgramKernel, ...]
+    every: tuple[ProgramKernel, ...]
     unknown: tuple[Unknown, ...]
     stretches: tuple[Stretch, ...]
+    communication: Communication | None = None
     notes: tuple[str, ...] = ()
     is_synthetic: bool = False
+    rank: int | None = None
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -181,47 +253,72 @@ class Program(Struct, frozen=True):
     @property
     def time_ns(self) -> int:
         """The times of all launches, added up."""
-        return sum(one.time_ns for one in self.kernels)
+        return sum(one.time_ns for one in self.every)
 
     @property
     def launches(self) -> int:
         """How many launches there are."""
-        return sum(one.count for one in self.kernels)
+        return sum(one.count for one in self.every)
 
     @property
     def gain_ns(self) -> float | None:
-        """What can be won at most in the kernels whose floors are known; None where none is."""
-        gains = [one.gain_ns for one in self.kernels if one.gain_ns is not None]
+        """What can be won in the kernels of which it is known, at most where only a floor is; None where of none."""
+        gains = [one.gain_ns for one in self.every if one.gain_ns is not None and not one.is_communication]
         return sum(gains) if gains else None
 
     @property
     def known_share(self) -> float:
         """Part of the kernels' time that has a floor."""
-        return sum(one.share for one in self.kernels if one.floor_ns is not None)
+        return sum(one.share for one in self.every if one.floor_ns is not None)
+
+    @property
+    def open_share(self) -> float:
+        """Part of the kernels' time of which nobody knows what can be won."""
+        return sum(one.share for one in self.every if one.by == "time")
+
+    @property
+    def lacks_sizes(self) -> bool:
+        """Whether it names operators, but none of their sizes, which the profiler records where it is asked to."""
+        return any(one.operator for one in self.every) and not any(one.shape for one in self.every)
 
     @property
     def next(self) -> tuple[ProgramKernel, ...]:
-        """The kernels to profile: most to win first, a function once; none that waits for other GPUs."""
-        found: dict[str, ProgramKernel] = {}
-        for one in self.kernels:
-            if not one.is_communication and one.stake_ns > 0:
-                found.setdefault(one.function, one)
-        return tuple(found.values())[:PROFILED]
+        """The kernels to profile."""
+        return to_profile(self.kernels)
 
 
-def read_program(timeline: Timeline, gpu: str | None = None) -> Program:
+def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
+    """Return the kernels to profile, a function once: most at stake first, all of its time where no gain is known.
+
+    None of them waits for other GPUs, or is in a report.
+    """
+    found: dict[str, ProgramKernel] = {}
+    for one in sorted(kernels, key=lambda one: -one.stake_ns):
+        if one.stake_ns > 0 and one.measured is None:
+            found.setdefault(one.function, one)
+    return tuple(found.values())[:PROFILED]
+
+
+def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
+    """Put kernels in the one order: by what can be won; then, where that is not known, by time; then the rest."""
+    return tuple(sorted(kernels, key=lambda one: (_GROUPS[one.by], -one.stake_ns, -one.time_ns, one.name)))
+
+
+def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | None = None) -> Program:
     """Go through a timeline once, and rank its kernels by what can be won.
 
     Args:
         timeline: What was recorded.
         gpu: Short name or name of the GPU, for a timeline that does not name one whose peaks are known.
+        chooser: Which of its kernels are wanted, by name and by the ranges that were open; all by default. Totals and
+            shares are those of the whole program.
 
     Raises:
         UsageError: No GPU has that name, or several have it.
         InputError: The timeline turns out to be damaged.
     """
     given = None if gpu is None else the_datasheet(gpu)
-    rows = _Rows()
+    rows = _Rows(chooser)
     unprofiled = measure(timeline, rows.take)
     own = datasheet_of(timeline.gpu)
     sheet = own or given
@@ -231,7 +328,7 @@ def read_program(timeline: Timeline, gpu: str | None = None) -> Program:
         notes.append(f"{named}, so that no kernel has a floor: `--gpu NAME` gives it")
     elif own and given and own.id != given.id:
         notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
-    kernels = rows.kernels(sheet)
+    kernels, wanted = rows.kernels(sheet)
     if sheet is not None and not any(one.shape for one in kernels):
         how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
         notes.append(f"the timeline holds no sizes of operators, so that no kernel has a floor: {how}")
@@ -247,22 +344,26 @@ def read_program(timeline: Timeline, gpu: str | None = None) -> Program:
         gpu=timeline.gpu if own or sheet is None else sheet.name,
         has_datasheet=sheet is not None,
         unprofiled=unprofiled,
-        kernels=tuple(sorted(kernels, key=lambda one: (-one.stake_ns, -one.time_ns, one.name))),
+        kernels=in_order(wanted),
+        every=in_order(kernels),
         unknown=_unknown(kernels, total_ns),
         stretches=rows.stretches(),
+        communication=rows.communication(total_ns),
         notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
         is_synthetic=timeline.is_synthetic,
+        rank=timeline.rank,
     )
 
 
 class _Row:
-    """The launches of one kernel, as they are gone through."""
+    """The launches of one kernel, as they are iterated."""
 
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
-        self.gap_ns = 0
+        self.gap_ns = self.launch_gap_ns = 0
         self.shapes: Counter[tuple[Shape, Shape]] = Counter()
+        self.shapes_ns: Counter[tuple[Shape, Shape]] = Counter()
         self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
 
     def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
@@ -271,7 +372,9 @@ class _Row:
         self.calls.append(event.call)
         self.places.append(place)
         self.gap_ns += gap_ns
+        self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
         self.shapes[event.grid, event.block] += 1
+        self.shapes_ns[event.grid, event.block] += event.duration_ns
         self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
 
     def origin(self, at: int) -> str | None:
@@ -282,17 +385,49 @@ class _Row:
                 counter[found] += time_ns
         return counter.most_common(1)[0][0] if counter else None
 
+    def kind_of_origin(self, at: int) -> str | None:
+        """Return the same of what is numbered; those that differ by number alone are one, with `*` for the number."""
+        alike: defaultdict[str, set[str]] = defaultdict(set)
+        counter: Counter[str] = Counter()
+        for origins, time_ns in self.origins.items():
+            if (found := origins[at]) is not None:
+                kind = _NUMBER.sub("*", found)
+                alike[kind].add(found)
+                counter[kind] += time_ns
+        if not counter:
+            return None
+        most = counter.most_common(1)[0][0]
+        return next(iter(alike[most])) if len(alike[most]) == 1 else most
+
     def typical(self) -> int:
         """Return the place of the launch whose time is the median, the latter of two."""
         order = sorted(range(len(self.times_ns)), key=self.times_ns.__getitem__)
         return order[len(order) // 2]
 
 
+class _Busy:
+    """The time in which one or more of some launches ran, which come in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.time_ns = 0
+        self._end_ns: int | None = None
+
+    def run(self, event: KernelEvent) -> None:
+        """Count a launch, but not what ran beside it already."""
+        end_ns = event.start_ns + event.duration_ns
+        begin_ns = event.start_ns if self._end_ns is None else max(event.start_ns, self._end_ns)
+        self.time_ns += max(0, end_ns - begin_ns)
+        self._end_ns = end_ns if self._end_ns is None else max(end_ns, self._end_ns)
+
+
 class _Rows:
     """All kernels of a timeline, and where launches came too slowly."""
 
-    def __init__(self) -> None:
-        self._rows: dict[tuple[str, str | None, int], _Row] = {}
+    def __init__(self, chooser: Chooser | None = None) -> None:
+        self._chooser = chooser
+        self._rows: dict[tuple[str, str | None, int, bool], _Row] = {}
+        self._busy: defaultdict[int, _Busy] = defaultdict(_Busy)
+        self._working: defaultdict[int, _Busy] = defaultdict(_Busy)
         self._functions: dict[str, str] = {}
         self._launched: Counter[str] = Counter()
         self._call_ns: defaultdict[int, int] = defaultdict(int)
@@ -303,7 +438,8 @@ class _Rows:
 
     def take(self, event: KernelEvent, gap_ns: int) -> None:
         """Count a launch, before which its GPU was idle for so long."""
-        key = event.name, event.operator, id(event.operands)  # equal ones are one, which its row keeps
+        is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
+        key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = _Row(event)
@@ -317,6 +453,19 @@ class _Rows:
         if self._first_ns is None:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
+        self._busy[event.device].run(event)
+        if not waits_for_ranks(function):
+            self._working[event.device].run(event)
+
+    def communication(self, total_ns: int) -> Communication | None:
+        """Add up the kernels that wait for other GPUs; None where there are none."""
+        own = [row for row in self._rows.values() if waits_for_ranks(self._functions[row.name])]
+        if not own:
+            return None
+        time_ns = sum(sum(row.times_ns) for row in own)
+        alone_ns = sum(one.time_ns for one in self._busy.values()) - sum(one.time_ns for one in self._working.values())
+        launches = sum(len(row.times_ns) for row in own)
+        return Communication(launches, time_ns, time_ns / total_ns if total_ns else 0.0, alone_ns)
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
         """Go on with a stretch of launches that come too slowly, or end it."""
@@ -355,11 +504,17 @@ class _Rows:
             self._end(device)
         return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
 
-    def kernels(self, gpu: Datasheet | None) -> list[ProgramKernel]:
-        """Return the kernels with their floors on a GPU; without it none has one."""
+    def kernels(self, gpu: Datasheet | None) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
+        """Return all kernels with their floors on a GPU, without which none has one; then those that are wanted."""
         total_ns = sum(sum(row.times_ns) for row in self._rows.values())
         floors = _Floors(gpu)
-        return [self._kernel(row, floors, total_ns) for row in self._rows.values()]
+        found = {key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}
+        every = [*found.values()]
+        if self._chooser is None:
+            return every, every
+        in_range = [one for (*_, is_in_range), one in found.items() if is_in_range]
+        names = self._chooser.named(one.name for one in in_range)
+        return every, [one for one in in_range if one.name in names]
 
     def _kernel(self, row: _Row, floors: _Floors, total_ns: int) -> ProgramKernel:
         work = work_of_call(row.operator, row.operands)
@@ -388,9 +543,9 @@ class _Rows:
             operator=row.operator,
             shape=shape_text(row.operands),
             dtype=_types_text(row.operands),
-            module=row.origin(0),
+            module=row.kind_of_origin(0),
             code=row.origin(1),
-            nvtx_range=row.origin(2),
+            nvtx_range=row.kind_of_origin(2),
             flop=found.flop if found else None,
             moved_bytes=found.moved_bytes if found else None,
             limited_by=None if found is None else _limit(found),
@@ -401,7 +556,10 @@ class _Rows:
             bound=bound,
             or_bound=or_bound,
             launch=row.places[typical],
-            is_communication=_COMMUNICATION.search(row.name) is not None,
+            is_communication=waits_for_ranks(self._functions[row.name]),
+            calls=sum(parts) if found else None,
+            peak=found.peak if found else None,
+            shapes=tuple(OfShape(*shape, row.shapes[shape], own_ns) for shape, own_ns in row.shapes_ns.most_common()),
         )
 
     def _part(self, call: int, time_ns: int) -> float:
@@ -432,7 +590,9 @@ class _Floors:
     @staticmethod
     def _forecast(work: Work, dtype: str, gpu: Datasheet) -> Forecast | None:
         try:
-            return forecast(OPERATIONS[work.operation], work.sizes, dtype, gpu, out_dtype=_result_of(work, dtype))
+            return forecast(
+                OPERATIONS[work.operation], work.sizes, dtype, gpu, Options(out_dtype=_result_of(work, dtype))
+            )
         except (InputError, UsageError):
             return None
 
@@ -446,7 +606,7 @@ def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
 
 
 def _result_of(work: Work, dtype: str) -> str | None:
-    """Name the type of results where the usual one would be another."""
+    """Name the type of results where the usual would be another."""
     return dtype if OPERATIONS[work.operation].results is not None else None
 
 
@@ -478,8 +638,8 @@ def _limit(found: Forecast) -> str:
 def _class_of(
     row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
 ) -> tuple[Bound, tuple[Bound, ...]]:
-    """Say what is known of a kernel's class without counters: gaps, and how near it is to its floor."""
-    if row.gap_ns > time_ns and row.gap_ns <= LAUNCH_GAP_NS * len(row.times_ns):
+    """Judge a kernel without counters: by gaps, and by how near it is to its floor."""
+    if row.launch_gap_ns > time_ns:
         return "overhead", ()
     if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
         return "unknown", ("memory",) if _limit(found) == "memory" else ("compute",)
@@ -487,10 +647,10 @@ def _class_of(
 
 
 def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
-    """Add up the operators of which no floor is known."""
+    """Add up the operators without a known floor."""
     counts, times = Counter[str | None](), Counter[str | None]()
     for one in kernels:
-        if one.floor_ns is None:
+        if one.floor_ns is None and not one.is_communication:
             counts[one.operator] += one.count
             times[one.operator] += one.time_ns
     return tuple(
@@ -500,7 +660,7 @@ def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, 
 
 
 def shape_text(operands: Operands | None) -> str | None:
-    """Write the sizes of the tensors that an operator was called with; None where there are none."""
+    """Write the sizes of the tensors that an operator was called with; None if there is none."""
     if operands is None:
         return None
     return " ".join(f"[{', '.join(map(str, dims))}]" for dims in operands.dims if dims) or None

@@ -30,7 +30,7 @@ def find_attainable(
 ) -> Attainable | None:
     """Choose the calibration of a GPU for a kernel's clock, and bring its rates to that clock.
 
-    The newest one within `CLOCK_TOLERANCE` of the clock comes first, else the newest one. None without any of this GPU.
+    The newest within `CLOCK_TOLERANCE` of the clock comes first, else the newest. None without any of this GPU.
     """
     of_gpu = [one for one in calibrations if gpu is not None and name_key(one.gpu) == name_key(gpu)]
     of_gpu.sort(key=lambda one: one.measured_unix_s, reverse=True)

@@ -56,7 +56,7 @@ def load_calibrations(folder: Path, on_damaged: Callable[[InputError], None] | N
 
     Args:
         folder: Where they are.
-        on_damaged: Hears of each file that is none, which is left out; without it the first one is raised.
+        on_damaged: Called with each unreadable file, which is left out; without it the first error is raised.
 
     Raises:
         InputError: A file is damaged, and `on_damaged` is None; the message names it.

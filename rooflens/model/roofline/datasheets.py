@@ -10,20 +10,22 @@ import contextlib
 import functools
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+
+import msgspec
+from msgspec import Meta, Struct
 
 from rooflens.cache import keep, kept
-from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError, UnknownNameError, UsageError
 from rooflens.format import GUESSED
 
 _FOLDER = Path(__file__).parents[2] / "gpus"
 
-PEAK_KEYS = (
+PeakKey = Literal[
     "fp64",
     "fp32",
     "fp16",
@@ -38,7 +40,8 @@ PEAK_KEYS = (
     "tensor_int8",
     "tensor_int4",
     "tensor_int1",
-)
+]
+PEAK_KEYS: tuple[str, ...] = get_args(PeakKey)
 """Pipes a file may give a peak for, as `Analysis.pipes` names them: dense rates, tensor ones with fp32 accumulation.
 
 `_acc16` is accumulation in fp16: in a file only where it is faster, as on GeForce boards.
@@ -46,18 +49,10 @@ PEAK_KEYS = (
 
 ACC16 = "_acc16"
 
-REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
-
-OPTIONAL_UNITS = MappingProxyType(
-    {"base_clock": "Hz", "tensor_boost_clock": "Hz", "dram_size": "byte", "l2_size": "byte", "l2_bandwidth": "byte/s"}
-)
-
-PEAK_UNIT = "op/s"
-
 _AT_BOOST_CLOCK = frozenset({"fp64", "fp32", "fp16", "tensor_fp64"})
 """Peaks stated for the boost clock on every GPU: Hopper's whitepaper counts fp64 on tensor cores among them."""
 
-MEMORY_KINDS = (
+MemoryKind = Literal[
     "GDDR5",
     "GDDR5X",
     "GDDR6",
@@ -71,7 +66,7 @@ MEMORY_KINDS = (
     "LPDDR4x",
     "LPDDR5",
     "LPDDR5X",
-)
+]
 
 ANY_MEMORY = "DRAM"
 """Label of DRAM of unknown or mixed kind."""
@@ -83,7 +78,6 @@ LINK_KINDS: tuple[LinkKind, ...] = ("nvlink", "pcie")
 
 LINK_NAMES: Mapping[LinkKind, str] = MappingProxyType({"nvlink": "NVLink", "pcie": "PCIe"})
 
-_LINK = ("generation", "width", "bytes_per_s_per_direction", "bytes_per_s_total", "source")
 ARCHITECTURES = MappingProxyType(
     {
         "gr": "Rubin",
@@ -98,24 +92,27 @@ ARCHITECTURES = MappingProxyType(
 )
 """First letters of a chip -> architecture, the newest first."""
 
-_IDENTITY = ("names", "compute_capability", "chip")
-
-_QUANTITY = frozenset({"value", "unit", "source"})
-
 _HINT = "`rooflens/gpus/h200.toml` of the package is a complete file"
 
+_Text = Annotated[str, Meta(pattern=r"\S")]
+_Amount = Annotated[float, Meta(gt=0, le=1e100)]
+_Count = Annotated[int, Meta(gt=0)]
+_Unit_co = TypeVar("_Unit_co", bound=str, covariant=True)
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+
+class Quantity(Struct, Generic[_Unit_co], frozen=True, forbid_unknown_fields=True):
     """A number, its SI base unit, and the document, attribute or formula it came from."""
 
-    value: float
-    unit: str
-    source: str
+    value: _Amount
+    unit: _Unit_co
+    source: _Text
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+_Peak = Quantity[Literal["op/s"]]
+_Made = TypeVar("_Made")
+
+
+class Link(Struct, frozen=True, forbid_unknown_fields=True):
     """A link from one GPU to others, as its maker states it.
 
     Attributes:
@@ -127,12 +124,16 @@ class Link:
     """
 
     kind: LinkKind
-    generation: int
-    width: int
-    bytes_per_s_per_direction: float
-    bytes_per_s_total: float
-    source: str
-    joins: int | None = None
+    generation: _Count
+    width: _Count
+    bytes_per_s_per_direction: _Amount
+    bytes_per_s_total: _Amount
+    source: _Text
+    joins: _Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.bytes_per_s_total != 2 * self.bytes_per_s_per_direction:
+            raise ValueError("`bytes_per_s_total` must be twice the rate of a direction")
 
     @property
     def name(self) -> str:
@@ -144,17 +145,22 @@ class Link:
         return self.joins is None or gpus <= self.joins
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Datasheet:
+class _NoLink(Struct, frozen=True, forbid_unknown_fields=True):
+    """A link that a GPU does not have, with the document that tells."""
+
+    none: _Text
+
+
+class Datasheet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One GPU as its maker describes it; what is not published is None or absent.
 
     Attributes:
         id: Short name: the stem of its file, such as `h100-sxm`.
-        names: Display names as ncu's `device__attribute_display_name` spells them, the usual one first.
+        names: Display names as ncu's `device__attribute_display_name` spells them, the usual first.
         compute_capability: `9.0`, as in `Kernel.compute_capability`.
         chip: Chip in lower case: `gh100`.
         peaks: Dense operations per second by `PEAK_KEYS`, at the clock of `clock_of`; an FMA is two operations.
-        memory_kind: One of `MEMORY_KINDS`; None where boards of one display name differ.
+        memory_kind: One of `MemoryKind`; None where boards of one display name differ.
         tensor_boost_clock: Clock for which the tensor peaks are stated, where that is not the boost clock.
         links: Links to other GPUs that it has, by kind. One that is in neither mapping is not known.
         absent_links: Links that it does not have, with the document that tells.
@@ -163,21 +169,21 @@ class Datasheet:
     """
 
     id: str
-    names: tuple[str, ...]
-    compute_capability: str
-    chip: str
-    sm_count: Quantity
-    boost_clock: Quantity
-    dram_bandwidth: Quantity
-    peaks: Mapping[str, Quantity]
-    memory_kind: str | None = None
-    base_clock: Quantity | None = None
-    tensor_boost_clock: Quantity | None = None
-    l2_size: Quantity | None = None
-    links: Mapping[LinkKind, Link] = field(default_factory=lambda: MappingProxyType({}))
-    absent_links: Mapping[LinkKind, str] = field(default_factory=lambda: MappingProxyType({}))
-    l2_bandwidth: Quantity | None = None
-    dram_size: Quantity | None = None
+    names: Annotated[tuple[_Text, ...], Meta(min_length=1)]
+    compute_capability: _Text
+    chip: _Text
+    sm_count: Quantity[Literal["SM"]]
+    boost_clock: Quantity[Literal["Hz"]]
+    dram_bandwidth: Quantity[Literal["byte/s"]]
+    peaks: Mapping[str, Quantity[str]]
+    memory_kind: MemoryKind | None = None
+    base_clock: Quantity[Literal["Hz"]] | None = None
+    tensor_boost_clock: Quantity[Literal["Hz"]] | None = None
+    l2_size: Quantity[Literal["byte"]] | None = None
+    links: Mapping[LinkKind, Link] = {}
+    absent_links: Mapping[LinkKind, str] = {}
+    l2_bandwidth: Quantity[Literal["byte/s"]] | None = None
+    dram_size: Quantity[Literal["byte"]] | None = None
 
     def __repr__(self) -> str:
         return f"<Datasheet of {self.name}: {self.id}, CC {self.compute_capability}>"
@@ -192,11 +198,11 @@ class Datasheet:
         """Name of its generation: `Hopper`; its compute capability where that has no name here."""
         return ARCHITECTURES.get(self.chip[:2], f"CC {self.compute_capability}")
 
-    def clock_of(self, key: str) -> Quantity:
+    def clock_of(self, key: str) -> Quantity[str]:
         """Return the clock for which the peak of a pipe is stated."""
         return self.boost_clock if key in _AT_BOOST_CLOCK else self.tensor_boost_clock or self.boost_clock
 
-    def peak(self, key: str) -> Quantity | None:
+    def peak(self, key: str) -> Quantity[str] | None:
         """Return the peak of a pipe; None without it. fp16 accumulation without one of its own has that of fp32."""
         return self.peaks.get(key) or self.peaks.get(key.removesuffix(ACC16))
 
@@ -218,7 +224,7 @@ def load_datasheets() -> tuple[Datasheet, ...]:
     Raises:
         InputError: A file is damaged, or two files claim one display name.
     """
-    gpus = tuple(_datasheet(file, Table(_said(file), values, _HINT)) for file, values in _documents().items())
+    gpus = tuple(_datasheet(file, values) for file, values in _documents().items())
     index_by_name(gpus)
     return gpus
 
@@ -227,7 +233,7 @@ def load_datasheets() -> tuple[Datasheet, ...]:
 def datasheet_of(display_name: str | None) -> Datasheet | None:
     """Look a GPU up by the display name of a report; None when no file has exactly that name.
 
-    Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out. Only files in which the name
+    Case and a leading `NVIDIA ` do not count: older drivers leave the maker out. Only files in which the name
     stands are parsed.
     """
     if display_name is None:
@@ -244,14 +250,18 @@ def _texts() -> dict[str, str]:
 
 
 def _documents() -> dict[str, Any]:
-    """Return what the GPU files hold, unchecked: parsing TOML takes long, so all of it is kept in the user's cache."""
+    """Return what the GPU files hold, unchecked, from the user's cache where that was made of these very files.
+
+    Parsing all of them takes 31 ms and reading them back 4. One packed file in the package would be as fast, but a
+    second copy of each number, to be written anew with every change of a GPU file.
+    """
     texts = _texts()
     digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     with contextlib.suppress(ValueError, TypeError, KeyError):
         known = json.loads(kept(_KEPT) or b"")
         if known["digest"] == digest:
             return dict(known["files"])
-    found = {file: dict(_parsed(file, text).values) for file, text in texts.items()}
+    found = {file: _parsed(file, text) for file, text in texts.items()}
     keep(_KEPT, json.dumps({"digest": digest, "files": found}).encode())
     return found
 
@@ -289,67 +299,53 @@ def parse_datasheet(file: str, text: str) -> Datasheet:
     return _datasheet(file, _parsed(file, text))
 
 
-def _parsed(file: str, text: str) -> Table:
-    return parse_toml(text, _said(file), _HINT)
+def _parsed(file: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise InputError(f"GPU file `{file}` is not valid TOML: {error}", _HINT) from error
 
 
-def _said(file: str) -> str:
-    return f"GPU file `{file}`"
+def _datasheet(file: str, values: Mapping[str, Any]) -> Datasheet:
+    """Check what a file holds against the types above, and make its record.
+
+    Raises:
+        InputError: A key is unknown, missing or of the wrong kind, or a unit is not the key's own.
+    """
+    try:
+        links = {
+            kind: _link(kind, one) for kind, one in _made(values.get("links", {}), dict[LinkKind, Any], "links").items()
+        }
+        peaks = _made(values.get("peaks", {}), dict[PeakKey, Any], "peaks")
+        known = {
+            "id": file.removesuffix(".toml"),
+            "peaks": {key: _made(one, _Peak, f"peaks.{key}") for key, one in peaks.items()},
+            "links": {kind: link for kind, link in links.items() if isinstance(link, Link)},
+            "absent_links": {kind: link.none for kind, link in links.items() if isinstance(link, _NoLink)},
+        }
+        return msgspec.convert({**values, **known}, Datasheet)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InputError(f"GPU file `{file}`: {str(error).replace('$.', '')}", _HINT) from error
 
 
-def _datasheet(file: str, document: Table) -> Datasheet:
-    document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, {*OPTIONAL_UNITS, "memory_kind", "links"})
-    peaks = document.table("peaks")
-    peaks.check_keys((), PEAK_KEYS)
-    units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
-    links, absent = _links(document.table("links")) if "links" in document else ({}, {})
-    return Datasheet(
-        id=file.removesuffix(".toml"),
-        names=document.texts("names", "display names"),
-        compute_capability=document.text("compute_capability"),
-        chip=document.text("chip"),
-        memory_kind=document.one_of("memory_kind", MEMORY_KINDS) if "memory_kind" in document else None,
-        peaks=MappingProxyType({key: _quantity(peaks.table(key), PEAK_UNIT) for key in peaks}),
-        links=MappingProxyType(links),
-        absent_links=MappingProxyType(absent),
-        **{key: _quantity(document.table(key), unit) for key, unit in units.items() if key in document},
-    )
+def _link(kind: str, values: Any) -> Link | _NoLink:
+    """Read a link that a GPU has, or one that its documents say it has not."""
+    if "none" in values:
+        return _made(values, _NoLink, f"links.{kind}")
+    return _made({"kind": kind, **values}, Link, f"links.{kind}")
+
+
+def _made(values: Any, of: type[_Made], path: str) -> _Made:
+    """Convert a table, and begin errors with its place in the file: msgspec names no keys of mappings."""
+    try:
+        return msgspec.convert(values, of)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"`{path}`: {error}") from error
 
 
 def name_key(display_name: str) -> str:
     """Write the name of a GPU so that the ways to spell it are alike."""
     return display_name.removesuffix(GUESSED).strip().casefold().removeprefix("nvidia ")
-
-
-def _quantity(table: Table, unit: str) -> Quantity:
-    table.check_keys(_QUANTITY)
-    return Quantity(table.number("value"), table.one_of("unit", (unit,)), table.text("source"))
-
-
-def _links(table: Table) -> tuple[dict[LinkKind, Link], dict[LinkKind, str]]:
-    """Read the links that a GPU has, and those that its documents say it has not."""
-    table.check_keys((), LINK_KINDS)
-    known = {kind: table.table(kind) for kind in LINK_KINDS if kind in table}
-    absent = {kind: one.text("none") for kind, one in known.items() if "none" in one}
-    for kind in absent:
-        known[kind].check_keys(("none",))
-    return {kind: _link(kind, one) for kind, one in known.items() if kind not in absent}, absent
-
-
-def _link(kind: LinkKind, table: Table) -> Link:
-    table.check_keys(_LINK, ("joins",))
-    each, both = table.number("bytes_per_s_per_direction"), table.number("bytes_per_s_total")
-    if both != 2 * each:
-        raise table.error(f"`{table.path}bytes_per_s_total` must be twice the rate of a direction, not {both:g}")
-    return Link(
-        kind=kind,
-        generation=table.count("generation"),
-        width=table.count("width"),
-        bytes_per_s_per_direction=each,
-        bytes_per_s_total=both,
-        source=table.text("source"),
-        joins=table.count("joins") if "joins" in table else None,
-    )
 
 
 def datasheet_of_id(short_name: str) -> Datasheet | None:

@@ -174,6 +174,7 @@ def _scalar_counts(kernel: Kernel) -> list[tuple[str, float, str]]:
     for dtype, (_, packed) in SCALAR_DTYPES.items():
         add, mul, fma = map(kernel.counters.get, SCALAR_COUNTERS[dtype])
         if fma is not None:
+            # Some sets collect FMAs alone: a floor of the FLOPs that still places the kernel, and is marked.
             source = "estimated" if add is None or mul is None else "sass"
             counts.append((dtype, packed * ((add or 0.0) + (mul or 0.0) + 2 * fma), source))
     return counts
@@ -191,6 +192,7 @@ def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
             is_packed = bool(kernel.counters.get("hfma_threads"))
         if constants is not None:
             ops = max(0.0, ops - THREAD_FLOP["HFMA2"][1] * constants)
+        # Compilers load packed constants with HFMA2.MMA, which computes nothing; without code it cannot be told apart.
         elif ops and is_packed:
             source = UPPER_BOUND
     letter, packed = SCALAR_DTYPES[dtype]
@@ -213,9 +215,11 @@ def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
     counted, table = _tensor_counters(kernel), kernel.warp_opcodes or kernel.thread_opcodes
     is_sparse = any(name.endswith("sparsity_on") and ops for name, ops in kernel.tensor_ops.items())
     flags = {"sparse_tensor_work"} if is_sparse else set()
+    # An empty count alone proves nothing: on some chips the counters of a type read 0 while the pipe is busy.
     if table and not counted and not uses_tensor_cores(table):
         return (), True, flags  # the table names every instruction, and none uses the tensor cores
     busy = max(kernel.counters.get("tensor_float_busy_share", 0.0), kernel.counters.get("tensor_busy_share", 0.0))
+    # Counters at 0 beside a busy pipe are those of another type; calling that 0 FLOP would be wrong by all of it.
     wrong_counter = bool(kernel.tensor_ops) and not counted and busy > TENSOR_IDLE_SHARE
     if kernel.warp_opcodes:
         return _tensor_opcodes(kernel, counted, wrong_counter=wrong_counter, flags=flags)
@@ -235,6 +239,7 @@ def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
 def _tensor_opcodes(
     kernel: Kernel, counted: tuple[Work, ...], *, wrong_counter: bool, flags: set[str]
 ) -> tuple[tuple[Work, ...], bool, set[str]]:
+    # The shape of a tcgen05 instruction is in its descriptor: the opcode does not say how much it computes.
     if any(is_tcgen05(opcode) for opcode in kernel.warp_opcodes):
         known = bool(counted) and not wrong_counter
         return (counted, True, flags) if known else ((), False, flags | {"tcgen05_without_operation_counters"})
@@ -277,6 +282,7 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
         match = _COUNTER_NAME.match(name)
         plain, _, part = name.partition("_sparsity_")
         has_parts = f"{plain}_sparsity_on" in names and f"{plain}_sparsity_off" in names
+        # Adding a base counter to its own parts would count the same work twice.
         is_said_twice = not has_parts and plain in names if part else has_parts
         if match is None or is_said_twice:
             continue
@@ -289,6 +295,7 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
         families[dtype][bool(match["op"])].append(_tensor_work(kernel, kind, ops, "tensor_ops"))
     counted: list[Work] = []
     for base, split in families.values():
+        # A report may hold the split of one instruction only; then the base counter is the complete one.
         least = sum(work.ops for work in base) * (1 - _SAME_COUNT)
         counted += split if split and sum(work.ops for work in split) >= least else base
     return tuple(work for work in counted if work.ops)

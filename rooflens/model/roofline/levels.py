@@ -79,7 +79,7 @@ PARTIAL: Mapping[str, frozenset[str]] = {
     "l1": frozenset({LSU_INPUT, SHARED_DATA, WHOLE}),
     "l2": frozenset({L2_INTERNAL}),
 }
-"""Level -> stages that do not show how busy the rest of it is, or what of it is."""
+"""Level -> stages that say nothing of the rest of that level."""
 
 PER_CENTS_OF_L1 = frozenset({LSU_INPUT, WHOLE})
 """Stages of L1 that NVIDIA's per cents of whole units give, as ncu prints them: no part of its data path."""
@@ -91,7 +91,7 @@ _TELLING = 0.1
 _SAME = 1e-3
 """A per cent that another one repeats differs by no more of itself."""
 _HALVED = 0.0005
-"""Half of a printed per cent is nearer than that to the one that it halves, of which another pass counted."""
+"""Memory's share, counted in another pass, differs by less than this from half of NVIDIA's printed per cent."""
 _NEARLY_ALL = 0.9
 _NEARLY = 0.005
 """Shares of the run made from those of active cycles are rounded, and cycles are those of a GPC."""
@@ -138,7 +138,7 @@ class Delivered(Struct, frozen=True):
 
 
 def uses_shared_memory(kernel: Kernel) -> bool:
-    """Return whether a kernel has shared memory of its own; one whose launch is not known is taken to.
+    """Return whether a kernel has shared memory of its own; assume so if its launch is unknown.
 
     The kilobyte that the driver takes of each block does not count.
     """
@@ -147,7 +147,7 @@ def uses_shared_memory(kernel: Kernel) -> bool:
 
 
 def delivered_bytes(kernel: Kernel) -> Delivered | None:
-    """Choose the best count of what shared memory delivered; None where there is none, or nothing counts it."""
+    """Choose the best count of what shared memory delivered; None if there is none, or none was counted."""
     if not uses_shared_memory(kernel):
         return None
     counters, sources, opcodes = kernel.counters, kernel.counter_sources, kernel.warp_opcodes
@@ -191,6 +191,7 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
             amount_bytes, source = (delivered.amount_bytes, delivered.source or None) if delivered else (None, None)
         else:
             amount = next(filter(counters.__contains__, AMOUNTS[level]), "")
+            # On a discrete GPU system memory lies behind PCIe, which is another roof than DRAM's.
             if amount == "sysmem_bytes" and kernel.compute_capability not in SOC_CAPABILITIES:
                 amount = ""
             amount_bytes, source = counters.get(amount), kernel.counter_sources.get(amount)
@@ -253,7 +254,7 @@ def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
 
 
 def active_part(counters: Mapping[str, float]) -> float | None:
-    """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None where not known."""
+    """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None if unknown."""
     active = counters.get("sm_cycles_active_avg")
     elapsed = counters.get("sm_cycles_elapsed_avg") or counters.get("elapsed_cycles")
     part = ratio(active, elapsed)
@@ -261,7 +262,7 @@ def active_part(counters: Mapping[str, float]) -> float | None:
 
 
 def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None:
-    """Turn NVIDIA's per cent of L1's active cycles into one of the run; None where the cycles are not known.
+    """Turn NVIDIA's per cent of L1's active cycles into one of the run; None if the cycles are unknown.
 
     By L1's own cycles, or those of SMs, that is exact, whatever the pass. By cycles of GPCs, which another pass
     counted, it is NVIDIA's per cent of memory where that lies between the two: the busiest of several parts leads, and
@@ -269,6 +270,7 @@ def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None
     """
     for unit in ("l1", "sm"):
         active, elapsed = (counters.get(f"{unit}_cycles_{which}_avg") for which in ("active", "elapsed"))
+        # L1's own cycles first: its SMs may be active while it is not.
         if (part := ratio(active, elapsed)) is not None:
             return of_active * part
     part, memory = active_part(counters), counters.get("sol_memory")
@@ -300,7 +302,7 @@ def _whole_l1(counters: Mapping[str, float]) -> float | None:
         return whole
     if memory is None or of_active is None or memory < _TELLING:
         return None
-    # Where how long SMs were active is not known: no less of the run than that of memory, which it equals.
+    # If the SMs' active time is unknown, but the per cent repeats memory's: that share of the run.
     is_memory = abs(of_active / 2 - memory) < _HALVED or (whole is None and abs(of_active - memory) < _NEARLY)
     return memory if is_memory else None
 
@@ -313,6 +315,7 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     others, 37 of 41 where memory instructions equal the SM.
     """
     stages.pop(WHOLE, None)
+    # A measured stage is better than NVIDIA's per cent, which does not say which stage it is of.
     if not stages.keys() <= PARTIAL["l1"]:
         return
     if (whole := _whole_l1(counters)) is not None:
@@ -336,7 +339,7 @@ def binding_stage(level: Level) -> str | None:
 
 
 def leading_stage(level: Level) -> str | None:
-    """Name the busiest stage, of those that set the level's share; None where none is measured."""
+    """Name the busiest of the stages that set the level's share; None if none was measured."""
     share = level.share or 0.0
     return max(level.stages, key=lambda name: min(level.stages[name], share), default=None)
 

@@ -42,7 +42,6 @@ class Mix(Struct, frozen=True):
 
     @property
     def total(self) -> float:
-        """Return all of them."""
         return self.apart + self.fma
 
     @property
@@ -52,7 +51,7 @@ class Mix(Struct, frozen=True):
 
 
 def mix_of(kernel: Kernel, dtype: str) -> Mix | None:
-    """Count one precision by opcode, else by counters; None where there is none of it, or it is not counted."""
+    """Count one precision by opcode, else by counters; None if absent or not counted."""
     letter = _LETTERS[dtype]
     if kernel.thread_opcodes:
         counts = dict.fromkeys(("add", "mul", "fma"), 0.0)

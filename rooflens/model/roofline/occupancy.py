@@ -40,7 +40,7 @@ class Occupancy(Struct, frozen=True):
         limiters: The scarcest resources, without shared memory where the program uses none and others are as scarce;
             empty where every warp slot can be filled or the report does not say.
         waves: Blocks of the grid over those that all SMs hold at once.
-        tail_share: Part of the SM time of all waves that the last one leaves idle, 0 to 1.
+        tail_share: Part of the SM time of all waves that the last leaves idle, 0 to 1.
     """
 
     achieved: float | None = None
@@ -120,7 +120,7 @@ class Step(Struct, frozen=True):
 
 
 def next_step(kernel: Kernel, limiter: str) -> Step | None:
-    """Return the next step of a resource that limits occupancy; None where there is none or it is unknown.
+    """Return the next step of a resource that limits occupancy; None if there is none, or if unknown.
 
     It is CUDA's own arithmetic: registers are given to a warp 256 at a time, out of a quarter of an SM's for each
     scheduler; shared memory comes in units of 128 bytes (256 before compute capability 8.0), the driver's part in it.
@@ -130,7 +130,7 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
 
 
 def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
-    """Return what one resource must become for an SM to hold so many blocks; None where it cannot, or is not known."""
+    """Return what one resource must become for an SM to hold so many blocks; None if impossible or unknown."""
     counters = kernel.counters
     if resource == "registers":
         used, size = counters.get("registers_per_thread"), counters.get("block_size")
@@ -167,7 +167,7 @@ _SM_SMEM_BYTES: Mapping[str, float] = {
 }
 """Shared memory that an SM can set aside, by compute capability (the same table)."""
 _SMEM_UNIT = 256
-"""Shared memory is given to a block in so many bytes at most at a time."""
+"""Largest unit, in bytes, in which shared memory is allocated to a block."""
 _REGISTER_UNIT = 256
 _SAME_REGISTERS = 8
 """Registers are given to a warp 256 at a time: this many values for a thread take as many."""
@@ -180,6 +180,7 @@ _SCHEDULERS_OF_P100 = 2
 def blocks_by_registers(registers: float, block_size: float, sm_registers: float, schedulers: int = _SCHEDULERS) -> int:
     """Return how many blocks an SM can hold by their registers a thread; each scheduler has its part of them."""
     warp_registers = max(1, math.ceil(registers * WARP_THREADS / _REGISTER_UNIT)) * _REGISTER_UNIT
+    # Each scheduler owns its registers, so a warp must fit into one part; the sum over the SM would allow more.
     warps = schedulers * (sm_registers // schedulers // warp_registers)
     return int(warps // warps_of(block_size))
 
@@ -212,7 +213,7 @@ def sm_smem_bytes(kernel: Kernel) -> float | None:
 
 
 def block_smem_bytes(counters: Mapping[str, float]) -> float | None:
-    """Return the shared memory that a block takes, as allocated or as its parts add up; None where one is not known."""
+    """Return the shared memory that a block takes, as allocated or as its parts add up; None if one is unknown."""
     parts = [counters.get(f"smem_{part}") for part in ("static_per_block_bytes", "dynamic_per_block_bytes")]
     allocated = counters.get("smem_per_block_bytes")
     if allocated is not None or None in parts:
@@ -221,7 +222,7 @@ def block_smem_bytes(counters: Mapping[str, float]) -> float | None:
 
 
 def set_aside_bytes(kernel: Kernel) -> float | None:
-    """Return the shared memory of an SM by which the launch's limit was worked out; None where it fits neither.
+    """Return the shared memory of an SM that explains the launch's limit; None if neither size does.
 
     It is what the SM set aside for this launch, or all that it could.
     """
@@ -280,9 +281,9 @@ MOST_THREADS = 1024
 _BLOCK_SMEM_BYTES = 49_152
 """Shared memory of a block before compute capability 7.0, which cannot opt in to more."""
 _SAME = 0.005
-"""A model of occupancy that is off by more is none."""
+"""Drop the model of occupancy if it misses the report by more."""
 _WORTH = 0.05
-"""A change that allows less more is none."""
+"""A change that raises occupancy by less is not worth naming."""
 
 
 class Curve(Struct, frozen=True):
@@ -306,11 +307,11 @@ class _Sm(Struct, frozen=True):
     """What an SM holds, and what a launch takes of it.
 
     Attributes:
-        slots: Blocks, by whatever does not depend on the three properties.
+        slots: Blocks, by the limits that do not depend on the three properties.
         smem_blocks: Blocks, by the shared memory of this launch.
         smem_bytes: All that an SM can set aside.
         driver_bytes: What the driver takes of each block's.
-        smem_unit: Shared memory is given to a block in so many bytes at a time.
+        smem_unit: Unit, in bytes, in which shared memory is allocated to a block.
     """
 
     warps: float
@@ -346,6 +347,7 @@ def occupancy_curves(kernel: Kernel) -> tuple[Curve, ...]:
     if smem is not None and sm.smem_bytes:
         most = sm.smem_bytes if kernel.capability >= (7, 0) else min(sm.smem_bytes, _BLOCK_SMEM_BYTES)
         found.append(_by_shared_memory(sm, registers, threads, smem, most))
+    # The report's own occupancy is the test of this arithmetic: a curve that misses it here is wrong elsewhere too.
     return tuple(curve for curve in found if abs(curve.occupancy - allowed) < _SAME)
 
 
@@ -356,6 +358,7 @@ def _sm(counters: Mapping[str, float], capability: tuple[int, int]) -> _Sm | Non
         return None
     return _Sm(
         warps=warps,
+        # Older reports lack the limit by barriers.
         slots=min(slots, counters.get("blocks_limit_barriers", slots)),
         registers=registers,
         schedulers=_SCHEDULERS_OF_P100 if capability == (6, 0) else _SCHEDULERS,
@@ -371,6 +374,7 @@ def _by_shared_memory(sm: _Sm, registers: float, threads: float, taken: float, m
     held = sm.smem_bytes or 0.0
     steps = []
     for blocks in range(int(sm.slots), 0, -1):
+        # The driver's kilobyte counts against the SM, but a program cannot use it.
         fitting = min(held // blocks // sm.smem_unit * sm.smem_unit, most) - sm.driver_bytes
         steps.append((max(0.0, fitting), sm.occupancy(registers, threads, blocks)))
     own = max(0.0, taken - sm.driver_bytes)
@@ -385,7 +389,7 @@ def _curve(of: Property, now: float, occupancy: float, steps: list[tuple[float, 
 
 
 def _merged(steps: Iterable[tuple[float, float]]) -> Steps:
-    """Keep of neighbours that allow the same the last, and of those at one value the first."""
+    """Merge neighbours of equal occupancy and keep the last; of several at one value keep the first."""
     merged: list[tuple[float, float]] = []
     for value, occupancy in steps:
         if merged and merged[-1][0] == value:

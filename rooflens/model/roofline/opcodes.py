@@ -173,7 +173,7 @@ def copies_asynchronously(table: Mapping[str, int]) -> bool:
 
 
 def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:
-    """Return how many instructions of an opcode table are of the opcodes named, whatever their modifiers."""
+    """Count the instructions of an opcode table by opcode, ignoring modifiers."""
     return float(sum(count for opcode, count in table.items() if opcode.partition(".")[0] in opcodes))
 
 

@@ -16,7 +16,7 @@ ROOF_FROM_SHARE = 0.01
 """A pipe that does less than this part of a launch's FLOPs gets no roof: compilers load constants with fp16 pipes."""
 
 SAME_ROOF_RATIO = 1.02
-"""Roofs nearer to one another than this are one line with two names."""
+"""Roofs nearer to each other than this are one line with two names."""
 
 BAND_FROM_RATIO = 1.03
 """Roofs whose launches differ by more than this get a band from the lowest to the highest."""
@@ -101,7 +101,7 @@ def _instruction(key: str) -> str:
 
 
 def _roofs(peaks: Iterable[Peak]) -> tuple[Roof, ...]:
-    """Make one roof per key, the highest first, and merge those that would be drawn on top of one another."""
+    """Make one roof per key, the highest first, and merge those that would be drawn on top of each other."""
     by_key: dict[str, list[Peak]] = {}
     for peak in peaks:
         by_key.setdefault(peak.key, []).append(peak)

@@ -182,6 +182,7 @@ class Store:
         found: list[Commit] = []
         failures: list[Failure] = []
         sizes = _Sizes(self)
+        # A commit exists once its file is in `runs`; whatever lies in other folders without one is never read.
         for file_id in self._ids("runs"):  # before the folders of what they name, which ingests fill before this one
             try:
                 rows, notes = self._noted("runs", file_id)
@@ -192,6 +193,7 @@ class Store:
         whole = {run.digest for commit in found if not commit.lacks for run in commit.runs.values()}
         known: set[str] = set()
         for at, commit in enumerate(found):
+            # A whole ingest of a report beats one that lacks files, even a later one: so ingesting again mends a store.
             others = known | whole if commit.lacks else known
             found[at] = replace(commit, runs={i: run for i, run in commit.runs.items() if run.digest not in others})
             known.update(run.digest for run in found[at].runs.values())
@@ -366,6 +368,7 @@ class Store:
                 if ahead is not None and ahead[0] == run.digest:
                     own = tuple(ahead[1])
                     ahead = next(by_report, None)
+                # Fewer kernels than noted would still read well, and give each a wrong share of its program.
                 if len(own) != run.kernel_count:
                     raise ValueError(f"it holds {len(own)} of {run.kernel_count} kernels of `{run.source}`")
                 del left[run_id]
@@ -452,6 +455,7 @@ class Store:
         """
         with self._files.open_input_file(self._path(*names)) as file:
             content: bytes = file.read()
+            # An object store may end a transfer early without an error; a short read must not pass for a short file.
             if len(content) != file.size() or not (content or self._is_local):
                 raise OSError(f"only {len(content)} bytes of it came")
             return content
@@ -516,6 +520,7 @@ class Store:
         for name in self._names():
             file_id = name.removeprefix(_WRITING)
             is_ours = name.startswith(_WRITING) and _FILE_NAME.fullmatch(f"{file_id}.parquet")
+            # Age comes from the name, not from the disk: clocks of file servers differ, and copies get new times.
             if is_ours and time.time_ns() - begun_unix_ns(file_id) > _LEFT_AFTER_NS:
                 shutil.rmtree(self._path(name), ignore_errors=True)
 
@@ -562,8 +567,10 @@ class Store:
             self._send(path, place)
             return
         Path(place).parent.mkdir(exist_ok=True)
+        # Contents before name: after a power cut a file that has its place must not be empty.
         _sync(str(path))
         os.replace(path, place)  # noqa: PTH105 - places of this class are texts
+        # The rename itself is a change of the folder, and is lost with it.
         _sync(os.path.dirname(place))  # noqa: PTH120 - as above
 
     def _send(self, path: Path, place: str) -> None:
@@ -573,6 +580,7 @@ class Store:
         was written by then shows when the stream is closed, as it is in any case.
         """
         with path.open("rb") as source:
+            # Read before the stream opens: a source that cannot be read must not leave an empty object.
             first = source.read(_SENT_AT_ONCE)
             try:
                 with self._files.open_output_stream(place) as target:
@@ -613,6 +621,7 @@ class Store:
         """Return the failure for a file that was not read, with its remedy; without `runs` its content is unknown."""
         name, runs_file = (self.text_of(part, f"{file_id}.parquet") for part in (table, "runs"))
         said = "it is missing" if isinstance(why, FileNotFoundError) else without_secrets(why, self._given)
+        # Advice to delete a file must never come from a network that failed for a moment.
         if isinstance(why, OSError | pa.ArrowException) and self._is_whole(table, file_id):
             hint = "it is not damaged: try again, and check that it may be read"
             return name, UnreachedError(f"cannot read the store file `{name}`: {said}", hint, len(runs) or None)

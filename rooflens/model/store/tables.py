@@ -197,10 +197,10 @@ FAILURES = pa.schema([("source", _TEXT), ("message", _TEXT), ("hint", _TEXT), ("
 RUN_ID = pa.field("run_id", _TEXT)
 
 ANALYZED_UNIX_NS = pa.field("analyzed_unix_ns", _INT)
-"""When an analysis was written: of two of one run the later one counts."""
+"""When an analysis was written; the latest of a run counts."""
 
 STORED_UNIX_NS = pa.field("stored_unix_ns", _INT)
-"""When a run without the profiler was stored: of two of one run the later one counts."""
+"""When a run without the profiler was stored; the latest counts."""
 
 
 def _stored(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
@@ -219,7 +219,7 @@ TABLES: dict[str, pa.Schema] = {
     "roofline": _stored(ROOFLINE, ANALYZED_UNIX_NS),
     "runs": pa.schema([RUN_ID, *RUNS]),
 }
-"""In the order in which files get their place: the last one, of an ingest or an analysis, commits the others."""
+"""In the order in which files get their place: the last, of an ingest or an analysis, commits the others."""
 
 
 class ReportRows(Struct, frozen=True):

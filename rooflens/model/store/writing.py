@@ -157,6 +157,7 @@ class _TableFile:
         self._rows, self._byte_count = [], 0
         rows = rows.unify_dictionaries().combine_chunks()
         if self._table in _SORTED and rows.num_rows:
+            # Sorted by name, each column holds runs of like values, which pack better.
             names = rows["name"].chunk(0).indices.to_numpy()
             rows = rows.take(pa.array(np.argsort(names, kind="stable")))
         if self._writer is None:
@@ -173,6 +174,7 @@ def _of_runs(rows: pa.Table, run_ids: Mapping[str, str]) -> pa.Table:
         digests = digests.dictionary_encode()
     packed = digests.unify_dictionaries().combine_chunks()
     known = packed.dictionary.to_pylist()
+    # Reports that are stored already, or came twice, have no run here; SQL would count their rows twice.
     if any(digest not in run_ids for digest in known):
         wanted = rows.filter(pc.is_in(packed.cast(pa.string()), pa.array([*run_ids], pa.string())))
         return _of_runs(wanted.set_column(0, "digest", wanted["digest"].cast(pa.string())), run_ids)

@@ -1,6 +1,6 @@
 """Moves for a limiter where no finding says more: what can help, chosen by the unit that is full.
 
-A chip is never told to use what it does not have: a move that needs a feature says from which compute capability on.
+No move asks a chip for what it lacks: moves that need a feature name its first compute capability.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     ),
     "smem": (_Move("use larger tiles per warp, so that bytes per operation fall", "results"),),
 }
-"""Moves after the first one, which has the kernel's own numbers."""
+"""Moves after the first, which has the kernel's own numbers."""
 
 _FLOAT_PIPES = (_Move("do fewer operations: change the algorithm before tuning", "algorithm"),)
 _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
@@ -407,12 +407,13 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
 
 
 def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[Move, ...]:
-    """Return the one move when counters are missing: how to collect them, or why nobody can."""
+    """Return the only move when counters are missing: how to collect them, or why that is impossible."""
     cannot = not_profiled(kernel.compute_capability)
     if cannot:
         return (Move(f"this report lacks counters, and {cannot}", "collect"),)
     command = collect_command(kernel.function_name, command_line)
-    return (Move(f"collect what this report lacks: `{command}`", "collect"),)
+    text = f"collect what this report lacks: `{command}`"
+    return (Move(text, "collect", shared="collect", command=command),)
 
 
 def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[Move, ...]:

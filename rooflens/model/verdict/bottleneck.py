@@ -49,7 +49,7 @@ _COUNTED = tuple(
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
 _SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio"})
-"""What an instruction passes on its way to the pipes that compute: alone, they leave the busiest one open."""
+"""What an instruction passes on its way to the pipes that compute: alone, they leave the busiest open."""
 _ALONE = frozenset({"tensor_pipe", "fp64_pipe", "fp16_pipe"})
 """Pipes that lists of a few counters hold: how busy the others are, they do not say."""
 _MOST_UTILIZED = re.compile(r"(\w[\w ()/]*?) is the highest-utilized pipeline")
@@ -147,7 +147,7 @@ def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
     unit = fullest({}, facts.pipes, NEVER_LEAD)
     seen = {name for name in facts.pipes if facts.share(name) is not None} - _SLOTS - _ALONE
-    # Operations over their peak tell of their pipe alone, and one pipe of no other.
+    # Operations over their peak measure one pipe, and say nothing of another.
     are_pipes_seen = sum(not facts.pipes[name].is_arithmetic for name in seen) >= _SEVERAL or (
         "issue" in facts.pipes and any(facts.pipes[name].is_arithmetic for name in seen)
     )
@@ -200,7 +200,7 @@ def _is_of_loads_and_stores(counters: Mapping[str, float], per_cent: float) -> b
 
 
 def _named_pipe(kernel: Kernel, own: Mapping[str, float]) -> str | None:
-    """Return the pipe that NVIDIA's rule names, where the number of it is not known; None without one."""
+    """Return the pipe that NVIDIA's rule names without a number; None without one."""
     said = next(filter(None, (pipe_said(rule.message) for rule in kernel.rules)), "")
     named = next((key for start, key in _NVIDIA_PIPES.items() if said.startswith(start)), None)
     return None if named in own else named
@@ -238,7 +238,7 @@ def _filling(facts: Facts) -> str | None:
 
 
 def busiest_unit(facts: Facts) -> Bottleneck | None:
-    """Name the busiest unit of a kernel without a limiter, whatever work fills it."""
+    """Name the busiest unit of a kernel without a limiter."""
     top = next(iter(in_order(facts.memory, facts.compute)), None)
     if top is None or top.resource is None:
         return top

@@ -36,7 +36,7 @@ _VALUED = """
     --warp-sampling-interval --warp-sampling-buffer-size --warp-sampling-max-passes --chips --resolve-source-file
     --rename-kernels --rename-kernels-path --lockstep-kernel-launch --pm-sampling --warp-sampling
 """
-"""Options of ncu without and with a value; after another one nobody knows where the program begins."""
+"""Options of ncu without and with a value; any other hides where the program begins."""
 
 
 @lru_cache(maxsize=1024)
@@ -46,9 +46,9 @@ def collect_command(name: str, command_line: str | None) -> str:
     return f"rooflens profile {chosen}--launch-count 1 -- {program_of(command_line) or PROGRAM}"
 
 
-def for_all_kernels(text: str, name: str) -> str:
-    """Let the command in a text, which collects one launch of a kernel, choose no kernel."""
-    return text.replace(f"--kernel {shlex.quote(name)} ", "").replace("--launch-count 1 ", "")
+def for_all_kernels(command: str, name: str) -> str:
+    """Let a command that collects one launch of a kernel choose no kernel."""
+    return command.replace(f"--kernel {shlex.quote(name)} ", "").replace("--launch-count 1 ", "")
 
 
 @lru_cache(maxsize=64)

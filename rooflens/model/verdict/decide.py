@@ -92,7 +92,7 @@ WHAT_FILLS_A_UNIT = frozenset(
         "tensor_cores_unused",
     }
 )
-"""Findings about what fills a unit. Where there is none, relieving a full unit goes before waits and warps."""
+"""Findings about what fills a unit. Without any, relieving a full unit goes before waits and warps."""
 FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
 """Findings of too few warps: more of them hide a wait as more loads in flight do, and neither causes the other."""
 _LOW_OCCUPANCY = 0.25

@@ -1,4 +1,4 @@
-"""All facts about one kernel in one record: each stage reads those of the stages before it and adds its own."""
+"""All facts about a kernel in one record: each stage reads what the stages before it added."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Facts(Struct, frozen=True):
         return self.kernel.counters.get(name)
 
     def share(self, resource: str) -> float | None:
-        """Return the share of a level or pipe; None where not measured."""
+        """Return the share of a level or pipe; None if not measured."""
         place = self.levels.get(resource) or self.pipes.get(resource)
         return place.share if place else None
 
@@ -106,7 +106,7 @@ class Facts(Struct, frozen=True):
     def without_wait(self, factor: float) -> float | None:
         """Hold the gain of a wait that goes to what the busiest unit allows; None for kernels as short as their launch.
 
-        Of their time nobody can tell what a wait costs and what the launch, and no other gets as short as a launch
+        In so short a time a wait cannot be separated from the launch, and nothing gets shorter than a launch
         either. None, too, for a factor that says nothing because no unit does anything.
         """
         time_ns, room = self.kernel.duration_ns, self.room

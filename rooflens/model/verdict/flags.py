@@ -14,11 +14,11 @@ from rooflens.model.verdict.facts import Facts
 
 
 def changes_verdict(flag: str, busiest: str | None = None) -> bool:
-    """Return whether a flag changes the verdict; one that is not known does not.
+    """Return whether a flag changes the verdict; unknown flags do not.
 
     Args:
         flag: Its key.
-        busiest: The kernel's busiest unit: a flag about the share of one unit counts only where that is the one.
+        busiest: The kernel's busiest unit: a flag about a unit's share counts only for the busiest.
     """
     known = find_item("flags", flag)
     return known is not None and known.changes_verdict and known.unit in {None, busiest}

@@ -1,4 +1,4 @@
-"""Kernels of libraries: nobody who calls one can change its code, so the moves are what a caller can choose."""
+"""Kernels of libraries: callers cannot change their code, so the moves are what a caller can choose."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def with_fills_told(analyses: Sequence[Analysis], command_line: str | None) -> t
         return tuple(analyses)
     command = f"rooflens profile --kernel NAME -- {program_of(command_line) or PROGRAM}"
     text = f"{ONLY_FILLS}; yours is not in it: `{command}`"
-    return tuple(one if one.kernel.failed else _with_move(one, Move(text, "collect")) for one in analyses)
+    return tuple(
+        one if one.kernel.failed else _with_move(one, Move(text, "collect", shared="fills")) for one in analyses
+    )
 
 
 def _with_move(analysis: Analysis, move: Move) -> Analysis:

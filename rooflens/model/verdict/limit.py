@@ -41,7 +41,7 @@ _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML"
 _NEAR_THE_RIDGE = 0.25
 """Matrix work that needs this part of the time of its traffic moves more than a tiled product would."""
 _ASKED_AGAIN = 1.5
-"""L2 that is asked for so many times the bytes of DRAM serves operands that are used more than once."""
+"""Operands are reused if L2 is asked for this many times the bytes of DRAM."""
 _NOTHING_BUT_PRODUCTS = 0.95
 """Multiply-adds in the arithmetic of a matrix product; stencils add and multiply apart as well."""
 _OF_A_DIVISION = 7
@@ -113,7 +113,7 @@ def _is_idle(facts: Facts) -> bool:
 
 
 def _longest(sides: Iterable[_Side]) -> _Side:
-    """Return the side that takes longest; of equal ones one that is proven."""
+    """Return the side that takes longest; if equal, a proven one."""
     return max(sides, key=lambda side: (side.floor_ns, side.proven))
 
 
@@ -190,7 +190,7 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
 
 
 def _dram_peak(facts: Facts) -> float | None:
-    """Return the peak of DRAM in bytes per second, None where a share stands for it; a published one is not too low."""
+    """Return DRAM's peak in bytes per second, None if only a share is known; the published one is never too low."""
     gpu = datasheet_of(facts.kernel.gpu)
     peak = facts.counter("device_dram_peak_bytes_per_s") or facts.counter("dram_peak_bytes_per_s")
     if peak is None and gpu is not None and (facts.levels["dram"].share is None or facts.outside.compulsory_bytes):
@@ -250,7 +250,7 @@ def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_Side]:
 
 
 def _asked_part(facts: Facts) -> float:
-    """Return which part of the sectors its threads ask for in global memory; 1 where that is unknown.
+    """Return the share of its sectors that threads ask for in global memory; 1 if unknown.
 
     What DRAM moves beyond all that was asked for went through the caches, too.
     """
@@ -261,7 +261,7 @@ def _asked_part(facts: Facts) -> float:
 
 
 def _is_wasteful(facts: Facts, asked_part: float) -> bool:
-    """Return whether warps are known to have idle threads, or accesses to fetch what nobody asks for."""
+    """Return whether warps are known to have idle threads, or accesses to fetch unused bytes."""
     block, least = facts.kernel.block, 1 - facts.limits.limiting_waste_share
     is_partial = block is not None and math.prod(block) % WARP_THREADS != 0
     is_diverged = (facts.counter("threads_per_inst") or WARP_THREADS) < facts.limits.active_threads
@@ -346,7 +346,7 @@ def _integer_share(facts: Facts) -> float:
 
 
 def local_part(kernel: Kernel) -> float | None:
-    """Return local memory's part of the sectors of local and global memory, 0 to 1; None where not measured."""
+    """Return local memory's part of the sectors of local and global memory, 0 to 1; None if not measured."""
     measured: tuple[tuple[Mapping[str, float], tuple[str, ...], tuple[str, ...]], ...] = (
         (kernel.counters, _LOCAL_COUNTERS, _GLOBAL_COUNTERS),
         (kernel.code_totals, ("local_sectors",), ("load_sectors", "store_sectors")),

@@ -42,7 +42,7 @@ def could_use_tensor_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: Th
 
 
 def peak_of(kernel: Kernel, pipes: Mapping[str, Pipe], key: str) -> float | None:
-    """Return a peak as the report has it, else the published one at the profiled clock; None where not known."""
+    """Return a peak as the report has it, else the published one at the profiled clock; None if unknown."""
     pipe = pipes.get(key)
     if pipe is not None and pipe.peak_per_s:
         return pipe.peak_per_s
@@ -53,7 +53,7 @@ def peak_of(kernel: Kernel, pipes: Mapping[str, Pipe], key: str) -> float | None
 def roofs_over_fp32(kernel: Kernel, pipes: Mapping[str, Pipe]) -> dict[str, float]:
     """Return the types worth it for an fp32 product on CUDA cores, each with its tensor roof over that of fp32.
 
-    Empty where there is none, or peaks are not known.
+    Empty if there is none, or peaks are not known.
     """
     fp32 = peak_of(kernel, pipes, "fp32")
     over = {dtype: (peak_of(kernel, pipes, f"tensor_{dtype}") or 0.0) / fp32 for dtype in _FOR_FP32} if fp32 else {}

@@ -47,7 +47,7 @@ NVIDIA has no class for launches that are too short: its rule calls them a laten
 
 
 def agrees(bottleneck: str | None, verdict: Verdict, levels: Mapping[str, Level]) -> bool | None:
-    """Return whether a verdict says the same as NVIDIA's rule; None where the rule is none of the classes we know.
+    """Return whether a verdict agrees with NVIDIA's rule; None if we do not know the rule's class.
 
     NVIDIA counts the load and store instructions on both of its sides: where they lead, it calls the kernel balanced.
     """

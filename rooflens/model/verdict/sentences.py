@@ -110,7 +110,7 @@ def share_words(bottleneck: Bottleneck) -> tuple[str | None, str]:
 
 
 def busy_words(bottleneck: Bottleneck, *gpus: str | None) -> str:
-    """Say how busy the busiest unit is, whatever fills it: `FMA pipe 70 % busy`; without a name where none is known."""
+    """Say how busy the busiest unit is: `FMA pipe 70 % busy`; without a name if unknown."""
     share = f"{percent(bottleneck.share)} busy"
     return f"{unit_label(bottleneck, *gpus)} {share}" if bottleneck.resource else share
 
@@ -128,7 +128,7 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
 
 
 def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing: str = "") -> str:
-    """Name one or both sides with their shares; two that have no name as one."""
+    """Name one or both sides with their shares; two nameless ones share one mention."""
     shares = [side.share for side in sides if side is not None and side.resource is None]
     if len(shares) > 1:
         return f"busiest units {' and '.join(map(percent, shares))}"
@@ -136,7 +136,7 @@ def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing:
 
 
 def limit_factor_words(limit: Limit) -> str:
-    """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty where it is unknown.
+    """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
 
     One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`.
     """
@@ -168,7 +168,7 @@ GAIN_NOT_KNOWN = "gain not known"
 
 
 def first_gain_words(verdict: Verdict, time_ns: float | None) -> str:
-    """Say what the first move brings to so much time, and that it is not known where that is so; empty without one."""
+    """Say what the first move brings, or that this is unknown; empty without a move."""
     return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
 
 
@@ -184,7 +184,7 @@ def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
 
 
 def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
-    """Say what a move brings to so much time, `6.19 \u2192 about 4.73 ms`; empty where that is unknown."""
+    """Say what a move brings to so much time, `6.19 \u2192 about 4.73 ms`; empty if unknown."""
     if gain is None or time_ns is None:
         return gain_words(gain and replace(gain, changes=None), time_ns)
     before, _, unit = duration(time_ns).rpartition(" ")
@@ -233,7 +233,7 @@ def _spoken(resource: str | None, gpu: str | None) -> str:
 
 
 def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
-    """Name the largest wait of those that were counted; say so where others may be larger.
+    """Name the largest counted wait; say so if others may be larger.
 
     Args:
         largest: Its reason.
@@ -245,7 +245,7 @@ def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
 
 
 def longest_wait(facts: Facts) -> str | None:
-    """Name the longest wait of those that were counted; None where none was.
+    """Name the longest counted wait; None if none was counted.
 
     Cycles for each issued instruction compare the waits, though their part of a warp's time may not be known.
     """

@@ -148,7 +148,7 @@ def _called(dot: Dot) -> Dot:
 
 
 def _level(analysis: Analysis) -> str:
-    """Choose the level that a kernel is placed at: the one that bounds it, else DRAM, else the first known one."""
+    """Choose a kernel's level: the one that bounds it, else DRAM, else the first known."""
     known = [place.level for place in places(analysis)]
     wanted = (analysis.verdict.resource, "dram")
     return next((level for level in wanted if level in known), known[0] if known else "")

@@ -20,7 +20,7 @@ CONDITIONS = ("GPU", "Clock control", "Cache control", "Replay", "ncu")
 """What two sides should have in common."""
 
 SPAN_RATIO = 1.03
-"""Clocks of one side further apart than this are told as a range."""
+"""Clocks of one side further apart than this are written as a range."""
 
 
 class Fact(Struct, frozen=True):

@@ -105,7 +105,7 @@ _LIMITERS = (
 def comparison_document(
     ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None
 ) -> Document:
-    """Show how the gate ended, the ladder of each program with more than two sides, else what became of its kernels."""
+    """Show the gate's outcome, the ladder of a program with more than two sides, else how its kernels changed."""
     drawn = {id(one.comparison): one for one in programs(_told(ladders))[:MAX_DRAWN_PROGRAMS]}
     blocks = [*(gate_document(gated) if gated else ())]
     if len(ladders) > 1 and not any(one.pairs for one in ladders):

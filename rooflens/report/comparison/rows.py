@@ -96,7 +96,6 @@ class Row(Struct, frozen=True):
 
     @property
     def limiters(self) -> tuple[Limiter | None, Limiter | None]:
-        """The limiters before and after."""
         return limiter(self.change.base), limiter(self.change.head)
 
     @property
@@ -119,7 +118,6 @@ class Program(Struct, frozen=True):
 
     @property
     def total(self) -> Timing:
-        """GPU time of the whole program."""
         return self.comparison.total
 
     @property

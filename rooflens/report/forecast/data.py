@@ -144,7 +144,7 @@ PREDICTION = fixed(
         NUMBER,
         "that must be kept in memory",
         "B",
-        value=lambda said: held_bytes(said.row.operation, said.sizes, said.row.dtype, said.row.out_dtype),
+        value=lambda said: held_bytes(said.row.operation, said.sizes, said.row.dtype, said.row.options.out_dtype),
     ),
     Key(
         "memory_bytes",
@@ -158,7 +158,7 @@ PREDICTION = fixed(
         NUMBER,
         "GPUs that hold it",
         value=lambda said: gpus_to_hold(
-            said.row.operation, said.sizes, said.row.dtype, said.row.gpu, said.row.out_dtype
+            said.row.operation, said.sizes, said.row.dtype, said.row.gpu, said.row.options.out_dtype
         ),
     ),
     Key("parts", items(PART), "of a composite operation, in order", value=attrgetter("result.parts")),
@@ -175,7 +175,7 @@ def _repeated(said: Said) -> tuple[float | None, float | None]:
     gpus, row = said.sizes.get("tensor_parallel", 1), said.row
     if gpus == 1:
         return None, None
-    flop, moved_bytes = work_of(row.operation, {**said.sizes, "tensor_parallel": 1}, row.dtype, row.out_dtype)
+    flop, moved_bytes = work_of(row.operation, {**said.sizes, "tensor_parallel": 1}, row.dtype, row.options.out_dtype)
     return gpus * said.result.flop / flop - 1, gpus * said.result.moved_bytes / moved_bytes - 1
 
 

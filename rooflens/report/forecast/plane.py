@@ -19,13 +19,13 @@ APART_DECADES = 0.09
 """Of longer sweeps only steps that stand so far from the one before are drawn; the others would make a thick line."""
 
 NAMES_APART_DECADES = 0.4
-"""Parts that stand nearer to one another share one name."""
+"""Parts that stand nearer to each other share one name."""
 
 MOST_NAMED = 5
 """Parts of a composite operation that are named at their dots, the longest first."""
 
 STEP_PART = 0.15
-"""Area of a step's dot as a part of the largest one; dots of parts grow with their share of the floor."""
+"""Area of a step's dot as a part of the largest; dots of parts grow with their share of the floor."""
 
 
 def planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]] = ()) -> tuple[Drawn, ...]:
@@ -137,7 +137,7 @@ def _facts(result: Forecast) -> dict[str, str]:
 
 def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
     """Place the sizes from which the regime is another one; None where they have no place."""
-    result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link, out_dtype=row.out_dtype)
+    result = forecast(row.operation, sizes, row.dtype, row.gpu, row.options)
     if not _is_placed(result):
         return None
     said = crossing_words(row, sizes, result.regime)

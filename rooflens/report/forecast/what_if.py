@@ -20,7 +20,7 @@ _COLUMNS = (
     Column("limited by"),
 )
 _NAMED = 5
-"""Kernels that are named with what is not known of them."""
+"""Most kernels to name with a reason why nothing can be said."""
 
 _HOW = (
     "FLOPs and DRAM bytes are those measured; GPUs are represented by their datasheets: dense peaks at the boost "

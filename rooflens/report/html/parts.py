@@ -38,6 +38,23 @@ def shape(bound: str) -> Markup:
     return Markup(f'{sign}<path d="{LOOKS[bound].path}"/></svg>')  # noqa: S704 -- of our own table of looks
 
 
+def meter(length: float, parts: Sequence[tuple[str, float]], won: float) -> Markup:
+    """Draw a time as a bar in the colours of its classes, the part that can be won hatched at its end.
+
+    Args:
+        length: Of the bar, as a part of the longest one's.
+        parts: Classes with their parts of the bar, which sum to 1.
+        won: The part of it that can be won; 0 where that is not known.
+    """
+    fills = Markup("").join(
+        Markup('<i class="fill {}" data-bound="{}" style="flex-grow:{:.4f}"></i>').format(css_class(kind), kind, part)
+        for kind, part in parts
+    )
+    hatched = Markup('<u style="width:{:.1f}%"></u>').format(100 * won) if won else ""
+    whole = Markup('<div class="meter" aria-hidden="true"><span style="width:{:.2f}%">{}{}</span></div>')
+    return whole.format(100 * length, fills, hatched)
+
+
 def bar(share: float | None, kind: str) -> Markup:
     """Draw a share, 0 to 1, as a bar in the colour of its kind."""
     width = 100 * min(share or 0.0, 1.0)

@@ -72,7 +72,7 @@ def with_predictions(page: Content, predictions: Mapping[str, Prediction], rules
 
 
 def order_of(prediction: Prediction) -> tuple[str, str, float, str]:
-    """Put the cases of one program and type beside one another, in order of their work."""
+    """Put the cases of one program and type beside each other, in order of their work."""
     size = prediction.flop or prediction.moved_bytes or 0.0
     dtype = "" if LADDERS & prediction.parameters.keys() else prediction.dtype
     return prediction.operation, dtype, size, prediction.case

@@ -13,6 +13,7 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Move, timed
+from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import KernelSummary, parted, time_part
 from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
@@ -23,20 +24,17 @@ from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
-from rooflens.report.roofline.ghost import Choice, choices
+from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
     Ranked,
     at_limit,
     brief_move,
     cannot_tell,
     caveats,
-    earlier_versions,
     failed_words,
     noun,
     own_reports,
     ranked,
-    ranking,
-    rows_of,
     segments,
 )
 from rooflens.report.templates import render
@@ -62,7 +60,7 @@ class Entry(Struct, frozen=True):
         is_brief: It has its time and limiter, and no move.
         length: Its time as a part of the longest one's, which its bar has.
         parts: Parts of its bar by verdict, which sum to 1.
-        won: The part of its time that its first move wins; 0 where that is not known.
+        won: The part of its time that its first move wins; 0 if that is unknown.
     """
 
     row: Ranked
@@ -76,7 +74,7 @@ class Entry(Struct, frozen=True):
 
 
 class ChosenMove(Struct, frozen=True):
-    """One move of the only kernel, with what the headline says of it; empty where its gain is not known."""
+    """One move of the only kernel, with what the headline says of it; empty if its gain is unknown."""
 
     text: str
     figure: str
@@ -144,7 +142,7 @@ def what_first(content: Content) -> Markup:
         more=len(rest),
         more_share=None if own else time_part(rest),
         own=own,
-        earlier=len(earlier_versions(content)),
+        earlier=len(content.earlier),
         versions=_versions(content),
         limited=at_limit(content),
         untold=cannot_tell(content),
@@ -156,6 +154,7 @@ def verdict(content: Content) -> Markup:
     """Answer for a page of one kernel: its sentence and limit, what to try first, loops and hottest lines."""
     (kernel,) = content.kernels
     analysis = kernel.analysis
+    traffic = find_traffic(analysis.kernel)
     moves = [_chosen(one, kernel) for one in choices(analysis)]
     return render(
         "report/verdict",
@@ -165,9 +164,9 @@ def verdict(content: Content) -> Markup:
         stage_full=stage_full_words(analysis),
         moves=moves,
         chosen=0 if moves and moves[0].figure else -1,
-        figures=[figure for figure in (loop_bars(analysis), hot_lines(analysis.kernel)) if figure],
-        memory=memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1),
-        facts=memory(analysis, has_chart=True).facts,
+        figures=[figure for figure in (loop_bars(analysis.loops, kernel.gpu), hot_lines(analysis.kernel)) if figure],
+        memory=memory_chart(analysis, traffic, apart=not content.aggregated or analysis.launches == 1),
+        facts=memory(analysis.levels.get("smem"), traffic, has_chart=True).facts,
         classes=segments(kernel.launches) if len(kernel.class_ns) > 1 else (),
     )
 
@@ -182,9 +181,8 @@ def _chosen(choice: Choice, kernel: KernelSummary) -> ChosenMove:
 
 def _entries(content: Content) -> Iterator[Entry]:
     """List what can stand in the list: its rows, the next ones, and parts of kernels by verdict."""
-    earlier = earlier_versions(content)
-    rows = rows_of(content)
-    first = {row.group.key for row in ranking(content)}
+    earlier, rows = content.earlier, content.rows
+    first = {row.key for row in content.first}
     kept = [*(row for row in rows if row.key in first), *(row for row in rows if row.key not in first)]
     kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
@@ -217,13 +215,13 @@ def _entry(row: Ranked, longest_ns: float) -> Entry:
 
 def _unlisted(content: Content, shown: Collection[str]) -> list[KernelSummary]:
     """Return the kernels that no row of the list stands for; earlier versions are not among them."""
-    rows = (row for row in rows_of(content) if row.key not in shown)
+    rows = (row for row in content.rows if row.key not in shown)
     return [kernel for row in rows for kernel in row.members or (row,)]
 
 
 def _versions(content: Content) -> Counter[str]:
     """Count the versions of each kernel that replaced others, by the key of the newest."""
-    counts = Counter(newest.key for newest in earlier_versions(content).values())
+    counts = Counter(newest.key for newest in content.earlier.values())
     return counts + Counter(counts.keys())
 
 

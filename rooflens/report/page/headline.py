@@ -29,7 +29,7 @@ class Headline(Struct, frozen=True):
     Attributes:
         name: The kernel that it is about; empty where it is about none.
         said: What is said of it.
-        key: Of the launch that it links to; empty where there is none.
+        key: Of the launch that it links to; empty if there is none.
     """
 
     name: str
@@ -63,7 +63,7 @@ def said_of(group: KernelSummary) -> str:
     after = after_of(group)
     if after:
         return f"{time}, {after}"
-    return f"{time}. {sentence_case(_doubt(group) + move_head(first_move(group.analysis)))}"
+    return f"{time}. {sentence_case(_doubt(group) + move_head(first_move(group.analysis.verdict)))}"
 
 
 def after_of(group: KernelSummary) -> str:
@@ -98,4 +98,4 @@ def _of_versions(ladder: Ladder) -> str:
         return said
     time_ns = fastest.time.median_ns
     time = f"; it takes {duration(time_ns)}" if time_ns is not None else ""
-    return f"{said}{time}. Next: {move_head(first_move(fastest.analysis))}"
+    return f"{said}{time}. Next: {move_head(first_move(fastest.analysis.verdict))}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -12,10 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
+from rooflens.model.bounds import ShownClass
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.work import MainWork, Unit, main_work
-from rooflens.model.summary import KernelSummary, Launch, known_sum
+from rooflens.model.roofline.work import Unit, main_work
+from rooflens.model.summary import KernelSummary, Launch, cautions, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
@@ -29,6 +30,7 @@ TITLE_WIDTH = 400
 LABEL_WIDTH = 28
 
 BASIC = "Basic"
+LIMIT = "verdict_limit_factor"
 SETS = (BASIC, "Levels", "Launch", "Work")
 """Sets of columns in the order in which they are offered."""
 
@@ -46,37 +48,6 @@ class Cell(Struct, frozen=True):
     also: str = ""
 
 
-class Subject(Struct, frozen=True):
-    """A kernel as the columns see it.
-
-    Attributes:
-        label: What sets its report apart.
-    """
-
-    group: KernelSummary
-    label: str
-
-    @property
-    def analysis(self) -> Analysis:
-        """Its median launch."""
-        return self.group.analysis
-
-    @property
-    def failed(self) -> bool:
-        """True where its launches failed while they were profiled."""
-        return self.group.is_failed
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """Flags that change the verdict of any of its launches."""
-        return tuple(sorted({flag for launch in self.group.launches for flag in launch.cautions}))
-
-    @property
-    def work(self) -> MainWork:
-        """Main work of the median launch."""
-        return main_work(self.analysis)
-
-
 class Column(Struct, frozen=True):
     """One column.
 
@@ -86,12 +57,13 @@ class Column(Struct, frozen=True):
         hint: What the heading means, where it needs words.
         of: The set it is offered in.
         shown: Whether it is there from the start.
+        quantity: What the catalogue gives it; None where the cells of a kernel are written together.
     """
 
     key: str
     label: str
     export: str
-    cell: Callable[[Subject], Cell]
+    quantity: Quantity | None = None
     also: str = ""
     hint: str = ""
     of: str = BASIC
@@ -106,10 +78,10 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
     """
     time, share, launches = (kernel_quantities()[name] for name in ("kernel_time_ns", "time_share", "kernel_launches"))
     own = (
-        Column("name", "Kernel", "Kernel", _name, is_number=False),
-        Column("report", "Report", "Report", _report, shown=reports > 1, is_number=False),
-        Column("gpu", "GPU", "GPU", _gpu, shown=gpus > 1, is_number=False),
-        replace(_column(launches, shown=True), key="launches", cell=_launches, also="Launches left by the filters"),
+        Column("name", "Kernel", "Kernel", is_number=False),
+        Column("report", "Report", "Report", shown=reports > 1, is_number=False),
+        Column("gpu", "GPU", "GPU", shown=gpus > 1, is_number=False),
+        replace(_column(launches, shown=True), key="launches", quantity=None, also="Launches left by the filters"),
         replace(_column(time, shown=True), key="time", export="GPU time of all launches (ns)"),
         replace(
             _column(share, shown=True),
@@ -117,14 +89,14 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
             export="Share of GPU time (fraction)",
             hint="of the GPU time of this page, by verdict",
         ),
-        Column("bound", "Verdict", "Verdict", _bound, is_number=False),
-        Column("leader", "Busiest unit", "Share of its peak (fraction)", _leader, also="Busiest unit"),
-        Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", _roof, hint=_ROOF_HINT),
+        Column("bound", "Verdict", "Verdict", is_number=False),
+        Column("leader", "Busiest unit", "Share of its peak (fraction)", also="Busiest unit"),
+        Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", hint=_ROOF_HINT),
     )
     rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
     made = {one.name: _column(one, shown=one.key.page == BASIC) for one in rest}
-    limit = made["verdict_limit_factor"]
-    made[limit.key] = replace(limit, cell=_limit, hint=f"{limit.hint}; {TODAY}")
+    limit = made[LIMIT]
+    made[limit.key] = replace(limit, quantity=None, hint=f"{limit.hint}; {TODAY}")
     return *own, *made.values()
 
 
@@ -137,7 +109,7 @@ def _column(one: Quantity, *, shown: bool) -> Column:
         key=one.name,
         label=one.label,
         export=f"{one.label}, most{unit}" if spans else f"{one.label}{unit}",
-        cell=partial(_span if spans else _value, one),
+        quantity=one,
         also=f"{one.label}, least{unit}" if spans else "",
         hint=key.meaning,
         of=key.page,
@@ -146,27 +118,58 @@ def _column(one: Quantity, *, shown: bool) -> Column:
     )
 
 
-def _value(one: Quantity, row: Subject) -> Cell:
-    return _cell(one, None if row.failed and one.kind == "real" else one.value(row.group), row)
+def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list[Cell]:
+    """Write the cells of a kernel; `label` is what sets its report apart."""
+    analysis, verdict = group.analysis, group.analysis.verdict
+    unit, gpu, busiest = main_work(analysis).unit, group.gpu, verdict.bottleneck
+    roofs = [place.flop_per_s / place.roof_flop_per_s for place in places(analysis) if place.roof_flop_per_s]
+    words = "failed" if group.is_failed else verdict.shown_class
+    own = {
+        "name": Cell(fmt.cut_middle(group.shown, NAME_WIDTH), fmt.cut_middle(group.name, TITLE_WIDTH)),
+        "report": Cell(fmt.cut_middle(label, LABEL_WIDTH), label),
+        # All GPUs share the maker's name.
+        "gpu": Cell(gpu.removeprefix("NVIDIA ").removeprefix("GeForce "), gpu),
+        "launches": Cell(f"{group.launch_count:,}", str(group.launch_count), str(group.launch_count)),
+        "bound": Cell(words, words),
+        "leader": Cell(fmt.MISSING)
+        if busiest is None
+        else Cell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
+        "roof": _number(max(roofs, default=None), fmt.percent),
+        LIMIT: Cell(limit_cell(verdict.limit), "" if verdict.limit.factor is None else _raw(verdict.limit.factor)),
+    }
+    cells = []
+    for column in offered:
+        one = column.quantity
+        if one is None:
+            cells.append(own[column.key])
+        elif column.of == "Launch":
+            cells.append(_span(one, [_of_launch(one.name)(launch.analysis) for launch in group.launches]))
+        else:
+            cells.append(_cell(one, None if group.is_failed and one.kind == "real" else one.value(group), unit))
+    return cells
 
 
-def _cell(one: Quantity, value: Any, row: Subject) -> Cell:
+@cache
+def _of_launch(name: str) -> Callable[[Analysis], Any]:
+    """Find what reads a quantity of a launch: that of its kernel reads the median."""
+    return next(known.value for known in quantities() if known.name == name)
+
+
+def _cell(one: Quantity, value: Any, work: Unit) -> Cell:
     if value is None:
         return Cell(fmt.MISSING)
     if one.kind not in {"real", "count"}:
         return Cell(str(value), str(value))
     unit = one.key.unit
     if unit.endswith("op/B"):
-        return intensity_cell(value, row.work.unit)
-    own = {"FLOP or op": UNITS[row.work.unit], "FLOP/s or op/s": f"{UNITS[row.work.unit]}/s"}
+        return intensity_cell(value, work)
+    own = {"FLOP or op": UNITS[work], "FLOP/s or op/s": f"{UNITS[work]}/s"}
     text = fmt.si(value, own[unit]) if unit in own and value else fmt.quantity(value, unit if value else "")
     return Cell(text, _raw(value))
 
 
-def _span(one: Quantity, row: Subject) -> Cell:
+def _span(one: Quantity, values: Sequence[Any]) -> Cell:
     """Write what differs between launches from the least to the most; nothing where a launch lacks it."""
-    of_launch = next(known for known in quantities() if known.name == one.name)
-    values = [of_launch.value(launch.analysis) for launch in row.group.launches]
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return Cell(fmt.MISSING)
@@ -175,9 +178,9 @@ def _span(one: Quantity, row: Subject) -> Cell:
     return Cell(fmt.span(bare(least), bare(most)), _raw(most), _raw(least))
 
 
-def filled(offered: Iterable[Column], rows: Sequence[Subject]) -> list[tuple[Column, list[Cell]]]:
-    """Work the cells of each column out, and leave out columns in which no kernel of the page has a value."""
-    every = [(column, [column.cell(row) for row in rows]) for column in offered]
+def filled(offered: Iterable[Column], rows: Sequence[Sequence[Cell]]) -> list[tuple[Column, list[Cell]]]:
+    """Set the cells of all kernels in columns, and leave out those in which no kernel of the page has a value."""
+    every = [(column, [cells[at] for cells in rows]) for at, column in enumerate(offered)]
     return [(column, cells) for column, cells in every if column.key in _KEPT or any(cell.raw for cell in cells)]
 
 
@@ -185,49 +188,6 @@ _KEPT = frozenset({"name", "launches", "time", "bound"})
 """Columns that a list has even where they are empty."""
 
 _ROOF_HINT = "achieved rate over the lowest roof above it, of any memory level or of its pipes"
-
-
-def _name(row: Subject) -> Cell:
-    return Cell(fmt.cut_middle(row.group.shown, NAME_WIDTH), fmt.cut_middle(row.group.name, TITLE_WIDTH))
-
-
-def _report(row: Subject) -> Cell:
-    return Cell(fmt.cut_middle(row.label, LABEL_WIDTH), row.label)
-
-
-def _limit(row: Subject) -> Cell:
-    limit = row.analysis.verdict.limit
-    return Cell(limit_cell(limit), "" if limit.factor is None else _raw(limit.factor))
-
-
-def _gpu(row: Subject) -> Cell:
-    """Leave out the maker's name, which all GPUs share."""
-    gpu = row.group.gpu
-    return Cell(gpu.removeprefix("NVIDIA ").removeprefix("GeForce "), gpu)
-
-
-def _launches(row: Subject) -> Cell:
-    amount = row.group.launch_count
-    return Cell(f"{amount:,}", str(amount), str(amount))
-
-
-def _bound(row: Subject) -> Cell:
-    words = "failed" if row.failed else row.analysis.verdict.shown_class
-    return Cell(words, words)
-
-
-def _leader(row: Subject) -> Cell:
-    found = row.analysis.verdict.bottleneck
-    if found is None:
-        return Cell(fmt.MISSING)
-    words = bottleneck_words(found, row.group.gpu)
-    return Cell(words, _raw(found.share), resource_label(found.resource, row.group.gpu))
-
-
-def _roof(row: Subject) -> Cell:
-    """Set the rate against the lowest roof; a kernel without a place in the plane has none."""
-    shares = [place.flop_per_s / place.roof_flop_per_s for place in places(row.analysis) if place.roof_flop_per_s]
-    return _number(max(shares, default=None), fmt.percent)
 
 
 def intensity_cell(per_byte: float | None, unit: Unit) -> Cell:
@@ -244,17 +204,12 @@ def _raw(value: float) -> str:
     return f"{value:.9g}"
 
 
-def longest_share(groups: Iterable[KernelSummary]) -> float:
-    """Find the share of GPU time that the longest bar stands for; 1 where none is known."""
-    return max((group.time_share or 0.0 for group in groups), default=0.0) or 1.0
-
-
-def time_parts(group: KernelSummary, longest: float) -> list[tuple[str, float]]:
-    """Part the bar of a kernel by verdict: widths as fractions of the longest bar."""
-    total_ns = known_sum(group.class_ns.values())
-    if not total_ns or not group.time_share:
+def time_parts(class_ns: Mapping[ShownClass, float], share: float | None, longest: float) -> list[tuple[str, float]]:
+    """Part the bar of a kernel by verdict: widths as fractions of the longest kernel's share of the time."""
+    total_ns = known_sum(class_ns.values())
+    if not total_ns or not share:
         return []
-    return [(bound, group.time_share / longest * ns / total_ns) for bound, ns in group.class_ns.items()]
+    return [(bound, share / longest * ns / total_ns) for bound, ns in class_ns.items()]
 
 
 MAX_LAUNCHES = 50
@@ -310,7 +265,7 @@ def _line(launch: Launch, *, has_card: bool) -> Line:
     return Line(
         launch=launch,
         has_card=has_card,
-        bottleneck=bottleneck_words(launch.bottleneck, launch.gpu, missing=fmt.MISSING),
+        bottleneck=bottleneck_words(analysis.verdict.bottleneck, launch.gpu, missing=fmt.MISSING),
         intensity=intensity_cell(work.intensity(analysis.levels["dram"]), work.unit),
         grid=f"{prod(analysis.kernel.grid):,}" if analysis.kernel.grid else fmt.MISSING,
     )
@@ -322,8 +277,10 @@ class Row(Struct, frozen=True):
     Attributes:
         keys: Keys of its launches that the page draws.
         cells: The text of the columns that are shown from the start.
+        flags: Those that change the verdict of any of its launches.
         parts: Its time by verdict, as fractions of the longest kernel's.
         cards: The card of its worst launch first.
+        opens: Whether anything is below it.
     """
 
     group: KernelSummary
@@ -334,25 +291,21 @@ class Row(Struct, frozen=True):
     parts: Sequence[tuple[str, float]]
     cards: tuple[Markup, ...]
     launches: Launches | None
-
-    @property
-    def opens(self) -> bool:
-        """Whether anything is below it."""
-        return bool(self.cards or self.launches)
+    opens: bool
 
 
 def kernels(content: Content) -> Markup:
     """List the kernels in order of time, the failed ones last."""
-    written = cards(content)
-    longest = longest_share(content.listed)
-    labels = content.report_labels
-    subjects = [Subject(group, labels.get(group.analysis.kernel.digest) or group.report) for group in content.listed]
-    offered = filled(columns(gpus=len(content.gpus), reports=len(content.runs)), subjects)
+    shown_cards = cards(content)
+    longest = max((group.time_share or 0.0 for group in content.listed), default=0.0) or 1.0
+    labels, every = content.report_labels, columns(gpus=len(content.gpus), reports=len(content.runs))
+    listed = [written(one, labels.get(one.analysis.kernel.digest) or one.report, every) for one in content.listed]
+    offered = filled(every, listed)
     shown = [(column, cells) for column, cells in offered if column.shown]
     waiting = [(place, column, cells) for place, (column, cells) in enumerate(offered) if not column.shown]
     rows = [
-        _row(one, [(column, cells[i]) for column, cells in shown], written, longest, lists=not content.aggregated)
-        for i, one in enumerate(subjects)
+        _row(one, [(column, cells[i]) for column, cells in shown], shown_cards, longest, lists=not content.aggregated)
+        for i, one in enumerate(content.listed)
     ]
     return render(
         "report/kernels_table",
@@ -365,9 +318,9 @@ def kernels(content: Content) -> Markup:
         alone=len(rows) == 1 and content.other is None,
         offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
         offers_unit=any(column.key == "leader" for column, _ in offered),
-        has_gains=written.has_gains,
-        common=written.common,
-        texts=written.texts,
+        has_gains=shown_cards.has_gains,
+        common=shown_cards.common,
+        texts=shown_cards.texts,
         uncarded=sum(not row.cards for row in rows),
     )
 
@@ -380,20 +333,22 @@ def _packed(cell: Cell) -> list[str]:
     return [cell.raw, fmt.unbroken(cell.text), *([also] if also else [])]
 
 
-def _row(row: Subject, cells: Sequence[tuple[Column, Cell]], written: Cards, longest: float, *, lists: bool) -> Row:
-    group = row.group
-    keys = (
-        group.representative.key,
-        *(launch.key for launch in group.launches if launch.key != group.representative.key),
-    )
+def _row(
+    group: KernelSummary, cells: Sequence[tuple[Column, Cell]], shown_cards: Cards, longest: float, *, lists: bool
+) -> Row:
+    median, by_launch = group.representative.key, shown_cards.by_launch
+    keys = (median, *(launch.key for launch in group.launches if launch.key != median))
+    own = tuple(by_launch[key] for key in keys if key in by_launch)
+    below = launches(group, by_launch.keys()) if lists else None
     return Row(
         group=group,
         # Where one launch is drawn for all of its kernel, the scripts know no other.
-        keys=" ".join(launch.key for launch in group.launches) if lists else group.representative.key,
+        keys=" ".join(launch.key for launch in group.launches) if lists else median,
         cells=tuple(cells),
-        flags=row.flags,
-        at_roof=row.analysis.verdict.at_roof,
-        parts=time_parts(group, longest),
-        cards=tuple(written.by_launch[key] for key in keys if key in written.by_launch),
-        launches=launches(group, written.by_launch.keys()) if lists else None,
+        flags=tuple(sorted({flag for launch in group.launches for flag in cautions(launch.analysis)})),
+        at_roof=group.analysis.verdict.at_roof,
+        parts=time_parts(group.class_ns, group.time_share, longest),
+        cards=own,
+        launches=below,
+        opens=bool(own or below),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from markupsafe import Markup
 from msgspec.structs import asdict
@@ -33,15 +33,13 @@ def explanations(content: Content) -> Markup:
 
 def met(launches: Iterable[Launch]) -> tuple[About, ...]:
     """Return the pages about the words on the cards of these launches, in the order of the documentation."""
-    addresses = {address for launch in launches for address in _addresses(launch)}
+    addresses = set()
+    for launch in launches:
+        analysis = launch.analysis
+        addresses.add(f"verdicts/{analysis.verdict.bound}")
+        addresses.update(f"findings/{finding.id}" for finding in analysis.findings)
+        addresses.update(f"flags/{flag}" for flag in analysis.flags)
     return tuple(about(kind, name) for kind in KINDS for name in named(kind) if f"{kind}/{name}" in addresses)
-
-
-def _addresses(launch: Launch) -> Iterator[str]:
-    analysis = launch.analysis
-    yield f"verdicts/{analysis.verdict.bound}"
-    yield from (f"findings/{finding.id}" for finding in analysis.findings)
-    yield from (f"flags/{flag}" for flag in analysis.flags)
 
 
 def method(content: Content) -> Markup:

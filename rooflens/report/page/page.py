@@ -50,7 +50,7 @@ STYLES = (
     "report/expectations.css",
     "report/about.css",
 )
-SCRIPTS = ("report/format.js", "report/selectors.js", "report/first_screen.js")
+SCRIPTS = ("report/format.js", "report/selectors.js", "report/first_screen.js", "report/loops.js")
 LATE_SCRIPTS = (
     "shared/reveal.js",
     "report/kernels_table.js",

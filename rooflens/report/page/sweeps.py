@@ -20,7 +20,7 @@ from rooflens import format as fmt
 from rooflens.model.predict.measured import Checked
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, timed
 from rooflens.model.roofline.roofs import Roof, level_roofs, pipe_roofs
-from rooflens.model.summary import gpu_name
+from rooflens.model.summary import identity
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
 from rooflens.report.page.cards.expectation import LADDERS, sizes_text
@@ -164,7 +164,7 @@ def _reports(content: Content) -> Iterator[_Report]:
         keys[launch.analysis.kernel.digest].append(launch.key)
     for checked in content.predictions:
         analyses = by_digest[checked.digest]
-        gpus = {gpu_name(analysis) for analysis in analyses}
+        gpus = {identity(analysis)[0] for analysis in analyses}
         if checked.kernel is None and len(gpus) == 1:
             yield _Report(checked, analyses, gpus.pop(), tuple(keys[checked.digest]))
 
@@ -330,7 +330,7 @@ def _roof(step: Step, sweep: Sweep) -> str | None:
 
 
 DOT_PART = 0.2
-"""Area of a dot as a part of the largest one."""
+"""Area of a dot as a part of the largest."""
 
 MAX_SWEEPS = 12
 
@@ -402,7 +402,7 @@ def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Map
 
 
 def sweeps(page: Content) -> Markup:
-    """Show the sweeps of a page; nothing where there is none."""
+    """Show the sweeps of a page; nothing if there is none."""
     found = find_sweeps(page)
     groups = {launch.key: launch.group_key for launch in page.launches}
     shown = [(sweep, _figure(f"sweep-{i}", sweep, page, groups)) for i, sweep in enumerate(found[:MAX_SWEEPS])]

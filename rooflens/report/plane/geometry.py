@@ -8,7 +8,7 @@ from math import floor
 from typing import NamedTuple
 
 WIDTH_MARGIN = 1.06
-"""System fonts differ by a few per cent from the widths below; words may not run into one another in any of them."""
+"""System fonts differ by a few per cent from the widths below; words may not run into each other in any of them."""
 
 BOLD_MARGIN = 1.08
 
@@ -29,7 +29,7 @@ _EM_WIDE = 1.05
 _FIRST_WIDE = 0x2500
 
 WIDER = 0.41
-"""Planes of one class of sizes are up to so much wider than the one that text is placed in."""
+"""How much wider a plane may be than the one that its text was placed in."""
 
 BAND_PX = 16
 """Height of a band: about that of a line of text."""

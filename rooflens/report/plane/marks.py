@@ -127,20 +127,20 @@ class _Layers(alt.LayerChart):
 
 
 class _Stack(alt.VConcatChart):
-    """Charts below one another that are final."""
+    """Charts below each other that are final."""
 
     copy = _as_it_is
 
 
 def layered(layers: Iterable[Drawing], **properties: Any) -> alt.LayerChart:
-    """Lay layers over one another, as they are."""
+    """Lay layers over each other, as they are."""
     chart = _Layers(**properties)
     chart.layer = list(layers)
     return chart
 
 
 def stacked(charts: Iterable[alt.LayerChart], **properties: Any) -> alt.VConcatChart:
-    """Put charts below one another, as they are."""
+    """Put charts below each other, as they are."""
     chart = _Stack(spacing=24, **properties)
     chart.vconcat = list(charts)
     return chart

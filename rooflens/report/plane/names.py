@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from rooflens import format as fmt
 from rooflens.model import keys
-from rooflens.model.records import Analysis
-from rooflens.model.summary import kernel_name
 
 Key = TypeVar("Key", bound="Hashable")
 
@@ -21,10 +19,10 @@ ARGUMENT_WIDTH = 12
 """Characters of a template argument in such a name."""
 
 
-def short_names(kernels: Mapping[Key, Analysis], width: int = LABEL_WIDTH) -> dict[Key, str]:
+def short_names(kernels: Mapping[Key, str], width: int = LABEL_WIDTH) -> dict[Key, str]:
     """Name kernels as everywhere, in at most so many characters; by any key."""
-    names = keys.short_names(kernel_name(analysis) for analysis in kernels.values())
-    return {key: _cut(names[kernel_name(analysis)], width) for key, analysis in kernels.items()}
+    names = keys.short_names(kernels.values())
+    return {key: _cut(names[name], width) for key, name in kernels.items()}
 
 
 def _cut(name: str, width: int) -> str:

@@ -79,7 +79,7 @@ class Text(Struct, frozen=True):
     Attributes:
         words: The text, then shorter ones.
         x: Place of its anchor in the units of the data.
-        spots: Where it may stand, the best one first.
+        spots: Where it may stand, the best first.
         own: Boxes that only this text has to avoid.
     """
 
@@ -94,6 +94,7 @@ class Text(Struct, frozen=True):
         """List where it may stand: the whole words at all their spots, then shorter ones."""
         right, down = view.at(self.x, self.y)
         for words in self.words:
+            # Widths come from a table of glyphs: no browser is here to measure them.
             half = text_px(words, BOLD_PX if self.bold else FONT_PX, bold=self.bold) / 2
             for spot in self.spots:
                 box = Box(right + spot.dx + spot.side * half, down + spot.dy, half, LINE_PX / 2, right)
@@ -131,7 +132,7 @@ class Canvas(Struct, frozen=True):
         return replace(self, lines=[other for other in self.lines if other != line])
 
     def place(self, text: Text) -> Row | None:
-        """Place a text at the best of its spots that is free, and take that; None where there is none."""
+        """Place a text at the best of its spots that is free, and take that; None if there is none."""
         return self.take(text.places(self.view), Boxes(text.own))
 
     def take(self, places: Iterable[Place], own: Boxes | None = None) -> Row | None:
@@ -162,6 +163,7 @@ class Canvas(Struct, frozen=True):
                 return False
             if any(boxes.hits(box) for boxes in taken):
                 return False
+        # A word across another's lead line would look as if it were the one pointed at.
         if crossed(place.boxes, self.leads):
             return False
         return place.lead is None or not any(boxes.crossed_by(place.lead) for boxes in taken)

@@ -31,7 +31,7 @@ CORNER_PX = 2
 
 SLIDE_PX = 16
 SLIDE_PART = 0.4
-"""The name of a flat roof moves left in such steps, over no more than this part of the plane."""
+"""The name of a flat roof moves left in these steps, across at most this part of the plane."""
 
 MIDDLE_PX = LIFT_PX + LINE_PX / 2
 """Distance of the middle of the words from their line."""
@@ -97,7 +97,7 @@ class Roofs(Struct, frozen=True):
     def name(self, canvas: Canvas, avoid: Sequence[Box] = ()) -> dict[str, Row]:
         """Place the names of all roofs by their keys; the canvas then holds them as taken.
 
-        Names keep clear of one another, and where they can of the boxes to avoid, then of lines.
+        Names keep clear of each other, and where they can of the boxes to avoid, then of lines.
         """
         tries = (Boxes(avoid), Boxes())
         names = {flat.key: self._name_flat(flat, canvas, tries) for flat in self.flats}

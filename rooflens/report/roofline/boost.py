@@ -47,7 +47,7 @@ class Boost(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """Say how much more the GPU may do at its boost clock; empty where that is little."""
+        """Say how much more the GPU may do at its boost clock; empty if little."""
         if self.ratio < SAID_FROM_RATIO:
             return ""
         return (
@@ -58,7 +58,7 @@ class Boost(Struct, frozen=True):
 
 
 def boost(plane: Plane) -> Boost | None:
-    """Work out the roofs at boost clock; None where either clock is not known, or boost is no faster."""
+    """Work out the roofs at boost clock; None if either clock is unknown, or boost is no faster."""
     sheet = datasheet_of(plane.gpu)
     launches = {point.launch.key: point.launch.analysis.kernel.counters for point in plane.points}
     clocks_hz = [hz for counters in launches.values() if (hz := counters.get("sm_clock_hz"))]

@@ -31,20 +31,20 @@ TWINS = ("twinSlopes", "twinFlats")
 _UNIT = "' + datum.u + '/s"
 """What a pipe counts, within a text of an expression."""
 
-AT_LEVEL = "level === 'all' || datum.level === level"
-CHOSEN = "(level === 'all' ? far : level)"
+AT_LEVEL = "level === 'all' || (level === 'own' ? datum.near : datum.level === level)"
+CHOSEN = "(level === 'all' || level === 'own' ? far : level)"
 """The level whose ridges are shown."""
 
 SPOT_AT_LEVEL = "datum.p[ranged][slot]"
 """Expression of the place of a roof's name: the plane's range follows the level."""
 
 NAMES_APART_PX = 20
-"""Names at the right edge whose lines are nearer than this would lie over one another."""
+"""Names at the right edge whose lines are nearer than this would lie over each other."""
 
 
 def roof_layers(plane: Plane) -> list[alt.Chart]:
     """Draw the roofs: shade over the chosen ones, bands where launches differ, lines, names."""
-    chosen = "level === 'all' || indexof(datum.keys, level) >= 0"
+    chosen = "level === 'all' || (level === 'own' ? datum.own : indexof(datum.keys, level) >= 0)"
     levels = list(LEVEL_DASHES)
     dashes = alt.Scale(domain=levels, range=[list(LEVEL_DASHES[level]) for level in levels])
     slopes, flats = line_layers(table("roofs").transform_calculate(shown=f"{chosen} ? 1 : 0.5"), table("pipes"))
@@ -65,7 +65,7 @@ def _shade(plane: Plane) -> list[alt.Chart]:
     """Shade what the chosen level and the highest pipe leave out of reach."""
     if not (plane.level_roofs and plane.pipe_roofs):
         return []
-    chosen = "level === 'all' ? datum.v === fastest : indexof(datum.keys, level) >= 0"
+    chosen = "level === 'all' || level === 'own' ? datum.v === fastest : indexof(datum.keys, level) >= 0"
     area = (
         table("roofs")
         .transform_filter(chosen)
@@ -106,7 +106,7 @@ def twin_layers(rows: Collection[str], *, boosts: bool) -> list[alt.Chart]:
 def boost_names(plane: Plane) -> list[alt.Chart]:
     """Name the flat roofs at boost clock over their lines at the right edge, left of the plane's own names there.
 
-    Of two that are too near to one another the higher one keeps its name.
+    Of two that are too near to each other the higher one keeps its name.
     """
     words = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
     words = f"w < 480 ? 'boost ' + {si('datum.v', '')} : {words}"

@@ -17,7 +17,7 @@ from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.plane.viewport import SizeClass, radius_px
 from rooflens.report.roofline.versions import Version, versions
 
-Kind = Literal["rank", "ridge", "mark", "name"]
+Kind = Literal["ridge", "mark", "name"]
 Own = Callable[[Launch], Sequence[Box]]
 
 SAME_PLACE_DECADES = 0.1
@@ -37,7 +37,7 @@ class Label(NamedTuple):
 
 def label(kind: Kind, point: Point, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
     """Ask for words at a launch, or for shorter ones."""
-    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, bold=kind == "rank", own=own))
+    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, own=own))
 
 
 def apart(points: Iterable[Point], *, by_level: bool = False) -> list[Point]:
@@ -79,7 +79,7 @@ class KernelNames(Struct, frozen=True):
         by_kernel: dict[str, list[Point]] = {}
         for point in sorted(points, key=lambda point: -(point.launch.time_share or 0.0)):
             by_kernel.setdefault(point.launch.group_key, []).append(point)
-        # One name a kernel, whatever the number of its versions.
+        # One name a kernel, for any number of versions.
         first = {self._first(key, by_kernel) for key in by_kernel}
         for key in [key for key in by_kernel if key in first][: size.names]:
             if key in self.known:
@@ -125,7 +125,7 @@ class KernelNames(Struct, frozen=True):
 
 def kernel_names(plane: Plane) -> KernelNames:
     """Find the names of a plane's kernels."""
-    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
+    kernels = {p.launch.group_key: p.launch.name for p in plane.placed}
     known = {version.launch.group_key: one for one in versions(plane) for version in one}
     # Namesakes get distinct names; versions are one kernel and are distinguished by their labels.
     newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}

@@ -14,7 +14,7 @@ from rooflens.report.content import Content
 from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.plane.marks import Spec
-from rooflens.report.plane.plane import ALL, Plane, plane
+from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.rows import clock_text
 
@@ -28,7 +28,7 @@ PADDING_PX = 16
 GAP_PX = 16
 TITLE_WIDTH = 60
 FONT = '"Liberation Sans", Arial, Helvetica, sans-serif'
-"""vl-convert carries the first one, and the others are as wide: a picture looks the same wherever it is made."""
+"""vl-convert carries the first, and the others are as wide: a picture looks the same wherever it is made."""
 
 _SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
 _CLIP = re.compile(r'(?<=\bid=")clip\d+|(?<=url\(#)clip\d+')
@@ -94,7 +94,7 @@ def placed_planes(page: Content) -> list[Plane]:
 
 def spec_of(plane: Plane, page: Content, level: str | None) -> Spec:
     """Specify a plane on its own, at a level that has a kernel."""
-    shown = level if level in {*plane.levels, ALL} else None
+    shown = level if level in plane.choices else None
     return roofline_spec(plane, title=_title(plane, page), picked="", ranks={}, level=shown)
 
 
@@ -147,7 +147,7 @@ def _renamed(svg: str, prefix: str) -> str:
 
 
 def _stacked(drawings: Sequence[str], background: str) -> str:
-    """Put drawings below one another."""
+    """Put drawings below each other."""
     parts, top, width = [], 0.0, 0.0
     for svg in drawings:
         size = _SIZE.match(svg)

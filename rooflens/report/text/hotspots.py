@@ -145,7 +145,7 @@ _SECTORS, _WAVEFRONTS = ("load_excess_sectors", "store_excess_sectors"), ("share
 
 def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
     """Name the reason of most samples, and the instruction that they wait for where that is known."""
-    return "; ".join(filter(None, (leading_stall(hotspot), wait_words(kernel, hotspot)))) or MISSING
+    return "; ".join(filter(None, (leading_stall(hotspot), wait_words(kernel.inside, hotspot)))) or MISSING
 
 
 _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]] = {

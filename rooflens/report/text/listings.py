@@ -10,7 +10,7 @@ from rooflens.model.counters.metric import Kind, Metric
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import IN_PROGRAM
 from rooflens.model.needs import Untold, tier_of
-from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
+from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet, Quantity
 from rooflens.report.document import Column, Document, Heading, Table, bullets, code, few, rest_note
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
@@ -71,7 +71,7 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     rows = {"SMs": (significant(gpu.sm_count.value), gpu.sm_count.source)}
     if gpu.memory_kind:
         rows["memory"] = (gpu.memory_kind, "the kind that its documents name")
-    named = {
+    named: dict[str, Quantity[str] | None] = {
         "boost clock": gpu.boost_clock,
         "base clock": gpu.base_clock,
         "tensor peaks at": gpu.tensor_boost_clock,

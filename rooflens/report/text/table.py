@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from rooflens.errors import UnknownNameError
+from rooflens.errors import UnknownKeyError
 from rooflens.format import count, cut_name, duration, factor, percent, quantity, si, significant
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
@@ -16,10 +16,11 @@ from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, place_of_move
+from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
+from rooflens.report.content import RANKED_SHOWN
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code, few
-from rooflens.report.summary import RANKED_SHOWN, most_first
+from rooflens.report.summary import most_first
 from rooflens.report.words.findings import costing
 from rooflens.report.words.labels import UNITS, flag_label
 from rooflens.report.words.worth import worth_words
@@ -61,9 +62,9 @@ def kernels_document(
         each: A row for each of the kernels; else one for all that one move is for, where no columns are chosen.
 
     Raises:
-        UnknownNameError: There is no such quantity.
+        UnknownKeyError: There is no such quantity.
     """
-    chosen = [_quantity(name) for name in names]
+    chosen = [_quantity(name) for name in names if name.casefold() != _NAME.heading]
     gpus: defaultdict[str, list[KernelSummary]] = defaultdict(list)
     for kernel in kernels:
         gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
@@ -91,7 +92,7 @@ def _quantity(name: str) -> Quantity:
     asked = name.casefold()
     if asked in heads:
         return known[heads[asked]]
-    raise UnknownNameError("column", name, list(known), synonyms=heads)
+    raise UnknownKeyError("column", name, list(known), "rooflens about columns", heads)
 
 
 def _total_ns(kernels: Sequence[KernelSummary]) -> float:
@@ -169,7 +170,7 @@ def shown(one: Quantity, value: Any) -> str:
 
 
 def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
-    """Write one kernel: the times of all its launches, and what is said of the median one."""
+    """Write one kernel: the times of all its launches, and what is said of the median."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
@@ -185,7 +186,7 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
         Span(verdict_words(analysis), verdict.shown_class),
         factor(verdict.gain.factor) if verdict.gain else _MISSING,
         limit_cell(verdict.limit, _MISSING),
-        Span(first_move(analysis).partition(": ")[0], "dim"),
+        Span(first_move(analysis.verdict).partition(": ")[0], "dim"),
     )
 
 
@@ -258,7 +259,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
     ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
     if not ranked:
         return [_move(kernels[0])] if kernels else []
-    lacking = [kernel for kernel in ranked if asks_first(kernel.analysis)]
+    lacking = [kernel for kernel in ranked if asks_first(kernel.analysis.verdict)]
     command: list[Words] = [_command(ranked, place)] if place and not lacking else []
     movable = [kernel for kernel in ranked if kernel not in lacking]
     listed = [*movable[: MOST_LINES - len(lacking[:1] or command)], *lacking[:1]]
@@ -282,9 +283,11 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
     """
     reasons: Counter[str] = Counter()
     flagged: Counter[str] = Counter()
-    for kernel in kernels:
-        reasons.update(kernel.reasons)
-        flagged.update(kernel.cautions)
+    for launch in (launch for kernel in kernels for launch in kernel.launches):
+        if launch.failed:
+            reasons[launch.analysis.kernel.status_reason or ALL_NAN] += 1
+        else:
+            flagged.update(cautions(launch.analysis))
     del reasons[ALL_NAN]
     failed = (f"{count(amount, 'launch')} not analyzed: {why}" for why, amount in reasons.most_common())
     flags = (f"{count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in most_first(flagged))
@@ -292,14 +295,14 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
 
 
 def _move(kernel: KernelSummary) -> Words:
-    place = place_of_move(kernel.analysis)
+    place = place_of_move(kernel.analysis.verdict)
     where = (" (", code(place), ")") if place else ()
-    return code(cut_name(kernel.shown, _NAME.most)), f": {first_move(kernel.analysis)}", *where
+    return code(cut_name(kernel.shown, _NAME.most)), f": {first_move(kernel.analysis.verdict)}", *where
 
 
 def _command(ranked: Sequence[KernelSummary], place: Sequence[str]) -> str:
     """Name what shows where a kernel spends its time, if its first move has no place; else the page."""
     given = " ".join(shlex.quote(text) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
-    if any(kernel.analysis.kernel.hotspots and not place_of_move(kernel.analysis) for kernel in ranked):
+    if any(kernel.analysis.kernel.hotspots and not place_of_move(kernel.analysis.verdict) for kernel in ranked):
         return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
     return f"`rooflens report {given} -o page.html` draws each of them, with its findings and what they stand on"

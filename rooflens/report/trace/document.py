@@ -1,14 +1,20 @@
-"""What a timeline without a report says: kernels by what can be won, gaps, what has no floor, and what to profile."""
+"""What timelines say: where the time goes, kernels by what can be won, gaps, what is not known, and what to profile."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
 
-from rooflens.format import count, duration, factor, percent, si
-from rooflens.model.bounds import Bound, shown_class
+from msgspec import Struct
+
+from rooflens.errors import UnknownNameError
+from rooflens.format import count, cut_end, cut_middle, duration, factor, percent, quantity, si
 from rooflens.model.keys import short_names
-from rooflens.model.program.program import Program, ProgramKernel, Stretch, Unknown
+from rooflens.model.program.program import Program, ProgramKernel, Stretch, to_profile
+from rooflens.model.program.ranks import Joined, joined
 from rooflens.report.document import (
     SPARE,
     Block,
@@ -26,19 +32,31 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
+from rooflens.report.trace.words import without_step
 
-SHOWN = 20
-"""Kernels that a terminal and Markdown show; pages and data hold all."""
+if TYPE_CHECKING:
+    from rooflens.model.catalogue import Key
+
+SHOWN = 10
+"""Kernels of each list that a terminal and Markdown show; pages and data hold all."""
 
 _ON_PAGE = 500
-"""Kernels that a page lists, of each trace."""
+"""Kernels that a page lists."""
 
 _NAMED = 5
+
+_LONGEST = 300
+"""Characters of a name in a sentence or a cell: a trace may hold any text."""
+
+_LEAST_LINE = 0.02
+"""Idle time and waiting that take less of the program are no part of its answer."""
+
 _HOW = (
     "A floor is the least time by FLOPs and bytes that the sizes of an operator state, at the peaks of the GPU's "
     "datasheet: cold caches; `warm` where operands and result fit in L2, `partly` where some must have been there. "
-    "What can be won counts from cold caches, and from 5 \u00b5s a launch. Shares are of the time of all kernels. "
-    "Nothing was counted inside a kernel, so that its class is open until it is profiled."
+    "What can be won counts from cold caches, and from 5 \u00b5s a launch; of kernels that a report beside the trace "
+    "holds it is what their first move wins, or what lies above their limit. Shares are of the time of all kernels. "
+    "The class of a kernel that no report holds is open, because nothing was counted inside it."
 )
 
 _NOTE = (
@@ -46,8 +64,10 @@ _NOTE = (
     "5 \u00b5s a launch; a class is open until the kernel is profiled"
 )
 
+_MEASURED = "to win, where a report holds the kernel: what its first move wins, else what lies above its limit"
+
 _COLUMNS = (
-    Column("kernel", fit="name", least=16, most=48),
+    Column("kernel", fit="name", least=26, most=48),
     Column("on one scale", fit="bar", page=True),
     Column("time", right=True, worth=9),
     Column("share", right=True, worth=8),
@@ -55,58 +75,103 @@ _COLUMNS = (
     Column("a launch", right=True, worth=SPARE + 1),
     Column("floor", right=True, worth=8),
     Column("to win", right=True, worth=9),
-    Column("operator", fit="end", least=12, worth=7),
+    Column("operator", fit="end", least=12, worth=6),
     Column("shape", fit="end", least=12, worth=5),
-    Column("from", fit="end", least=10, worth=5),
-    Column("class", worth=SPARE),
+    Column("from", fit="end", least=10, worth=7),
+    Column("class", fit="wrap", least=12, worth=SPARE),
     Column("FLOP", right=True, page=True),
     Column("bytes", right=True, page=True),
 )
+_UNKNOWN = duration(None)
+_MOVE = Column("first move", fit="prose", least=60)
+_CLASS = Column("class", fit="wrap", least=25, most=36, worth=8)
+
+_OF_HEADS = {"on one scale": "share", "from": "module", "class": "bound", "bytes": "moved_bytes", "to win": "gain_ns"}
+"""Heads of the table whose cell is made of several keys, or that have another name -> the one asked for."""
 
 
-def traces_document(programs: Sequence[Program], top: int | None = None) -> Document:
-    """Say of each timeline what its kernels take, what can be won, and what to do next.
+class _List(Struct, frozen=True):
+    """A part of the one list: its title, and what those rows that are not shown have in common."""
+
+    title: str
+    rest: str
+    kernels: tuple[ProgramKernel, ...]
+
+
+def traces_document(
+    programs: Sequence[Program], top: int | None = None, columns: Sequence[str] = (), *, brief: bool = False
+) -> Document:
+    """Say what the kernels of timelines take, what can be won, and what to do next; several are one program.
 
     Args:
         programs: One or more timelines.
-        top: Kernels of each that are shown; by default the first 20 in texts, and all on pages.
+        top: Kernels of each list that are shown; by default the first 10 in texts, and all on pages.
+        columns: Keys of a kernel in the JSON, or heads of the table, to show instead of its usual columns.
+        brief: Leave out what only pages show.
+
+    Raises:
+        UnknownNameError: There is no such column.
     """
-    return tuple(block for program in programs for block in _blocks(program, top, several=len(programs) > 1))
+    chosen = {name.casefold(): _key(name) for name in columns}
+    return tuple(_blocks(programs, top or SHOWN, chosen, brief=brief))
 
 
 def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
     """Give the title of the page, facts below it, and how many traces a generator wrote."""
     gpus = dict.fromkeys(program.gpu or "GPU not named" for program in programs)
-    named = [program.source.replace("\\", "/").rpartition("/")[2] for program in programs]
+    named = [_file_name(program) for program in programs]
     title = named[0] if len(named) == 1 else count(len(named), "trace")
     written = sum(program.is_synthetic for program in programs)
     synthetic = f"{count(written, 'trace')} written by a generator, not recorded on a GPU." if written else ""
-    return title, [*gpus, "a trace, no counters"], synthetic
+    measured = len({one.name for program in programs for one in program.every if one.measured is not None})
+    counters = f"counters of {count(measured, 'kernel')}" if measured else "no counters"
+    return title, [*gpus, f"{'traces' if len(named) > 1 else 'a trace'}, {counters}"], synthetic
 
 
-def _blocks(program: Program, top: int | None, *, several: bool) -> Iterator[Block]:
-    """Yield what there is to say of one timeline, the answer first."""
-    names = short_names(one.name for one in program.kernels)
-    if several:
-        yield Heading((code(program.source),))
-    yield Paragraph(tuple(_answer(program, names)), "answer")
-    shown = top or SHOWN
-    yield _table(program.kernels[:shown], len(program.kernels), names)
-    if unknown := _unknown(program):
-        yield paragraph(unknown)
-    yield from _gaps(program, names)
-    if commands := profile_commands(program):
-        yield Heading("Profile next", 3)
-        yield bullets([code(command) for command in commands], numbered=True)
+def _blocks(programs: Sequence[Program], top: int, keys: Mapping[str, Key], *, brief: bool) -> Iterator[Block]:
+    """Yield what there is to say, the answer first."""
+    whole = joined(programs)
+    names = {name: _cut(short) for name, short in short_names(one.name for one in whole.every).items()}
+    yield Paragraph(tuple(_answer(programs, whole, names)), "answer")
+    yield paragraph(*_facts(programs, whole))
+    if len(programs) > 1:
+        yield _traces(programs)
+    tables = tuple(_table(part, top, names, keys) for part in _lists(whole))
+    if brief:
+        yield from tables
+    else:
+        yield from _drawn(programs, whole, names)
+        yield Folded("All kernels", tables, on_text=False)
+    yield from _elsewhere(programs, whole, names)
+    yield from _gaps(programs, names)
+    commands = profile_commands(whole.kernels)
+    steps: list[Words] = [*_before_profiling(programs, whole), *map(code, commands)]
+    if steps:
+        yield Heading("Profile next" if len(steps) == len(commands) else "Next", 3)
+        yield bullets(steps, numbered=True)
+    if commands:
         yield Paragraph((_FROM_BEGIN,), "note")
-    if program.notes:
-        yield Paragraph(tuple(f"note: {note}" for note in program.notes), "note")
-    if program.has_datasheet:
-        yield Paragraph((_NOTE,), "note")
-    folds = [Folded("How to read it", (paragraph(_HOW),))]
-    if len(program.kernels) > shown:
-        folds.insert(0, Folded("All kernels", (_table(program.kernels[:_ON_PAGE], len(program.kernels), names),)))
-    yield Columns((tuple(folds),))
+    if notes := _notes(programs):
+        yield Paragraph(tuple(f"note: {note}" for note in notes), "note")
+    if legend := [*_legend(whole.kernels[:_ON_PAGE])]:
+        yield Paragraph(tuple(legend), "note")
+    if not brief:
+        yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
+
+
+def _drawn(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
+    """Yield what only pages show: where the time goes, what to look at first, and beside it the roofline."""
+    from rooflens.report.trace import charts  # noqa: PLC0415 - terminals draw nothing
+
+    drawn_map = charts.program_map(programs, whole, names)
+    if drawn_map is not None:
+        yield drawn_map
+    beside = (
+        charts.opportunities(whole.kernels, names, _move, _from),
+        charts.roofline(programs, whole, names),
+    )
+    if any(beside):
+        yield Columns(tuple((block,) for block in beside if block is not None))
 
 
 _FROM_BEGIN = (
@@ -115,50 +180,145 @@ _FROM_BEGIN = (
 )
 
 
-def _answer(program: Program, names: dict[str, str]) -> Iterator[Words]:
-    """Say in two sentences what the program is, and what can be won."""
-    told = program.unprofiled
-    idle = f"; the GPU is idle for {percent(told.gap_share)} of {duration(told.wall_ns)}" if told.gap_share else ""
-    gpu = program.gpu or "GPU not named"
-    functions = len({one.name for one in program.kernels})
-    yield (
-        f"{gpu}: {count(functions, 'kernel')}, {count(program.launches, 'launch')}, {duration(program.time_ns)} of "
-        f"GPU time{idle}."
-    )
-    waiting_ns = sum(one.time_ns for one in program.kernels if one.is_communication)
-    if waiting_ns:
-        share = waiting_ns / program.time_ns if program.time_ns else None
-        yield f"{percent(share)} of it is in kernels that wait for other GPUs."
-    known = [one for one in program.kernels if one.gain_ns]
-    if known and program.gain_ns is not None:
+def _answer(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Words]:
+    """Say in a line each where the program can win most, the largest first, and how much of it is not known."""
+    wall_ns = sum(one.unprofiled.wall_ns or 0.0 for one in programs)
+    idle_ns = sum(one.unprofiled.gap_ns or 0.0 for one in programs)
+    waits = [one.communication for one in programs if one.communication]
+    lines: list[tuple[float, Words]] = []
+    if wall_ns and idle_ns >= _LEAST_LINE * wall_ns:
+        idle = f"The GPU is idle for {percent(idle_ns / wall_ns)} of {duration(wall_ns)}: {duration(idle_ns)}."
+        lines.append((idle_ns, idle))
+    time_ns, alone_ns = sum(one.time_ns for one in waits), sum(one.alone_ns for one in waits)
+    if whole.time_ns and time_ns >= _LEAST_LINE * whole.time_ns:
+        alone = f"no other kernel runs for {duration(alone_ns)} of it" if alone_ns else "other kernels hide all of it"
+        waiting = f"Communication takes {percent(time_ns / whole.time_ns)} of the kernels' time, {duration(time_ns)}"
+        lines.append((alone_ns, f"{waiting}; {alone}."))
+    known = [one for one in whole.kernels if one.gain_ns and one.by in {"gain", "limit"}]
+    if known:
+        won_ns = sum(one.gain_ns or 0.0 for one in known)
         first = known[0]
-        yield (
-            f"{duration(program.gain_ns)} above the floors of {percent(program.known_share)} of the time; most in ",
-            code(names[first.name]),
-            f": {duration(first.gain_ns)}{_times_floor(first)}{_where(first)}.",
-        )
+        lines.append((won_ns, (code(names[first.name]), f": {_won(first)}{_where(first)}.")))
+        if len(known) > 1:
+            lines.append((won_ns, _won_of_operators(known, won_ns)))
+    yield from (words for _, words in sorted(lines, key=lambda line: -line[0]))
+    if (open_ns := sum(one.time_ns for one in whole.kernels if one.by == "time")) and whole.time_ns:
+        first = next(one for one in whole.kernels if one.by == "time")
+        share = percent(open_ns / whole.time_ns)
+        several = sum(one.by == "time" for one in whole.kernels) > 1
+        most = ("; most in ", code(names[first.name]), f", {duration(first.time_ns)}") if several else ()
+        yield (f"What can be won is not known of {share} of the kernels' time", *most, ".")
 
 
-def _times_floor(one: ProgramKernel) -> str:
-    if not one.floor_cold_ns:
-        return ""
-    return f", {factor(one.time_ns / one.floor_cold_ns)} its floor from cold caches"
+def _won_of_operators(known: Sequence[ProgramKernel], won_ns: float) -> tuple[str | Span, ...]:
+    """Add up what can be won by operator, where there are several."""
+    won: Counter[str] = Counter()
+    for one in known:
+        won[one.operator or ""] += round(one.gain_ns or 0.0)
+    of_each: list[Words] = [
+        (code(_cut(name)) if name else Span("no operator"), f" {duration(time_ns)}")
+        for name, time_ns in won.most_common()
+    ]
+    each = (": ", *few(of_each, 3)) if len(of_each) > 1 else ""
+    return f"{duration(won_ns)} to win at most in {count(len(known), 'row')}", *each, "."
+
+
+def _won(one: ProgramKernel) -> str:
+    """Say what can be won in a kernel, and how far it is from its floor."""
+    if one.by == "gain" and one.measured is not None:
+        return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win with its first move"
+    floor = f", {factor(one.time_ns / one.floor_cold_ns)} its floor from cold caches" if one.floor_cold_ns else ""
+    return f"{duration(one.gain_ns)} of {duration(one.time_ns)} to win at most{floor}"
+
+
+def _facts(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
+    """Say what was recorded, and which part of it is shown."""
+    gpus = dict.fromkeys(program.gpu or "GPU not named" for program in programs)
+    functions = len({one.name for one in whole.every})
+    launches = sum(program.launches for program in programs)
+    several = f"{count(len(programs), 'trace')}, " if len(programs) > 1 else ""
+    yield (
+        f"{', '.join(gpus)}: {several}{count(functions, 'kernel')}, {count(launches, 'launch')}, "
+        f"{duration(whole.time_ns)} of kernel time."
+    )
+    if len(whole.kernels) < len(whole.every):
+        share = percent(sum(one.share for one in whole.kernels))
+        yield f"Shown: {len(whole.kernels):,} of {count(len(whole.every), 'row')}, {share} of that time."
 
 
 def _where(one: ProgramKernel) -> str:
     where = _from(one)
-    return f", from {where}" if where else ""
+    return f", from {_cut(where)}" if where else ""
 
 
 def _from(one: ProgramKernel) -> str:
-    """Say where most of a kernel comes from: module and line, else its range."""
-    return ", ".join(part for part in (one.module, one.code) if part) or one.nvtx_range or ""
+    """Say where most of a kernel comes from: module and line, else its range; of a file its name, and no folder."""
+    line = ", ".join(part.rpartition("/")[2] for part in (one.code or "").split(", "))
+    return ", ".join(filter(None, (one.module, line))) or without_step(one.nvtx_range)
 
 
-def _table(kernels: Sequence[ProgramKernel], amount: int, names: dict[str, str]) -> Table:
+def _file_name(program: Program) -> str:
+    return program.source.replace("\\", "/").rpartition("/")[2]
+
+
+def _cut(text: str) -> str:
+    return cut_middle(text, _LONGEST)
+
+
+def _traces(programs: Sequence[Program]) -> Table:
+    """Set several timelines side by side."""
+    columns = (
+        Column("trace", fit="name", least=12, most=40),
+        Column("rank", right=True, worth=SPARE),
+        Column("kernels", right=True, worth=9),
+        Column("idle", right=True, worth=8),
+        Column("communication", right=True, worth=8),
+        Column("alone", right=True, worth=7),
+        Column("to win", right=True, worth=7),
+    )
+    rows = tuple(
+        (
+            code(_file_name(one)),
+            "" if one.rank is None else str(one.rank),
+            duration(one.time_ns),
+            percent(one.unprofiled.gap_share),
+            duration(one.communication.time_ns) if one.communication else "",
+            duration(one.communication.alone_ns) if one.communication else "",
+            duration(one.gain_ns),
+        )
+        for one in programs
+    )
+    return Table(columns, rows, label="Traces")
+
+
+def _lists(whole: Joined) -> Iterator[_List]:
+    """Part the one list: what can be won, then what is not known yet, so that neither hides the other."""
+    known = tuple(one for one in whole.kernels if one.by in {"gain", "limit"})
+    unknown = tuple(one for one in whole.kernels if one.by == "time")
+    rest = tuple(one for one in whole.kernels if one.by in {"communication", "floor"})
+    if known:
+        yield _List("To win, most first", " with less to win", known)
+    if unknown:
+        yield _List("Not yet known, by time", " with less time", unknown)
+    if not known and not unknown:
+        yield _List("Nothing to win that is known, by time", " with less time", rest)
+
+
+def _table(part: _List, top: int, names: Mapping[str, str], keys: Mapping[str, Key]) -> Table:
+    kernels, title, amount = part.kernels[:_ON_PAGE], part.title, len(part.kernels)
+    if keys:
+        columns = (_COLUMNS[0], *starmap(_chosen_column, keys.items()))
+        cells = tuple((code(names[one.name]), *(_chosen_cell(key, one) for key in keys.values())) for one in kernels)
+        return Table(columns, cells, title, shown=top, amount=amount, rest=part.rest)
+    has_counters = any(one.measured is not None for one in kernels)
+    columns = (*(_CLASS if has_counters and column.heading == "class" else column for column in _COLUMNS), _MOVE)
     longest = max((one.share for one in kernels), default=0.0) or 1.0
-    rows = tuple(_row(one, names[one.name], longest) for one in kernels)
-    return Table(_COLUMNS, rows, amount=amount, rest=" with less to win", label="Kernels, most to win first")
+    rows: tuple[tuple[Words, ...], ...] = tuple((*_row(one, names[one.name], longest), _move(one)) for one in kernels)
+    filled = {place for row in rows for place, words in enumerate(row) if words and words != _UNKNOWN}
+    kept = [place for place, column in enumerate(columns) if place in filled]
+    columns = tuple(columns[place] for place in kept)
+    rows = tuple(tuple(row[place] for place in kept) for row in rows)
+    return Table(columns, rows, title, shown=top, amount=amount, rest=part.rest)
 
 
 def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
@@ -172,9 +332,9 @@ def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
         duration(one.launch_ns),
         floor,
         duration(one.gain_ns),
-        code(one.operator) if one.operator else "",
-        code(one.shape) if one.shape else "",
-        code(_from(one)) if _from(one) else "",
+        code(_cut(one.operator)) if one.operator else "",
+        code(_cut(one.shape)) if one.shape else "",
+        code(_cut(_from(one))) if _from(one) else "",
         _class(one),
         si(one.flop, "FLOP"),
         si(one.moved_bytes, "B"),
@@ -182,39 +342,126 @@ def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:
 
 
 def _class(one: ProgramKernel) -> Words:
-    """Write the class as everywhere: one that is left alone has a question mark, for nothing was counted."""
-    if one.bound != "unknown":
-        return Span(one.bound, shown_class(one.bound, ()))
-    if len(one.or_bound) == 1:
-        left: Bound = one.or_bound[0]
-        return Span(f"{left}?", shown_class(left, (left,)))
-    return Span("unknown", "unknown")
+    """Write the class as everywhere, with what makes it so where a report holds the kernel."""
+    if one.measured is None:
+        return Span(one.shown_class, one.shown_class)
+    from rooflens.report.text.table import verdict_words  # noqa: PLC0415 - only where there is a report
+
+    return Span(verdict_words(one.measured), one.shown_class)
 
 
-def _unknown(program: Program) -> Words:
-    """Name the operators that have no floor, those that take most time first."""
-    if not program.has_datasheet or not program.unknown:
+def _move(one: ProgramKernel) -> Words:
+    if one.measured is None:
         return ""
-    named: list[Words] = [_named(one) for one in program.unknown]
-    return ("No floor is known of ", *few(named, _NAMED), ".")
+    from rooflens.model.summary import first_move  # noqa: PLC0415 - only where there is a report
+
+    return Span(first_move(one.measured.verdict).partition(": ")[0], "dim")
 
 
-def _named(one: Unknown) -> Words:
-    label = code(one.operator) if one.operator else Span("kernels without an operator")
-    return label, f" ({percent(one.share)})"
+def _key(name: str) -> Key:
+    """Find a key of a kernel by its name, or by the head that the table has for it, in capitals or not."""
+    from rooflens.model.catalogue import PROGRAM_KERNEL  # noqa: PLC0415 - only where columns are chosen
+
+    known = {key.name: key for key in PROGRAM_KERNEL.keys if key.shape.cell is not None}
+    asked = name.casefold()
+    heads = {
+        **{key.removesuffix("_ns").replace("_", " "): key for key in known},
+        "launches": "count",
+        "a launch": "launch_ns",
+    }
+    heads |= _OF_HEADS
+    found = known.get(asked) or known.get(heads.get(asked, ""))
+    if found is None:
+        raise UnknownNameError("column", name, list(known), synonyms=heads)
+    return found
 
 
-def _gaps(program: Program, names: dict[str, str]) -> Iterator[Block]:
-    """Say how long the GPU was idle, after which kernels, and where launches came too late."""
+def _chosen_column(asked: str, key: Key) -> Column:
+    is_number = bool(key.unit)
+    return Column(asked.removesuffix("_ns").replace("_", " "), right=is_number, fit="keep" if is_number else "end")
+
+
+def _chosen_cell(key: Key, one: ProgramKernel) -> Words:
+    value: Any = key.shape.json(key.take(one))
+    if value is None:
+        return "-"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return quantity(value, key.unit)
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, value)) or "-"
+    return Span(_cut(str(value)), "literal")
+
+
+def _elsewhere(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Iterator[Block]:
+    """Say what stands in no list: communication, kernels at their floor, and operators of which no floor is known."""
+    lines: list[Words] = []
+    waits: Counter[str] = Counter()
+    for one in whole.kernels:
+        if one.is_communication:
+            waits[one.function] += one.time_ns
+    if waits:
+        named: list[Words] = [
+            (code(_cut(function)), f" ({duration(time_ns)})") for function, time_ns in waits.most_common()
+        ]
+        lines.append(("Communication: ", *few(named, 3), *_last_rank(programs, whole, names), "."))
+    at_floor = [one for one in whole.kernels if one.by == "floor"]
+    if at_floor:
+        share = percent(sum(one.share for one in at_floor))
+        lines.append(f"Nothing to win in {count(len(at_floor), 'row')} at the floor or as short as a launch: {share}.")
+    if any(one.floor_ns is not None for one in whole.every):
+        times: Counter[str | None] = Counter()
+        for program in programs:
+            for unknown in program.unknown:
+                times[unknown.operator] += unknown.time_ns
+        if times:
+            operators: list[Words] = [
+                _named(name, time_ns / (whole.time_ns or 1)) for name, time_ns in times.most_common()
+            ]
+            lines.append(("No floor is known of ", *few(operators, _NAMED), "."))
+    yield paragraph(*lines)
+
+
+def _last_rank(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> tuple[str | Span, ...]:
+    """Name the process that the others wait for, where one comes last."""
+    one = whole.waited_for
+    if one is None:
+        return ()
+    own_ns = one.communication.time_ns if one.communication else 0
+    others = [other.communication.time_ns for other in programs if other is not one and other.communication]
+    return (
+        "; all wait for ",
+        code(_file_name(one)),
+        f", rank {one.rank}: it communicates for {duration(own_ns)}, the others for {duration(min(others))} or more",
+        *_slower(whole, names),
+    )
+
+
+def _slower(whole: Joined, names: Mapping[str, str]) -> tuple[str | Span, ...]:
+    """Name the kernel that takes longer in the process that all wait for."""
+    if whole.slower is None:
+        return ()
+    one, usual_ns = whole.slower
+    return ", and ", code(names[one.name]), f" takes {duration(one.time_ns)} there, {duration(usual_ns)} elsewhere"
+
+
+def _named(operator: str | None, share: float) -> Words:
+    label = code(_cut(operator)) if operator else Span("kernels without an operator")
+    return label, f" ({percent(share)})"
+
+
+def _gaps(programs: Sequence[Program], names: Mapping[str, str]) -> Iterator[Block]:
+    """Say after which kernels the GPU was idle, and where launches came too late; of several, of the idlest one."""
+    program = max(programs, key=lambda one: one.unprofiled.gap_ns or 0.0)
     told = program.unprofiled
     if not told.gap_ns:
         return
-    yield Heading("Gaps", 3)
+    of = f" in {_file_name(program)}" if len(programs) > 1 else ""
+    yield Heading(f"Gaps{of}", 3)
     lines: list[Words] = [f"idle for {duration(told.gap_ns)}, {percent(told.gap_share)} of {duration(told.wall_ns)}"]
     bare = short_names(gap.name for gap in told.gaps_after if gap.name)
     after: list[Words] = [
         (
-            code(bare[gap.name]) if gap.name else Span("copies and graphs"),
+            code(_cut(bare[gap.name])) if gap.name else Span("copies" if told.launches else "copies and graphs"),
             f" ({duration(gap.gap_ns)}, {count(gap.count, 'gap')})",
         )
         for gap in told.gaps_after
@@ -236,11 +483,11 @@ def _gaps(program: Program, names: dict[str, str]) -> Iterator[Block]:
     yield bullets(lines)
 
 
-def _stretch(one: Stretch, names: dict[str, str]) -> tuple[str | Span, ...]:
+def _stretch(one: Stretch, names: Mapping[str, str]) -> tuple[str | Span, ...]:
     where = one.module or one.nvtx_range
     return (
         f"{duration(one.wall_ns)} from {duration(one.start_ns)} on",
-        *((" in ", code(where)) if where else ()),
+        *((" in ", code(_cut(where))) if where else ()),
         ", from ",
         code(names[one.first]),
         " to ",
@@ -248,15 +495,48 @@ def _stretch(one: Stretch, names: dict[str, str]) -> tuple[str | Span, ...]:
     )
 
 
-def profile_commands(program: Program) -> list[str]:
-    """Write the commands that profile a typical launch of the kernels with most to win, at most three."""
+def _notes(programs: Sequence[Program]) -> list[str]:
+    """List the notes of all timelines, each once; one that is not of all has its timelines before it."""
+    whose: dict[str, list[Program]] = {}
+    for program in programs:
+        for note in dict.fromkeys(program.notes):
+            whose.setdefault(note, []).append(program)
+    return [
+        note if len(own) == len(programs) else f"{_file_name(own[0])}{_more(len(own) - 1)}: {note}"
+        for note, own in whose.items()
+    ]
+
+
+def _more(amount: int) -> str:
+    return f" and {amount} more" if amount else ""
+
+
+def _legend(kernels: Sequence[ProgramKernel]) -> Iterator[Words]:
+    """Explain the columns that the lists have."""
+    if any(one.floor_ns is not None for one in kernels):
+        yield _NOTE
+    if any(one.measured is not None for one in kernels):
+        yield _MEASURED
+
+
+def _before_profiling(programs: Sequence[Program], whole: Joined) -> Iterator[Words]:
+    """Say what tells more than to profile: the report of the first kernel that is in one, sizes that were left out."""
+    first = next((one.measured for one in whole.kernels if one.measured is not None), None)
+    if first is not None:
+        yield code(shlex.join(("rooflens", "explain", first.kernel.source, "--kernel", first.key)))
+    if any(program.lacks_sizes for program in programs):
+        yield "record the trace again with `record_shapes=True`: sizes of operators tell how far each is from its floor"
+
+
+def profile_commands(kernels: Sequence[ProgramKernel]) -> list[str]:
+    """Write the commands that profile a typical launch of the kernels with most at stake, at most three."""
     return [
         shlex.join(
             (
                 "rooflens",
                 "profile",
                 "--kernel",
-                one.function,
+                cut_end(one.function, _LONGEST),
                 *(("--launch-skip", str(one.launch)) if one.launch else ()),
                 "--launch-count",
                 "1",
@@ -264,5 +544,5 @@ def profile_commands(program: Program) -> list[str]:
                 "PROGRAM",
             )
         )
-        for one in program.next
+        for one in to_profile(kernels)
     ]

@@ -205,7 +205,7 @@ def _counted(operation: Operation) -> Counted:
 
 
 def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
-    """Work a step out in numbers, by default the last one."""
+    """Work a step out in numbers, by default the last."""
     sizes, result = row.steps[at]
     lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
     sending = f"{fmt.si(result.sent_bytes, 'B')} / {fmt.si(result.link_bytes_per_s, 'B/s')}"
@@ -380,12 +380,14 @@ def of_products(row: Row) -> str:
 def _fit_notes(row: Row) -> list[str]:
     """Say of the largest step that does not fit what it holds, and how many GPUs would hold it."""
     size = row.gpu.dram_size
-    held = [(held_bytes(row.operation, sizes, row.dtype, row.out_dtype) or 0.0, sizes) for sizes, _ in row.steps]
+    held = [
+        (held_bytes(row.operation, sizes, row.dtype, row.options.out_dtype) or 0.0, sizes) for sizes, _ in row.steps
+    ]
     most, sizes = max(held, key=lambda step: step[0])
     if size is None or most <= size.value:
         return []
     what = "operands" if row.operation.parts is None else "weights and cache alone"
-    needed = gpus_to_hold(row.operation, sizes, row.dtype, row.gpu, row.out_dtype)
+    needed = gpus_to_hold(row.operation, sizes, row.dtype, row.gpu, row.options.out_dtype)
     at = f" ({sizes_text(row, sizes)})" if len(row.steps) > 1 else ""
     taken = f"{what} take {si(most, 'B')} of a GPU's {si(size.value, 'B')}"
     return [f"does not fit{at}: {taken}; it takes {needed} such GPUs or more to hold them"]

@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rooflens import format as fmt
-from rooflens.model.counters.balance import STALLS
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.hotspots import STALL
+from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy, warps_of
 from rooflens.model.roofline.opcodes import opcode_group
@@ -68,19 +67,14 @@ def instruction_facts(kernel: Kernel) -> Iterator[str]:
 
 
 def _waits(kernel: Kernel) -> list[str]:
-    """Name the longest waits: cycles of a warp between two instructions, else parts of the samples."""
-    counters, between = kernel.counters, kernel.counters.get("warp_latency_cycles")
-    cycles = {reason: counters.get(f"{STALL}{reason}_cycles") for reason in STALLS}
-    measured = {reason: value for reason, value in cycles.items() if value is not None}
-    if between and measured:
-        longest = sorted(measured.items(), key=lambda item: -item[1])[:_MOST_WAITS]
-        return [
-            f"{fmt.significant(value)} {stall_label(reason)}"
-            for reason, value in longest
-            if value >= _LEAST_WAIT * between
-        ]
-    sampled = sorted(kernel.stalls.items(), key=lambda item: -item[1])[:_MOST_WAITS]
-    return [f"{fmt.percent(share)} {stall_label(reason)}" for reason, share in sampled if share >= _LEAST_WAIT]
+    """Name the longest waits: in cycles of a warp between two instructions where these are known, else as parts."""
+    between = kernel.counters.get("warp_latency_cycles")
+    longest = sorted(stall_shares(kernel).items(), key=lambda item: -item[1])[:_MOST_WAITS]
+    return [
+        f"{fmt.significant(share * between) if between else fmt.percent(share)} {stall_label(reason)}"
+        for reason, share in longest
+        if share >= _LEAST_WAIT
+    ]
 
 
 def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:

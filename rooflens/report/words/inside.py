@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import leading_stall, waits_for
-from rooflens.model.records import Analysis, Hotspot, JudgedLoop, Kernel, Wait
+from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
 from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.words.labels import BOUND_LABELS, file_label, stall_label
@@ -19,17 +19,17 @@ _FEW = 0.02
 """So few a trip are not named."""
 
 
-def shown_loops(analysis: Analysis) -> list[JudgedLoop]:
+def shown_loops(loops: Sequence[JudgedLoop]) -> list[JudgedLoop]:
     """Return the loops and straight parts with a twentieth of warps' time or more, and the loops around them."""
-    own = [one for one in analysis.loops if (one.share_self or 0.0) >= LEAST_SHARE]
+    own = [one for one in loops if (one.share_self or 0.0) >= LEAST_SHARE]
     kept = {one.loop.id for one in sorted(own, key=lambda one: -(one.share_self or 0.0))[:MOST_ROWS]}
-    parents = {one.loop.id: one.loop.parent for one in analysis.loops}
+    parents = {one.loop.id: one.loop.parent for one in loops}
     for row in list(kept):
         around = parents.get(row)
         while around is not None:
             kept.add(around)
             around = parents.get(around)
-    return _by_nesting([one for one in analysis.loops if one.loop.id in kept])
+    return _by_nesting([one for one in loops if one.loop.id in kept])
 
 
 def _by_nesting(loops: list[JudgedLoop]) -> list[JudgedLoop]:
@@ -46,9 +46,9 @@ def _by_nesting(loops: list[JudgedLoop]) -> list[JudgedLoop]:
     return list(below(None))
 
 
-def depth(one: JudgedLoop, analysis: Analysis) -> int:
+def depth(one: JudgedLoop, loops: Iterable[JudgedLoop]) -> int:
     """Return how many loops are around a row."""
-    parents = {other.loop.id: other.loop.parent for other in analysis.loops}
+    parents = {other.loop.id: other.loop.parent for other in loops}
     around, count = one.loop.parent, 0
     while around is not None:
         around, count = parents.get(around), count + 1
@@ -66,12 +66,14 @@ def loop_label(one: JudgedLoop) -> str:
     return loop_place(one) if one.loop.kind == "loop" else f"{one.loop.name}, {loop_place(one)}"
 
 
-def class_words(one: JudgedLoop, kernel: Kernel) -> str:
-    """Say what limits a row: the unit that is full, or what its warps wait for."""
+def class_words(one: JudgedLoop, gpu: str | None) -> str:
+    """Say what limits a row: the unit that is full, or what its warps wait for; nothing without time of its own."""
+    if (one.share_self or 0.0) < LEAST_SHARE:
+        return ""
     if one.bound in {"memory", "compute", "balanced"} and one.resource is not None:
-        return (
-            f"{BOUND_LABELS[one.bound]}: {resource_label(one.resource, kernel.gpu)} {fmt.percent(one.resource_share)}"
-        )
+        unit = resource_label(one.resource, gpu)
+        busy = ", overlapping other parts" if one.resource_share is None else f" {fmt.percent(one.resource_share)}"
+        return f"{BOUND_LABELS[one.bound]}: {unit}{busy}"
     if one.wait is not None and one.wait_share:
         return f"{stall_label(one.wait)}, {fmt.percent(one.wait_share)}"
     return BOUND_LABELS[one.bound]
@@ -123,7 +125,7 @@ def body_words(one: JudgedLoop) -> str:
 def inside_line(analysis: Analysis) -> str:
     """Say in one line where warps' time goes; empty where nobody looked inside, or nothing stands out."""
     jobs: dict[tuple[str, str], list[JudgedLoop]] = {}
-    for one in shown_loops(analysis):
+    for one in shown_loops(analysis.loops):
         if (one.share_self or 0.0) >= LEAST_SHARE:
             jobs.setdefault((one.job, loop_place(one)), []).append(one)
     if not any(one.loop.kind == "loop" for rows in jobs.values() for one in rows):
@@ -143,10 +145,10 @@ def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop])
     return f"{fmt.percent(share)} {job}{rate} ({place})"
 
 
-def wait_words(kernel: Kernel, hotspot: Hotspot) -> str:
+def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
     """Say which instruction the warps at a hot spot wait for; empty where that is it itself, or nobody can tell."""
     reason = leading_stall(hotspot)
-    for found in waits_for(kernel, hotspot):
+    for found in waits_for(inside, hotspot):
         if found.wait.reason == reason:
             return f"for the {producer_words(found.wait, here=hotspot)}"
     return ""

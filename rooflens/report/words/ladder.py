@@ -37,7 +37,7 @@ class LadderRow(Struct, frozen=True):
 
     Attributes:
         time: Time of one launch, or of the whole program.
-        against_first: How many times as fast as the first one; a dash where there is nothing to compare.
+        against_first: How many times as fast as the first; a dash where there is nothing to compare.
         part: Its time as a part of the longest one that is compared; 0 where it is not.
         changed: How it compares with the version before, and what changed.
     """
@@ -104,7 +104,7 @@ def _speed(factor: float | None) -> str:
 
 
 def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THRESHOLD) -> str:
-    """Say what changed from the version before: `1.78x faster: 59 % fewer FLOPs`; empty for the first one."""
+    """Say what changed from the version before: `1.78x faster: 59 % fewer FLOPs`; empty for the first."""
     factor = rung.to_previous.factor if rung.to_previous else None
     why = reasons(rung.changed, is_faster=(factor or 1.0) >= 1)
     if rung.library and not rung.apart:
@@ -198,7 +198,7 @@ def try_next(ladder: Ladder) -> str:
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
     limit = limit_factor_words(verdict.limit).partition(" (")[0]
-    said = (f"next, from {fastest.label}: {first_move(fastest.analysis)}", gain, limit)
+    said = (f"next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
     return "; ".join(filter(None, said))
 
 

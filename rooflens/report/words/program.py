@@ -30,7 +30,7 @@ def program_lines(reports: Sequence[AnalyzedReport]) -> list[str]:
 
 
 def _held(report: AnalyzedReport) -> float | None:
-    """Return the share of the program's kernel time that the report's kernels have; None where it is not known."""
+    """Return the share of the program's kernel time that the report's kernels have; None if unknown."""
     shares = [one.in_program.share for one in report.analyses if one.in_program and not one.kernel.failed]
     known = [share for share in shares if share is not None]
     return sum(known) if known else None

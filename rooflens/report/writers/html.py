@@ -14,6 +14,7 @@ from rooflens.format import cut_middle, printable, unbroken
 from rooflens.report.document import (
     Block,
     Bullets,
+    Cell,
     Chart,
     Choice,
     Column,
@@ -24,7 +25,11 @@ from rooflens.report.document import (
     Folded,
     Heading,
     Item,
+    Map,
+    Opportunities,
+    Opportunity,
     Paragraph,
+    Strip,
     Table,
     Words,
     rest_note,
@@ -32,8 +37,8 @@ from rooflens.report.document import (
 )
 from rooflens.report.html.document import document as framed
 from rooflens.report.html.embed import json_block
-from rooflens.report.html.parts import bar, scrolling, shape
-from rooflens.report.html.theme import LOOKS
+from rooflens.report.html.parts import bar, meter, scrolling, shape
+from rooflens.report.html.theme import LOOKS, css_class
 
 _KINDS = {"keep": "nowrap", "name": "label", "prose": "prose"}
 """How cells of a column give way -> their class."""
@@ -44,6 +49,9 @@ NAME_WIDTH, TITLE_WIDTH = 160, 2_000
 """Characters of a kernel's name in a table, and where a pointer rests on it."""
 
 _ARROW = escape(" -> ")
+WORTH_WORDS = 0.04
+"""A strip or cell of a map with less of it has no room for its name."""
+
 MAX_ROWS = 4_000
 """Rows of all tables of a page; those of further tables are only counted."""
 
@@ -54,22 +62,33 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
     Args:
         title: The heading of the page.
         facts: What it is about, in a line below the heading.
-        document: What it says; its highest headings come right below that of the page.
+        document: What it says; its highest headings come right below that of the page. The first line of an answer
+            that it begins with is the headline.
         synthetic: Which data a generator wrote; empty where all was measured.
     """
     highest = min((block.level for block in _all(document) if isinstance(block, Heading)), default=2)
     writer = _Writer(lift=highest - 2, rows_left=MAX_ROWS)
-    first = document[0] if document else None
+    first, answer = document[0] if document else None, ""
     if isinstance(first, Heading) and _plain(first.words) == title:
         document = document[1:]
+    elif isinstance(first, Paragraph) and first.kind == "answer" and first.lines:
+        answer = Markup(_words(first.lines[0]))  # noqa: S704 - escaped word by word
+        document = (replace(first, lines=first.lines[1:]), *document[1:])
     body = writer.blocks(document)
-    has = {kind: any(isinstance(block, kind) for block in _all(document)) for kind in (Chart, Choice)}
+    has = {
+        kind: any(isinstance(block, kind) for block in _all(document)) for kind in (Chart, Choice, Map, Opportunities)
+    }
     return framed(
         title.replace(" -> ", " \u2192 "),
         [*facts],
         [Markup('<div class="document" id="document">\n{}\n</div>').format(Markup(body))],  # noqa: S704 - escaped below
+        headline=answer,
         synthetic=synthetic,
-        styles=("shared/document.css",),
+        styles=(
+            "shared/document.css",
+            *(("report/program_map.css",) if has[Map] else ()),
+            *(("report/first_screen.css",) if has[Opportunities] else ()),
+        ),
         scripts=("shared/choice.js",) if has[Choice] else (),
         skip=("document", "Skip to what it says"),
         charts=has[Chart],
@@ -162,8 +181,8 @@ class _Writer:
             return f"<h{level}>{_words(block.words)}</h{level}>"
         if isinstance(block, (Folded, Columns, Choice, Table)):
             return self._of_others(block)
-        if isinstance(block, Chart):
-            return _chart(block)
+        if isinstance(block, (Chart, Map, Opportunities)):
+            return _drawn(block)
         return _leaf(block)
 
     def _of_others(self, block: Folded | Columns | Choice | Table) -> str:
@@ -208,6 +227,75 @@ class _Writer:
             for places, blocks in choice.parts
         )
         return f'<div class="choice">{form}{parts}</div>'
+
+
+def _drawn(block: Chart | Map | Opportunities) -> str:
+    if isinstance(block, Map):
+        return _map(block)
+    return _opportunities(block) if isinstance(block, Opportunities) else _chart(block)
+
+
+def _map(block: Map) -> str:
+    """Write a map, which needs no script."""
+    strips = "".join(map(_strip, block.strips))
+    rest = f'<p class="note">{_text(block.rest)}</p>' if block.rest else ""
+    return (
+        '<section class="program" id="map" aria-labelledby="map-title">\n'
+        '<h2 class="visually-hidden" id="map-title">Where the time goes</h2>\n'
+        f'<div class="map" role="img" aria-label="{_text(block.label)}">{strips}</div>{rest}\n</section>'
+    )
+
+
+def _strip(strip: Strip) -> str:
+    filters = f' data-choice="{_text(strip.choice)}" data-value="{_text(strip.value)}"'
+    title = f' title="{_text(f"{strip.label}, {strip.time}")}"' if strip.label else ""
+    words = ""
+    if strip.label and strip.part >= WORTH_WORDS:
+        words = f"{_text(strip.label)} <small>{_text(strip.time)}</small>"
+    cells = "".join(map(_map_cell, strip.cells))
+    return (
+        f'<div class="strip"{filters} style="flex-grow:{1000 * strip.part:.2f}">'
+        f'<div class="range"{title}>{words}</div><div class="cells">{cells}</div></div>\n'
+    )
+
+
+def _map_cell(cell: Cell) -> str:
+    leads = f' data-k="{cell.key}" data-g="{cell.group}"' if cell.key else ""
+    kind = cell.style if cell.style in {"elsewhere", "gap"} else f"fill {css_class(cell.style)}"
+    won = f'<u style="width:{100 * cell.won:.1f}%"></u>' if cell.won else ""
+    name = _text(cell.name) if cell.part >= WORTH_WORDS and cell.style not in {"elsewhere", "gap"} else ""
+    return (
+        f'<div class="cell"{leads} style="flex-grow:{1000 * cell.part:.2f}" title="{_text(cell.told)}">'
+        f'<i class="{kind}"></i>{won}<span>{name}</span></div>'
+    )
+
+
+def _opportunities(block: Opportunities) -> str:
+    """Write the list of what to do first, as the page of a report has it."""
+    note = f'<span class="note">{_text(block.note)}</span>' if block.note else ""
+    rows = "".join(_opportunity(place, row) for place, row in enumerate(block.rows, start=1))
+    rest = f'<p class="aside">{_text(block.rest)}</p>' if block.rest else ""
+    return (
+        f'<section class="first-moves"><div class="bar-of-tools"><h2>{_text(block.title)}</h2>{note}</div>\n'
+        f'<ol class="ranking">{rows}</ol>{rest}</section>'
+    )
+
+
+def _opportunity(place: int, row: Opportunity) -> str:
+    divider = f'<p class="divider">{_text(row.divider)}</p>' if row.divider else ""
+    begins = ' class="begins"' if row.divider else ""
+    where = f'<code class="where">{_text(row.where)}</code>' if row.where else ""
+    move = (
+        f'<p class="move sentence-case"><span>{_words(row.move)}</span> {where}</p>' if row.move else f"<p>{where}</p>"
+    )
+    first, *others = row.why or ("",)
+    facts = "".join(f"<span>{_text(fact)}</span>" for fact in others)
+    return (
+        f'<li{begins}>{divider}<span class="rank">{place}</span><div>'
+        f'<p class="who"><span class="name">{_text(row.name)}</span> <b class="gain">{_words(row.figure)}</b></p>'
+        f"{meter(row.length, ((row.style, 1.0),), row.won)}{move}"
+        f'<p class="why"><small>{shape(row.style)}{_text(first)}{facts}</small></p></div></li>\n'
+    )
 
 
 def _chart(chart: Chart) -> str:

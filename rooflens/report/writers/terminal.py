@@ -50,7 +50,7 @@ def to_terminal(document: Document, width: int | None = None, *, colour: bool = 
 
     Args:
         document: What is to be shown.
-        width: Columns of the terminal; None where there is none.
+        width: Columns of the terminal; None if there is none.
         colour: Whether it shows bold text and colours.
     """
     paper = _Paper(width, colour)
@@ -132,6 +132,7 @@ class _Paper:
         below = [i for i, column in enumerate(columns) if column.fit == "prose" and i not in widths]
         head = (_aligned(columns[i].heading, size, right=columns[i].right) for i, size in widths.items())
         yield self._set(_GAP.join(head).rstrip(), "strong")
+        # Names of one table are cut together: each alone, `gemm_128x64` and `gemm_128x32` could end up the same.
         cut = {i: _names([row[i] for row in rows], size) for i, size in widths.items() if columns[i].fit == "name"}
         for row, cells in zip(rows, table.rows, strict=True):
             fitted = [
@@ -164,6 +165,7 @@ def _texts(words: Words) -> list[str]:
 
 def _cells(text: str) -> int:
     """Count the columns that a text takes."""
+    # Not len(): a CJK character takes two columns and a combining mark none.
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - most texts are plain
@@ -226,6 +228,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[list[str]]], widt
     if room(whole) >= 0:
         return {i: whole[i] for i in known}
     shown = [i for i in known if i not in spare]
+    # A sentence cut to ten characters says nothing, so prose moves below its row before any number leaves.
     has_prose = room(roomy) >= 0
     shown = [i for i in known if has_prose or columns[i].fit != "prose"]
     for sizes, some in ((roomy, spare), (tight, leaving[len(spare) :])):
@@ -235,6 +238,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[list[str]]], widt
     sizes = {i: tight[i] for i in shown}
     for wanted in (roomy, whole):
         while room(sizes) > 0 and (hungry := [i for i in sizes if sizes[i] < wanted[i]]):
+            # One column at a time to the narrowest: long names would otherwise take all that is left.
             sizes[min(hungry, key=sizes.__getitem__)] += 1
     if room(sizes) < 0 and columns[0].fit != "keep":
         sizes[0] = max(sizes[0] + room(sizes), _LEAST)

@@ -413,7 +413,7 @@ def test_a_measured_kernel_is_predicted_in_another_type() -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (f"predict --from {MEASURED}", "nothing is to be changed"),
+        (f"predict --from {MEASURED}", "nothing to predict"),
         (f"predict --from {MEASURED} --kernel step_232 --dtype fp64", "`--dtype fp64` has no effect"),
         (f"predict --from {MEASURED} --kernel step_232 --dtype fp61", "no type is called `fp61`"),
         (f"predict --from {MEASURED} --gpu h100-sxm gemm --m 1 --n 1 --k 1", "--from takes the place of an operation"),
@@ -468,7 +468,7 @@ def test_kernels_that_a_type_does_not_change_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["sglang__profile", "self-join-MiSTIC__profile"])
 def test_measured_is_the_sum_that_analyze_shows(name: str) -> None:
-    """A kernel's launches take different times: theirs are added, and not the median one multiplied."""
+    """A kernel's launches take different times: theirs are added, and not the median multiplied."""
     report = str(PUBLISHED / f"{name}.ncu-rep")
     found = json.loads(run("predict", "--from", report, "--gpu", "h100-sxm", "--format", "json").stdout)["kernels"]
     launches = json.loads(run("analyze", report, "--format", "json").stdout)["kernels"]

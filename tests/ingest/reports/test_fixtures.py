@@ -79,7 +79,7 @@ def test_nvidia_reads_all_fixtures(fixture: Fixture, fixtures: Path) -> None:
 
 @each_fixture
 def test_no_fixture_passes_a_peak(fixture: Fixture) -> None:
-    """Amounts, rates and per cents agree with one another, and nothing is above 100 %."""
+    """Amounts, rates and per cents agree with each other, and nothing is above 100 %."""
     for spec in fixture.kernels:
         seconds = spec.metrics["gpu__time_duration.sum"] * 1e-9
         for name, percent in spec.metrics.items():

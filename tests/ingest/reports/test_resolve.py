@@ -221,7 +221,7 @@ def test_each_form_of_a_peak(stored: dict[str, float], expected: float, formula:
 
 
 def test_peaks_are_tried_in_order() -> None:
-    """The peak a cycle goes first, and without a clock the next one steps in."""
+    """The peak a cycle goes first, and without a clock the next steps in."""
     stored = {
         "dram__bytes.sum.peak_sustained": 500.0,
         "dram__bytes.sum.peak_sustained_elapsed.per_second": 1.1e12,

@@ -408,7 +408,7 @@ def test_a_damaged_compressed_report_is_a_failure_of_ingest(tmp_path: Path) -> N
 
 
 def test_the_time_limit_counts_what_is_unpacked(tmp_path: Path) -> None:
-    """A compressed file gets the time of the report in it, which is no longer than that of the largest one taken."""
+    """A compressed file gets the time of the report in it, which is no longer than that of the largest taken."""
     file = tmp_path / "a.ncu-repz"
     file.write_bytes(packed(REPORT))
     assert len(REPORT) <= likely_bytes(file) <= MAX_UNPACKED_BYTES

@@ -28,7 +28,7 @@ def times_us(made: Ladder) -> list[object]:
 
 
 def climbed(*versions: Sequence[Analysis]) -> Ladder:
-    """Set versions of one recording each upon one another."""
+    """Set versions of one recording each side by side."""
     made = [
         Side(f"v{i}", (AnalyzedReport(samples.run(digest=f"{i:064d}"), tuple(analyses)),))
         for i, analyses in enumerate(versions)

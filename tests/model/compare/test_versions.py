@@ -90,7 +90,7 @@ def test_versions_are_found_by_file_name_kernel_or_work() -> None:
 
 
 def test_sizes_of_one_program_are_rungs_of_it() -> None:
-    """A program at several sizes is one ladder, whose rungs are not compared with one another."""
+    """A program at several sizes is one ladder, whose rungs are not compared with each other."""
     sizes = [
         replace(one, analyses=tuple(replace(a, kernel=replace(a.kernel, grid=(n, 1, 1))) for a in one.analyses))
         for n, one in ((n, version(f"gemm_{n}", flop=n * 1e9)) for n in (1, 2, 4))

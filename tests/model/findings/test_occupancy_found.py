@@ -188,7 +188,7 @@ def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
 def test_warps_below_100_instructions_are_told_to_loop_and_longer_ones_to_share_work_equally(
     executed: dict[str, int], *, short: bool
 ) -> None:
-    """250 blocks of 100 threads are 1,000 warps, their last one being partly filled: 11, 99 and 100 instructions."""
+    """250 blocks of 100 threads are 1,000 warps, their last being partly filled: 11, 99 and 100 instructions."""
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.7, "grid_size": 250.0, "block_size": 100.0}
     found = achieved_occupancy_gap(make_facts(counters, kernel={"warp_opcodes": executed}))
     assert found is not None

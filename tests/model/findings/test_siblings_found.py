@@ -60,7 +60,7 @@ def test_the_same_work_is_as_many_operations_and_an_output_of_the_same_size(
 
 
 def test_without_operations_names_must_be_alike() -> None:
-    """Two copies of as many bytes may have nothing to do with one another."""
+    """Two copies of as many bytes may have nothing to do with each other."""
     slow = _made("transpose_naive", 1e6, flop=None)
     for name, said in (("transpose_tiled", True), ("relu", False)):
         found = with_siblings([slow, _made(name, 2.5e5, flop=None)], _LIMITS)[0]

@@ -263,7 +263,7 @@ def test_per_cents_of_a_warps_time_are_stall_shares() -> None:
     metric = "smsp__warp_issue_stalled_barrier_per_warp_active.pct"
     resolved = resolve({metric: 45.0, "smsp__warp_issue_stalled_wait_per_warp_active.pct": 10.0})
     facts = make_facts(resolved.values, kernel={"counter_sources": resolved.sources})
-    assert stalls.stall_shares(facts) == {"barrier": pytest.approx(0.45), "wait": pytest.approx(0.10)}
+    assert stalls.stall_shares(facts.kernel) == {"barrier": pytest.approx(0.45), "wait": pytest.approx(0.10)}
     found = stalls.barrier(facts)
     assert found is not None
     assert "45 %" in found.move

@@ -37,7 +37,7 @@ def test_a_wait_for_a_special_function_names_it() -> None:
 
 
 def test_a_scoreboard_that_was_waited_for_is_free() -> None:
-    """The second use of the loaded value waits for nothing that the first one did not."""
+    """The second use of the loaded value waits for nothing that the first did not."""
     code = listed(
         ("LDG.E R2, [R8.64]", control(written=0)),
         ("FADD R3, R2, R2", control(waits=1)),

@@ -7,6 +7,7 @@ from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.communication import all_reduced, exchanged, link_of, share_of
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast, swept
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
 from rooflens.model.predict.sizes import check_shape, checked_sizes
 from rooflens.model.roofline.datasheets import Datasheet, LinkKind, load_datasheets
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -24,7 +25,7 @@ def predicted(
     operation: str, dtype: str = "bf16", on: Datasheet = H100, link: LinkKind | None = None, **sizes: int
 ) -> Forecast:
     """Predict by names."""
-    return forecast(OPERATIONS[operation], sizes, dtype, on, link)
+    return forecast(OPERATIONS[operation], sizes, dtype, on, Options(link=link))
 
 
 def part(whole: Forecast, label: str) -> Forecast:

@@ -141,7 +141,7 @@ for folder in sys.argv[2:]:
 
 
 def test_an_ingest_that_is_killed_between_two_files_shows_nothing(tmp_path: Path) -> None:
-    """Whichever file was the last to get its place, readers see the earlier ingest, and the next one ends well."""
+    """Whichever file was the last to get its place, readers see the earlier ingest, and the next ends well."""
     files = 1 + len([table for table in tables_of(DIGESTS[0]) if table != "unprofiled"])
     for step in range(files):
         commit(tmp_path / str(step), tables_of(DIGESTS[0]))

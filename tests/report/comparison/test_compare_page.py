@@ -218,7 +218,7 @@ def test_synthetic_sides_cannot_be_missed(base: bool, head: bool) -> None:  # no
 
 @for_all("seed", range(12))
 def test_waterfall_leads_from_before_to_after(seed: int) -> None:
-    """Each bar begins where the last one ended; the first is the time before, the last the time after."""
+    """Each bar begins where the last ended; the first is the time before, the last the time after."""
     random = Random(seed)  # noqa: S311 - a test repeats itself
     kernels = samples.many(random.choice((1, 4, 40)))
     head = [timed(a, random.uniform(0.5, 1.6)) for a in kernels if random.random() < 0.8] or kernels

@@ -86,7 +86,7 @@ def test_steps_at_one_place_are_one_dot() -> None:
 
 
 def test_long_sweeps_are_thinned() -> None:
-    """Dots keep apart; both ends are among them, and a slider goes through a part of the sizes, with the last one."""
+    """Dots keep apart; both ends are among them, and a slider goes through a part of the sizes, with the last."""
     one = row("gemm", m="n", k="n", n="64:8192:+8")
     found = plane(one)
     assert len(found.dots) < 60

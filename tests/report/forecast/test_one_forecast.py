@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from rooflens.cli.commands.predict import LINKS, _command
+from rooflens.cli.commands.predict import _command
 from rooflens.cli.group import main
 from rooflens.format import duration, si, significant
 from rooflens.model.predict.operations import OPERATIONS
@@ -43,13 +43,13 @@ def asked(random: Random, operation: Operation) -> dict[str, list[str]]:
         name = random.choice([*sizes])
         first = int(sizes[name][0])
         given[name] = [f"{first}:{4 * first}:x2"]
-    given["gpu_names"] = random.sample(GPUS, random.randint(1, 2))
+    given["gpu"] = random.sample(GPUS, random.randint(1, 2))
     if random.random() < 0.5:
         given["dtype"] = [",".join(random.sample(DTYPES, random.randint(1, 2)))]
     if random.random() < 0.3:
         given["out_dtype"] = [random.choice(("bf16", "fp32"))]
     if random.random() < 0.3:
-        given["link"] = [random.choice(LINKS)]
+        given["link"] = [random.choice(("nvlink", "pcie"))]
     if random.random() < 0.4:
         given["measured_ms"] = [f"{random.uniform(0.01, 5):.3f}"]
     return given

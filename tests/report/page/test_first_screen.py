@@ -12,13 +12,13 @@ from support.rendered import rendered
 
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Limit, Move
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import Content, build_content
+from rooflens.report.content import RANKED_SHOWN, Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
 from rooflens.report.page.headline import headline
 from rooflens.report.page.selectors import items
-from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, caveats, earlier_versions, ranking
+from rooflens.report.summary import at_limit, cannot_tell, caveats, ranking
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
@@ -232,14 +232,14 @@ def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
         total = one.flop_total * factor if one.flop_total and factor else None
         larger = replace(second, analyses=(replace(one, flop=flop, flop_total=total),))
         page = build_content([first, larger], "sizes", default_thresholds())
-        assert earlier_versions(page) == {}
+        assert page.earlier == {}
         assert "newest of" not in str(what_first(page))
 
 
 def test_bars_are_not_called_a_roofline() -> None:
     """A page whose kernels have no FLOPs heads their bars with what they show and offers no level to choose."""
     bars = rendered([samples.report(samples.without_flops()[:1])], "bars")
-    assert '<h2 id="roofline-title">Memory levels</h2>' in bars
+    assert '<h2 id="roofline-title">Share of peak</h2>' in bars
     assert 'name="level"' not in bars
     plane = rendered([samples.report(samples.every_verdict()[:1])], "plane")
     assert '<h2 id="roofline-title">Roofline</h2>' in plane

@@ -16,7 +16,8 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.data import to_document
 from rooflens.report.plane.plane import plane
-from rooflens.report.roofline.ghost import choices, ghost_rows
+from rooflens.report.roofline.choices import choices
+from rooflens.report.roofline.ghost import ghost_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

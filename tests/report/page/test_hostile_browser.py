@@ -107,7 +107,7 @@ def test_hostile_addresses_change_nothing_but_the_view(
     fragments = [*(quote(word) for word in words), *(f"{key}={quote(word)}" for key in keys for word in words[::9])]
     fragments += [*words, *(f"{key}={word}" for key in keys for word in SCRIPTS[::6])]
     fragments += ["__proto__=1", "constructor=1&k=__proto__", "k=toString", "verdicts=" + "a," * 5000, "%", "top=1e999"]
-    fragments = fragments[::-step]  # from the last, which are all unlike one another
+    fragments = fragments[::-step]  # from the last, which are all unlike each other
     followed = page.evaluate(
         """async fragments => {
           let count = 0;

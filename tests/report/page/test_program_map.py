@@ -11,7 +11,7 @@ from support.rendered import rendered
 
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Move
 from rooflens.model.unprofiled import InProgram, Unprofiled
-from rooflens.report.page.program_map import MOST_STRIPS
+from rooflens.report.words.strips import MOST_STRIPS
 
 
 def strips(analyses: list[Analysis]) -> list[str]:

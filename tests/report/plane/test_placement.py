@@ -104,7 +104,7 @@ def test_wide_letters_are_wider() -> None:
 
 
 def test_text_takes_the_first_free_spot() -> None:
-    """A text stands at the best of its spots that nothing takes, and takes it from the next one."""
+    """A text stands at the best of its spots that nothing takes, and takes it from the next."""
     canvas = make_canvas()
     places = [canvas.place(text("name")) for _ in range(3)]
     assert places == [["name", 5, 0, 1], ["name", -5, 0, -1], None]

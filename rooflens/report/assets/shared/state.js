@@ -20,7 +20,7 @@
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", only: "", move: "", boost: "", at: "", sort: "", cols: "",
+    top: 100, q: "", k: "", only: "", move: "", loop: "", zoom: "", boost: "", at: "", sort: "", cols: "",
   });
   const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
@@ -97,7 +97,8 @@ const lens = (() => {
   // What is isolated is never filtered away: choosing it lifts the filters, and filters that hide it let it go.
   function set(part) {
     const next = { ...state, ...part };
-    if (next.k !== state.k && !("move" in part)) next.move = "";
+    if (next.k !== state.k) Object.assign(next, { move: part.move ?? "", loop: part.loop ?? "" });
+    if (next.level !== state.level || next.gpu !== state.gpu) next.zoom = part.zoom ?? "";
     if (next.k && hiddenBy(next)[next.k]) Object.assign(next, part.k ? unfiltered() : { k: "" });
     change(next);
     remember();

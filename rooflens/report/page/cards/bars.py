@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Kernel, Level, Pipe, ratio
+from rooflens.model.records import Analysis, Level, Pipe, ratio
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.work import MainWork, main_work
@@ -28,7 +28,7 @@ class Bar(Struct, frozen=True):
     """One share as a bar.
 
     Attributes:
-        share: 0 to 1; None where it is unknown.
+        share: 0 to 1; None if unknown.
         part: What the share is of, below the label: a stage of a level, NVIDIA's word for a stall.
         rate: What was reached, of what peak.
         amount: How much that was in all.
@@ -58,28 +58,28 @@ def level_bars(analysis: Analysis) -> Bars:
     return Bars(tuple(_level_bar(resource_label(name, gpu), level, work) for name, level in measured))
 
 
-def pipe_bars(analysis: Analysis) -> Bars:
+def pipe_bars(pipes: Mapping[str, Pipe]) -> Bars:
     """Draw the pipes that did something, the busiest first."""
-    used = _used(analysis)
-    drawn = drawn_pipes(analysis)
+    used = _used(pipes)
+    drawn = drawn_pipes(pipes)
     small = (_small_pipe(name, pipe) for name, pipe in used.items() if name not in drawn)
     return Bars(tuple(_pipe_bar(name, used[name]) for name in drawn), tuple(small))
 
 
-def drawn_pipes(analysis: Analysis) -> tuple[str, ...]:
+def drawn_pipes(pipes: Mapping[str, Pipe]) -> tuple[str, ...]:
     """Choose the pipes that get a bar: the busiest ones, and all others that are not idle."""
-    used = _used(analysis).items()
+    used = _used(pipes).items()
     return tuple(name for i, (name, pipe) in enumerate(used) if i < LEAST_PIPES or (pipe.share or 0.0) >= MIN_SHARE)
 
 
-def _used(analysis: Analysis) -> dict[str, Pipe]:
-    used = [(name, pipe) for name, pipe in analysis.pipes.items() if pipe.amount or pipe.share]
+def _used(pipes: Mapping[str, Pipe]) -> dict[str, Pipe]:
+    used = [(name, pipe) for name, pipe in pipes.items() if pipe.amount or pipe.share]
     return dict(sorted(used, key=lambda item: -(item[1].share or 0.0)))
 
 
-def stall_bars(analysis: Analysis) -> Bars:
+def stall_bars(shares: Mapping[str, float]) -> Bars:
     """Draw what the warps wait for, the most frequent first, in plain words with NVIDIA's own below."""
-    stalls = sorted(analysis.kernel.stalls.items(), key=lambda item: -item[1])
+    stalls = sorted(shares.items(), key=lambda item: -item[1])
     shown = [(reason, share) for reason, share in stalls[:MAX_STALLS] if share >= MIN_STALL_SHARE]
     return Bars(tuple(_stall_bar(reason, share) for reason, share in shown))
 
@@ -144,11 +144,11 @@ MOST_OPCODES = 4
 """Opcodes named a group, most frequent first."""
 
 
-def opcode_mix(kernel: Kernel) -> tuple[str, Bars]:
+def opcode_mix(of_warps: Mapping[str, int], of_threads: Mapping[str, int]) -> tuple[str, Bars]:
     """Return what the shares are of, and the groups of opcodes by their share; no bars without an opcode table."""
-    table, of = kernel.warp_opcodes, "executed warp instructions"
+    table, of = of_warps, "executed warp instructions"
     if not table:
-        table, of = kernel.thread_opcodes, "executed thread instructions"
+        table, of = of_threads, "executed thread instructions"
     total = sum(table.values())
     if not total:
         return of, Bars(())

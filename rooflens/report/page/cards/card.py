@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.knowledge.families import family_page
+from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.ranking import in_rank
-from rooflens.model.records import Analysis, Verdict
+from rooflens.model.records import Analysis, Finding, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes
-from rooflens.model.summary import Launch
+from rooflens.model.roofline.traffic import find_traffic
+from rooflens.model.summary import Launch, cautions, notes
+from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     limit_factor_words,
@@ -31,7 +33,7 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
-from rooflens.report.roofline.ghost import choices
+from rooflens.report.roofline.choices import choices
 from rooflens.report.templates import render
 from rooflens.report.words.findings import ShownFinding, shown
 from rooflens.report.words.labels import BOUND_LABELS
@@ -68,6 +70,8 @@ class Card(Struct, frozen=True):
         family: Page of the documentation on kernels of its family; None where its name tells none.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
         mix: What the shares of opcodes are of, and the groups.
+        cautions: Flags that change its verdict.
+        remarks: Flags that say how its numbers were made.
         sums: What the numbers are where the launch stands for several; empty for a single one.
         predicted: Rows of predicted against measured work; empty without a prediction.
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
@@ -86,6 +90,8 @@ class Card(Struct, frozen=True):
     moves: tuple[str, ...]
     family: str | None
     evidence: tuple[str, ...]
+    cautions: tuple[str, ...]
+    remarks: tuple[str, ...]
     sums: str
     levels: Bars
     pipes: Bars
@@ -137,62 +143,60 @@ def cards(content: Content) -> Cards:
     )
 
 
-def findings(analysis: Analysis) -> Findings:
+def findings(told: Iterable[Finding], flags: Collection[str]) -> Findings:
     """Put the findings of a kernel into words."""
-    costing = tuple(shown(finding) for finding in analysis.findings if finding.severity != "note")
-    notes = tuple(shown(finding) for finding in analysis.findings if finding.severity == "note")
-    return Findings(costing, notes, "one_side_only" in analysis.flags)
-
-
-def has_costing(analysis: Analysis) -> bool:
-    """Return whether a kernel has findings that cost time: their moves stand instead of those of its class."""
-    return any(finding.severity != "note" for finding in analysis.findings)
+    costing: list[ShownFinding] = []
+    costless: list[ShownFinding] = []
+    for finding in told:
+        (costless if finding.severity == "note" else costing).append(shown(finding))
+    return Findings(tuple(costing), tuple(costless), "one_side_only" in flags)
 
 
 def carded(content: Content) -> tuple[Launch, ...]:
     """Choose the launches that get a card: few, and different ones."""
     kernels = content.listed
     worst = [group.representative for group in (*in_rank(kernels)[:FIRST_KEPT], *kernels)]
-    looks = {_look(launch): launch.key for launch in reversed(worst)}
-    for launch in content.timed:
-        looks.setdefault(_look(launch), launch.key)
+    # Cards that would show the same kernel, verdict and grid look alike.
+    looks: dict[tuple[object, ...], str] = {}
+    for launch in (*worst, *content.timed):
+        looks.setdefault((launch.group_key, launch.shown_class, launch.analysis.kernel.grid), launch.key)
     chosen = set(list(dict.fromkeys((*(launch.key for launch in worst), *looks.values())))[:MAX_CARDS])
     return tuple(launch for launch in content.launches if launch.key in chosen)
 
 
-def _look(launch: Launch) -> tuple[object, ...]:
-    """Tell apart what a card would show: the kernel, its verdict and its grid."""
-    return launch.group_key, launch.shown_class, launch.analysis.kernel.grid
-
-
 def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:
-    analysis = launch.analysis
-    chart = memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1)
+    analysis, kernel, verdict = launch.analysis, launch.analysis.kernel, launch.analysis.verdict
+    traffic = find_traffic(kernel)
+    chart = memory_chart(analysis, traffic, apart=not content.aggregated or analysis.launches == 1)
+    told = findings(analysis.findings, analysis.flags)
+    drawn = any(level.share is not None for level in analysis.levels.values()) or bool(analysis.pipes)
     return Card(
         launch=launch,
-        limiter=_limiter(launch),
-        sentence=_sentence(analysis.verdict),
-        facts=_facts(launch),
+        limiter="failed" if launch.failed else _limiter(verdict, launch.gpu),
+        sentence=_sentence(verdict),
+        facts=_facts(analysis),
         long=long,
-        findings=findings(analysis),
-        loops=loop_bars(analysis),
-        hot_lines=hot_lines(analysis.kernel),
+        findings=told,
+        loops=loop_bars(analysis.loops, kernel.gpu),
+        hot_lines=hot_lines(kernel),
         course=course(analysis),
         said=tuple(choice.text for choice in choices(analysis)),
-        moves=_moves(analysis),
-        family=family_page(analysis.kernel.function_name),
-        evidence=_evidence(analysis),
-        sums=_sums(content, launch),
+        moves=_moves(verdict, has_costing=bool(told.costing)),
+        family=named_page(page, TITLES) if (page := family_page(kernel.function_name)) else None,
+        evidence=_evidence(verdict.evidence, drawn=drawn, has_costing=bool(told.costing)),
+        cautions=cautions(analysis),
+        remarks=notes(analysis),
+        sums=_sums(analysis.launches, analysis.in_program, aggregated=content.aggregated),
         levels=level_bars(analysis),
-        pipes=pipe_bars(analysis),
-        stalls=stall_bars(analysis),
-        mix=opcode_mix(analysis.kernel),
+        pipes=pipe_bars(analysis.pipes),
+        stalls=stall_bars(kernel.stalls),
+        mix=opcode_mix(kernel.warp_opcodes, kernel.thread_opcodes),
         memory_chart=chart,
-        memory=memory(analysis, has_chart=chart is not None),
-        resident=resident(analysis.kernel),
-        curves=tuple(curve for curve in curves(analysis.kernel) if long or curve.better),
+        memory=memory(analysis.levels.get("smem"), traffic, has_chart=chart is not None),
+        resident=resident(kernel),
+        curves=tuple(curve for curve in curves(kernel) if long or curve.better),
         predicted=predicted_rows(content, launch),
-        nvidia=opinion(launch),
+        nvidia=opinion(analysis),
         sources=sources,
     )
 
@@ -202,26 +206,21 @@ def _sentence(verdict: Verdict) -> tuple[str, str]:
     return (head, f"{colon}{rest}")
 
 
-def _moves(analysis: Analysis) -> tuple[str, ...]:
+def _moves(verdict: Verdict, *, has_costing: bool) -> tuple[str, ...]:
     """Leave out the moves that findings say, but not how to learn why a kernel waits."""
-    verdict = analysis.verdict
-    if not has_costing(analysis):
+    if not has_costing:
         return verdict.advice
     asked = (move.text for move in verdict.moves if move.kind == "collect")
     return tuple(asked) if verdict.cause == NOT_MEASURED else ()
 
 
-def _limiter(launch: Launch) -> str:
-    verdict = launch.analysis.verdict
-    if launch.failed:
-        return "failed"
-    words = limiter_words(BOUND_LABELS[verdict.shown_class], verdict.resource, launch.gpu)
+def _limiter(verdict: Verdict, gpu: str) -> str:
+    words = limiter_words(BOUND_LABELS[verdict.shown_class], verdict.resource, gpu)
     return f"{words}, {unmeasured_words(verdict.or_bound)}" if verdict.or_bound else words
 
 
-def _facts(launch: Launch) -> tuple[str, ...]:
+def _facts(analysis: Analysis) -> tuple[str, ...]:
     """Write confidence, limit, and how it was launched."""
-    analysis = launch.analysis
     kernel, verdict = analysis.kernel, analysis.verdict
     sizes = (("grid", kernel.grid), ("block", kernel.block))
     registers, shared = kernel.counters.get("registers_per_thread"), block_smem_bytes(kernel.counters)
@@ -236,22 +235,19 @@ def _facts(launch: Launch) -> tuple[str, ...]:
     )
 
 
-def _evidence(analysis: Analysis) -> tuple[str, ...]:
+def _evidence(lines: Iterable[str], *, drawn: bool, has_costing: bool) -> tuple[str, ...]:
     """Leave out the lines that the bars draw, and the causes of latency where findings say them with their moves."""
-    lines = analysis.verdict.evidence
-    drawn = any(level.share is not None for level in analysis.levels.values()) or bool(analysis.pipes)
-    if drawn and has_costing(analysis):
+    if drawn and has_costing:
         return ()
     return tuple(line.removeprefix(_CAUSE) for line in lines if not drawn or line.startswith(_CAUSE))
 
 
-def _sums(content: Content, launch: Launch) -> str:
+def _sums(launches: int, in_program: InProgram | None, *, aggregated: bool) -> str:
     """Say which of several launches it is that the numbers belong to."""
-    launches = launch.analysis.launches
     if launches <= 1:
         return ""
-    if launch.analysis.in_program is not None and launch.analysis.in_program.total_ns is not None:
+    if in_program is not None and in_program.total_ns is not None:
         return f"The time is that of {launches:,} launches without ncu; everything else is of one launch under it."
-    if not content.aggregated:
+    if not aggregated:
         return f"One profile represents {launches:,} equal launches: their time is its time x {launches:,}."
     return f"The median one of {launches:,} launches: their time is the sum; everything else is this launch's own."

@@ -29,7 +29,7 @@ _PIPE_DASHES = {"tensor_pipe": "", "fma": "7 3", "alu": "7 3 2 3", "xu": "2 3"}
 _FAR_APART = 0.1
 """Means of samples and counters that differ by more of the peak are pointed out: they come from different passes."""
 _A_PART = 0.005
-"""A phase of less is none."""
+"""A shorter phase is noise."""
 
 
 class Line(Struct, frozen=True):
@@ -162,7 +162,7 @@ def _rows(
 
 
 def _parts(share: Sequence[float | None], count: int) -> list[Sequence[float | None]]:
-    """Cut samples into so many parts of about the same length, none of them empty."""
+    """Cut samples into parts of about equal length, none empty."""
     cuts = [round(i * len(share) / count) for i in range(count + 1)]
     return [share[start:end] for start, end in pairwise(cuts)]
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.globs import covers
-from rooflens.model.predict.measured import Checked, Prediction, Topic
-from rooflens.model.records import ratio
+from rooflens.model.predict.measured import Checked, Compared, Prediction, Quantity, Topic, compared
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.content import Content
@@ -46,55 +46,46 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value:,}" for name, value in parameters.items())
 
 
+LABELS: Mapping[Quantity, str] = {
+    "dram_bytes": "DRAM bytes",
+    "intensity": "Intensity",
+    "floor": "Time, floor",
+    "attainable": "Time, attainable",
+}
+"""Quantity -> what a row is called; work is called by its unit."""
+
+
 def expected_rows(checked: Checked) -> tuple[PredictedRow, ...]:
-    """Compare each predicted quantity with its measurement, the time with its floor."""
-    prediction, measured, unit = checked.prediction, checked.measured, checked.prediction.unit
-    least = "at least " if checked.at_least else ""
-    rows = []
-    if prediction.flop:
-        rows.append(_row(unit, prediction.flop, measured.work, unit, least=least))
-    if prediction.moved_bytes:
-        rows.append(_row("DRAM bytes", prediction.moved_bytes, measured.moved_bytes, "B", least=least))
-    if prediction.flop and prediction.moved_bytes and unit == "FLOP":
-        found = measured.work / measured.moved_bytes if measured.work and measured.moved_bytes else None
-        expected = prediction.flop / prediction.moved_bytes
-        rows.append(PredictedRow("Intensity", fmt.intensity(expected), fmt.intensity(found), ratio(found, expected)))
-    return (*rows, *_time_rows(checked, measured.time_ns, least))
+    """Write each predicted quantity beside its measurement."""
+    return tuple(_row(row, checked, "at least " if checked.at_least else "") for row in checked.rows)
 
 
-def _time_rows(checked: Checked, time_ns: float | None, least: str = "") -> Iterator[PredictedRow]:
-    """Set a time against its floor and against the median of published kernels; nothing where it is not known."""
-    floor_ns, found = checked.times.floor_ns, checked.times.attainable
-    if not floor_ns or not time_ns:
-        return
-    taken = f"{least}{fmt.duration(time_ns)}"
-    yield PredictedRow("Time, floor", fmt.duration(floor_ns), taken, time_ns / floor_ns)
-    if found is not None:
-        typical = f"{fmt.duration(found.typical_s * 1e9)}{'' if found.proven else ' (unproven)'}"
-        yield PredictedRow("Time, attainable", typical, taken, time_ns / 1e9 / found.typical_s)
-
-
-def _row(label: str, expected: float, found: float | None, unit: str, *, least: str = "") -> PredictedRow:
-    measured = fmt.si(found, unit) if found is None else f"{least}{fmt.si(found, unit)}"
-    return PredictedRow(label, fmt.si(expected, unit), measured, ratio(found, expected))
+def _row(row: Compared, checked: Checked, least: str = "") -> PredictedRow:
+    writers: dict[str, Callable[[float | None], str]] = {"FLOP/B": fmt.intensity, "ns": fmt.duration}
+    write = writers.get(row.unit) or partial(fmt.si, unit=row.unit)
+    least = "" if row.measured is None or row.name == "intensity" else least
+    found = checked.times.attainable
+    about = " (unproven)" if row.name == "attainable" and found and not found.proven else ""
+    label = LABELS.get(row.name, row.unit)
+    return PredictedRow(label, f"{write(row.predicted)}{about}", f"{least}{write(row.measured)}", row.factor)
 
 
 def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
     """Give the rows of a kernel's card; none where its report has no prediction, or where it stands for a sum."""
-    checked = _checked_for(launch, page.predictions)
+    checked = _checked_for(launch.analysis.kernel.digest, launch.name, page.predictions)
     if checked is None or page.aggregated or launch.failed:
         return ()
     if checked.kernel is not None:
-        return tuple(_sourced(_rows_of_launch(checked, launch), checked))
+        return tuple(_sourced([_row(row, checked) for row in _of_launch(checked, launch)], checked))
     alone = sum(analysis.kernel.digest == launch.analysis.kernel.digest for analysis in page.analyses) == 1
     rows = _rows_of_whole(checked) if alone else _rows_of_part(checked, launch)
     return tuple(_sourced(rows, checked))
 
 
-def _checked_for(launch: Launch, predictions: Iterable[Checked]) -> Checked | None:
+def _checked_for(digest: str, name: str, predictions: Iterable[Checked]) -> Checked | None:
     """Find the prediction of a launch: that of its kernel before that of its whole report."""
-    own = [prediction for prediction in predictions if prediction.digest == launch.analysis.kernel.digest]
-    by_name = (found for found in own if found.kernel is not None and covers(found.kernel, launch.name))
+    own = [prediction for prediction in predictions if prediction.digest == digest]
+    by_name = (found for found in own if found.kernel is not None and covers(found.kernel, name))
     return next(by_name, None) or next((found for found in own if found.kernel is None), None)
 
 
@@ -122,31 +113,25 @@ def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
     return rows
 
 
-def _amounts_of(checked: Checked, launch: Launch) -> tuple[tuple[str, float | None, float | None, str], ...]:
-    """List label, predicted and measured amount of one launch, and its unit."""
-    prediction, analysis, unit = checked.prediction, launch.analysis, checked.prediction.unit
-    work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == unit and pipe.amount]
-    return (
-        (unit, prediction.flop, sum(work) if analysis.flop_total is not None else None, unit),
-        ("DRAM bytes", prediction.moved_bytes, analysis.levels["dram"].amount_bytes, "B"),
+def _of_launch(checked: Checked, launch: Launch, launches: int = 1) -> list[Compared]:
+    """Set what a launch did, so many times over, against what was predicted."""
+    prediction, analysis = checked.prediction, launch.analysis
+    work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == prediction.unit and pipe.amount]
+    moved = analysis.levels["dram"].amount_bytes
+    rows = compared(
+        prediction,
+        checked.times,
+        sum(work) * launches if analysis.flop_total is not None else None,
+        None if moved is None else moved * launches,
+        analysis.kernel.duration_ns,
     )
-
-
-def _rows_of_launch(checked: Checked, launch: Launch) -> list[PredictedRow]:
-    """Write what one launch did of what was predicted for each."""
-    amounts = _amounts_of(checked, launch)
-    rows = [_row(label, expected, found, unit) for label, expected, found, unit in amounts if expected]
-    return [*rows, *_time_rows(checked, launch.analysis.kernel.duration_ns)]
+    return [row for row in rows if row.name != "intensity"]
 
 
 def _rows_of_part(checked: Checked, launch: Launch) -> list[PredictedRow]:
     """Write what one of several kernels did of what was predicted for all of them."""
-    analysis = launch.analysis
     why = f"One of the {checked.measured.launches} launches that the prediction covers."
-    rows = []
-    for label, expected, amount, unit in _amounts_of(checked, launch):
-        if expected:
-            row = _row(label, expected, amount * analysis.launches if amount is not None else None, unit)
-            rows.append(replace(row, predicted=f"{row.predicted} for all", why=why))
-            why = ""
-    return rows
+    rows = [_row(row, checked) for row in _of_launch(checked, launch, launch.analysis.launches) if row.unit != "ns"]
+    return [
+        replace(row, predicted=f"{row.predicted} for all", why=why if at == 0 else "") for at, row in enumerate(rows)
+    ]

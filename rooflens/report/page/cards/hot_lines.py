@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.hotspots import STALL, leading_stall, places
-from rooflens.model.records import Hotspot, Kernel, Place
+from rooflens.model.hotspots import STALL, leading_stall, loops_around, places
+from rooflens.model.records import Hotspot, Inside, Kernel, Place
 from rooflens.report.words.findings import code_of
 from rooflens.report.words.inside import wait_words
 from rooflens.report.words.labels import place_label, stall_label
@@ -34,6 +34,8 @@ class HotLine(Struct, frozen=True):
     Attributes:
         waits: What its warps wait for most; empty where samples hold no reasons.
         excess: What its accesses move beyond what they need, and local memory.
+        loop: Number of the loop that it is, in the kernel; empty for lines and straight parts.
+        within: Numbers of the loops that it stands in, with blanks between; empty where nobody looked inside.
     """
 
     label: str
@@ -41,6 +43,8 @@ class HotLine(Struct, frozen=True):
     waits: str
     excess: str
     code: str
+    loop: str = ""
+    within: str = ""
 
 
 class HotLines(Struct, frozen=True):
@@ -56,14 +60,21 @@ def hot_lines(kernel: Kernel) -> HotLines | None:
         found = [place for place in places(kernel, measure, MOST_LINES) if place.share >= LEAST_SHARE]
         if found:
             what = "lines" if found[0].hotspot.by == "line" else "instructions"
-            return HotLines(f"Hot {what}, {words}", tuple(_line(kernel, place) for place in found))
+            return HotLines(f"Hot {what}, {words}", tuple(_line(kernel.inside, place) for place in found))
     return None
 
 
-def _line(kernel: Kernel, place: Place) -> HotLine:
+def _line(inside: Inside | None, place: Place) -> HotLine:
     hotspot = place.hotspot
-    waits = "; ".join(filter(None, (_waits(hotspot), wait_words(kernel, hotspot))))
-    return HotLine(place_label(hotspot), place.share, waits, "; ".join(_excess(hotspot)), code_of(hotspot))
+    waits = "; ".join(filter(None, (_waits(hotspot), wait_words(inside, hotspot))))
+    return HotLine(
+        place_label(hotspot),
+        place.share,
+        waits,
+        "; ".join(_excess(hotspot)),
+        code_of(hotspot),
+        within=" ".join(map(str, loops_around(inside, hotspot))),
+    )
 
 
 def _waits(hotspot: Hotspot) -> str:

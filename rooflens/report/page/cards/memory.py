@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis
-from rooflens.model.roofline.traffic import Flow, Link, Traffic, find_links, find_traffic
+from rooflens.model.records import Analysis, Level
+from rooflens.model.roofline.traffic import Flow, Link, Traffic, Useful, find_links
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.page.cards.bars import Bar
 from rooflens.report.words.how_it_runs import memory_facts
@@ -27,29 +27,20 @@ class Memory(Struct, frozen=True):
     facts: tuple[str, ...]
 
 
-def memory(analysis: Analysis, *, has_chart: bool = False) -> Memory:
+def memory(shared: Level | None, traffic: Traffic, *, has_chart: bool = False) -> Memory:
     """Compare asked and moved bytes as far as the report holds them; a memory chart says how often caches hit."""
-    traffic = find_traffic(analysis.kernel)
-    wasteful = tuple(bar for bar in _bars(analysis, traffic) if bar.share is None or bar.share <= _USEFUL_SHARE)
+    bars = []
+    if (useful := traffic.global_memory) is not None:
+        needed, touched = fmt.si(useful.asked_bytes, "B"), fmt.si(useful.moved_bytes, "B")
+        bars.append(Bar("Global memory", useful.share, rate=f"{needed} of sectors needed", amount=f"{touched} touched"))
+    if shared is not None and (shared.share or 0.0) >= _USED_SHARE:
+        bars += _shared(shared.amount_bytes, traffic.conflict_share, traffic.shared)
+    wasteful = tuple(bar for bar in bars if bar.share is None or bar.share <= _USEFUL_SHARE)
     return Memory(wasteful, tuple(memory_facts(traffic, has_hits=not has_chart)))
 
 
-def _bars(analysis: Analysis, traffic: Traffic) -> Iterator[Bar]:
-    if (useful := traffic.global_memory) is not None:
-        yield Bar(
-            "Global memory",
-            useful.share,
-            rate=f"{fmt.si(useful.asked_bytes, 'B')} of sectors needed",
-            amount=f"{fmt.si(useful.moved_bytes, 'B')} touched",
-        )
-    level = analysis.levels.get("smem")
-    if level is not None and (level.share or 0.0) >= _USED_SHARE:
-        yield from _shared(analysis, traffic)
-
-
-def _shared(analysis: Analysis, traffic: Traffic) -> Iterator[Bar]:
-    """Draw the bytes asked for; where those are not known, the wavefronts that are not replays."""
-    moved_bytes, conflicts, asked = analysis.levels["smem"].amount_bytes, traffic.conflict_share, traffic.shared
+def _shared(moved_bytes: float | None, conflicts: float | None, asked: Useful | None) -> Iterator[Bar]:
+    """Draw the bytes asked for; if unknown, the wavefronts without replays."""
     moved = "" if moved_bytes is None else f"{fmt.si(moved_bytes, 'B')} moved"
     if asked is not None:
         both = ", ".join(part for part in (f"{fmt.si(asked.asked_bytes, 'B')} asked for", moved) if part)
@@ -83,8 +74,8 @@ class Box(Struct, frozen=True):
 
     Attributes:
         busy: Share of its busiest stage as a length within its width.
-        share: The same in words; empty where it is not known.
-        hits: How often it held what was asked for; empty where that is not known.
+        share: The same in words; empty if unknown.
+        hits: Its hit rate in words; empty if unknown.
     """
 
     x: int
@@ -134,17 +125,18 @@ class _Part(Struct, frozen=True):
     link: Link
 
 
-def memory_chart(analysis: Analysis, *, apart: bool = True) -> MemoryChart | None:
+def memory_chart(analysis: Analysis, traffic: Traffic, *, apart: bool = True) -> MemoryChart | None:
     """Draw the measured levels; None with fewer than two of them, or without bytes.
 
     `apart` separates reads from writes; launches that differ have no sums of these.
     """
-    near, far = _parts(analysis, apart=apart)
+    near, far = _parts(analysis, traffic, apart=apart)
     parts = (*near, *far)
     flows = [flow for part in parts for flow in part.link.flows]
     if len(parts) < 2 or all(flow.amount_bytes is None for flow in flows):
         return None
-    boxes = [_sms(analysis)]
+    count = analysis.kernel.counters.get("sm_count")
+    boxes = [Box(0, 0, WIDTH, _LOW_BOX, fmt.count(round(count), "SM") if count else "SMs")]
     arrows: list[Arrow] = []
     y = _LOW_BOX
     for row in (near, *((part,) for part in far)):
@@ -160,9 +152,9 @@ def memory_chart(analysis: Analysis, *, apart: bool = True) -> MemoryChart | Non
     )
 
 
-def _parts(analysis: Analysis, *, apart: bool) -> tuple[list[_Part], list[_Part]]:
+def _parts(analysis: Analysis, traffic: Traffic, *, apart: bool) -> tuple[list[_Part], list[_Part]]:
     """Return the levels beside the SMs, and those beyond."""
-    links, traffic, gpu = find_links(analysis, apart=apart), find_traffic(analysis.kernel), analysis.kernel.gpu
+    links, gpu = find_links(analysis, apart=apart), analysis.kernel.gpu
     levels = (
         ("l1", links.l1, traffic.l1_hit_rate if apart else None),
         ("smem", links.smem, None),
@@ -177,11 +169,6 @@ def _parts(analysis: Analysis, *, apart: bool) -> tuple[list[_Part], list[_Part]
     return [known[name] for name in ("l1", "smem") if name in known], [known[n] for n in ("l2", "dram") if n in known]
 
 
-def _sms(analysis: Analysis) -> Box:
-    count = analysis.kernel.counters.get("sm_count")
-    return Box(0, 0, WIDTH, _LOW_BOX, fmt.count(round(count), "SM") if count else "SMs")
-
-
 def _box(part: _Part, column: int, columns: int, y: int) -> Box:
     width = _HALF if columns > 1 else WIDTH
     share = "" if part.share is None else f"{fmt.percent(part.share)} busy"
@@ -191,7 +178,7 @@ def _box(part: _Part, column: int, columns: int, y: int) -> Box:
 
 
 def _arrows(link: Link, x: int, y: int) -> Iterator[Arrow]:
-    """Draw reads upwards on the left, writes downwards on the right, and what is not known apart as one arrow."""
+    """Draw reads upwards on the left, writes downwards on the right, and mixed traffic as one arrow."""
     if link.both is not None:
         yield _arrow(link.both, x, y, up=True, down=True)
     if link.read is not None:

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Rule
-from rooflens.model.summary import Launch
+from rooflens.model.records import Analysis, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import BROKEN, agrees
 from rooflens.model.verdict.sentences import NOT_MEASURED, resource_label
 from rooflens.report.page.cards.sources import SHARED_FROM
@@ -62,12 +61,11 @@ class Opinion(Struct, frozen=True):
     broken: int
 
 
-def opinion(launch: Launch) -> Opinion | None:
+def opinion(analysis: Analysis) -> Opinion | None:
     """Compare NVIDIA's rules with the verdict; None where the report holds none."""
-    analysis = launch.analysis
     ran = [rule for rule in analysis.kernel.rules if rule.message and not BROKEN.search(rule.message)]
     broken = sum(bool(BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
-    headline, note = _headline(launch), _note(analysis)
+    headline, note = _headline(analysis), _note(analysis)
     if not (headline or note or ran):
         return None
     messages = dict.fromkeys(_message(rule) for rule in sorted(ran, key=_promise, reverse=True))
@@ -83,28 +81,27 @@ def shared_texts(opinions: Sequence[Opinion]) -> dict[str, int]:
     return {text: number for number, text in enumerate(often, 1)}
 
 
-def _headline(launch: Launch) -> str:
-    bottleneck, verdict = launch.analysis.nvidia.bottleneck, launch.analysis.verdict
+def _headline(analysis: Analysis) -> str:
+    bottleneck, verdict = analysis.nvidia.bottleneck, analysis.verdict
     if not bottleneck:
         return ""
     says = _SAYS.get(bottleneck, bottleneck)
-    same = agrees(bottleneck, verdict, launch.analysis.levels)
+    same = agrees(bottleneck, verdict, analysis.levels)
     if same is None:
         return f"NVIDIA's rule says: {says}."
     if same:
         return f"NVIDIA's rule says the same: {says}."
-    return f"NVIDIA's rule says: {says}. rooflens says: {_ours(launch)}."
+    return f"NVIDIA's rule says: {says}. rooflens says: {_ours(verdict, analysis.kernel.gpu)}."
 
 
-def _ours(launch: Launch) -> str:
+def _ours(verdict: Verdict, gpu: str | None) -> str:
     """Say the verdict with its reason, where NVIDIA's rule says another one."""
-    verdict = launch.analysis.verdict
     label = BOUND_LABELS[verdict.shown_class]
     if verdict.bound == "unknown":
         return f"{label}, for {verdict.cause}" if verdict.cause else label
     if verdict.resource and verdict.bottleneck:
         why = verdict.cause or f"{fmt.percent(verdict.bottleneck.share)} busy"
-        return f"{label} at {resource_label(verdict.resource, launch.gpu)}, because that is {why}"
+        return f"{label} at {resource_label(verdict.resource, gpu)}, because that is {why}"
     if verdict.cause == NOT_MEASURED:
         return f"{label}, {NOT_MEASURED}"
     return f"{label}, because {verdict.cause}" if verdict.cause else label

@@ -35,7 +35,19 @@ Rows: TypeAlias = tuple[tuple[str, str], ...]
 
 def source_rows(analysis: Analysis) -> Rows:
     """List what each number of a card was made of."""
-    return tuple(_rows(analysis))
+    known, rows = analysis.kernel.counter_sources, []
+    for label, counters in _OTHERS:
+        found = [known[counter] for counter in counters if counter in known]
+        if found:
+            rows.append((label, ", ".join(found)))
+    for finding in analysis.findings:
+        rows += [(f"{finding.title}: {evidence_name(one)}", one.source) for one in finding.evidence]
+    for name, level in analysis.levels.items():
+        if level.amount_bytes is not None or level.share is not None:
+            rows += _named(resource_label(name, analysis.kernel.gpu), level_sources(analysis, name), "bytes")
+    for name in drawn_pipes(analysis.pipes):
+        rows += _named(resource_label(name), pipe_sources(analysis, name), "work")
+    return tuple(rows)
 
 
 def common_rows(cards: Sequence[Rows]) -> Rows:
@@ -54,22 +66,6 @@ def merged(rows: Iterable[tuple[str, str]]) -> Rows:
     for label, source in rows:
         labels[source].append(label)
     return tuple((", ".join(names), source) for source, names in labels.items())
-
-
-def _rows(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    known = analysis.kernel.counter_sources
-    for label, counters in _OTHERS:
-        found = [known[counter] for counter in counters if counter in known]
-        if found:
-            yield label, ", ".join(found)
-    for finding in analysis.findings:
-        for evidence in finding.evidence:
-            yield f"{finding.title}: {evidence_name(evidence)}", evidence.source
-    for name, level in analysis.levels.items():
-        if level.amount_bytes is not None or level.share is not None:
-            yield from _named(resource_label(name, analysis.kernel.gpu), level_sources(analysis, name), "bytes")
-    for name in drawn_pipes(analysis):
-        yield from _named(resource_label(name), pipe_sources(analysis, name), "work")
 
 
 def _named(label: str, sources: Sources, amount: str) -> Iterator[tuple[str, str]]:

@@ -183,7 +183,7 @@ def _type_words(analysis: Analysis) -> str:
 def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate the busy units, each with its rate, its peak and the stored metrics that both came from.
 
-    A memory level that was measured and did next to nothing is named: it would look as if nobody had measured it.
+    A measured level that did next to nothing is named, or it would look unmeasured.
     """
     # What the verdict stands on, where the report has no more of it than NVIDIA's per cent of its side.
     measured = {None, *shares_of(analysis.levels, analysis.pipes)}
@@ -305,7 +305,7 @@ _NOT_SAMPLED: Words = (
 
 
 def _lines(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """Tabulate where its warps stand; without samples, say that nobody looked."""
+    """Tabulate where its warps wait; without samples, say so."""
     if not analysis.kernel.failed and not analysis.kernel.code_totals.get("samples"):
         return Heading("Where"), paragraph(_NOT_SAMPLED)
     hot = [place for place in places(analysis.kernel, "samples", LINES_SHOWN) if place.share >= _LEAST_HOT]
@@ -337,13 +337,13 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
 
 def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
     reason = leading_stall(hotspot)
-    words = "; ".join(filter(None, (stall_label(reason) if reason else "", wait_words(kernel, hotspot))))
+    words = "; ".join(filter(None, (stall_label(reason) if reason else "", wait_words(kernel.inside, hotspot))))
     return plain(words) if words else fmt.MISSING
 
 
 def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate its loops: how often they run, what part of warps' time they take, and what limits each."""
-    rows = shown_loops(analysis)
+    rows = shown_loops(analysis.loops)
     if not rows:
         return ()
     columns = (
@@ -358,13 +358,13 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
     )
     cells = (
         (
-            code(f"{'. ' * depth(one, analysis)}{loop_label(one)}"),
+            code(f"{'. ' * depth(one, analysis.loops)}{loop_label(one)}"),
             plain(fmt.percent(one.share if one.loop.kind == "loop" else one.share_self)),
             number(one.loop.trips) if one.loop.trips is not None else "",
             plain(one.job),
             fmt.si(one.flop_per_s, "FLOP/s") if one.flop_per_s else "",
             fmt.significant(one.intensity) if one.intensity else "",
-            plain(class_words(one, analysis.kernel)),
+            plain(class_words(one, analysis.kernel.gpu)),
             plain(body_words(one)),
         )
         for one in rows

@@ -77,7 +77,7 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
 def test_titles_begin_as_pipes_are_written() -> None:
     """A title begins with a capital, and one that begins with a type with the type as it is written elsewhere."""
     titles = ("fp64 divisions", "bf16 x", "fpga", "")
-    shown = findings(found(*(replace(STRIDED, title=title) for title in titles)))
+    shown = findings([replace(STRIDED, title=title) for title in titles], ())
     assert [one.title for one in shown.costing] == ["FP64 divisions", "BF16 x", "Fpga", ""]
 
 
@@ -97,7 +97,7 @@ def test_no_move_stands_twice() -> None:
 
 def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
     """Notes stand apart in a closed disclosure that names them, and never have a gain."""
-    shown = findings(found(STRIDED, NOTE))
+    shown = findings((STRIDED, NOTE), ())
     assert [one.title for one in shown.costing] == ["Uncoalesced global stores"]
     assert [(one.title, one.gain) for one in shown.notes] == [("Low occupancy", "")]
     html = html_of(found(STRIDED, NOTE))

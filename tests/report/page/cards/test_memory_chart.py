@@ -11,6 +11,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.levels import place_levels
+from rooflens.model.roofline.traffic import find_traffic
 from rooflens.report.page.cards.memory import WIDTH, MemoryChart, memory_chart
 
 FULL = {
@@ -39,9 +40,14 @@ def analysis_of(counters: dict[str, float]) -> Analysis:
     return replace(samples.failed(), kernel=kernel, levels=place_levels(kernel))
 
 
+def chart_or_none(analysis: Analysis, *, apart: bool = True) -> MemoryChart | None:
+    """Draw the chart of a kernel, if there is one."""
+    return memory_chart(analysis, find_traffic(analysis.kernel), apart=apart)
+
+
 def chart_of(counters: dict[str, float]) -> MemoryChart:
     """Draw the chart of these counters."""
-    chart = memory_chart(analysis_of(counters))
+    chart = chart_or_none(analysis_of(counters))
     assert chart is not None
     return chart
 
@@ -52,7 +58,7 @@ def words(chart: MemoryChart) -> list[tuple[str, str]]:
 
 
 def test_every_level_is_a_box_with_its_share_and_hits() -> None:
-    """SMs on top, L1 and shared memory beside one another, L2 and DRAM below, all within the drawing."""
+    """SMs on top, L1 and shared memory beside each other, L2 and DRAM below, all within the drawing."""
     chart = chart_of(FULL)
     assert [(box.name, box.share.replace("\u00a0", " "), box.hits.replace("\u00a0", " ")) for box in chart.boxes] == [
         ("114 SMs", "", ""),
@@ -116,6 +122,6 @@ def test_what_was_not_measured_is_absent() -> None:
 
 def test_there_is_no_chart_of_one_level_or_of_no_bytes() -> None:
     """Bars say as much."""
-    assert memory_chart(analysis_of({"dram_bytes": 3e8})) is None
-    assert memory_chart(analysis_of({"dram_share": 0.3, "l2_return_share": 0.2, "l1_data_share": 0.1})) is None
-    assert memory_chart(samples.failed()) is None
+    assert chart_or_none(analysis_of({"dram_bytes": 3e8})) is None
+    assert chart_or_none(analysis_of({"dram_share": 0.3, "l2_return_share": 0.2, "l1_data_share": 0.1})) is None
+    assert chart_or_none(samples.failed()) is None

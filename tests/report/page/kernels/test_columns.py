@@ -8,9 +8,10 @@ from support import samples
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Gain, Limit, Move
+from rooflens.model.summary import KernelSummary
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.kernels import Cell, Subject, columns, filled, time_parts
+from rooflens.report.page.kernels import Cell, columns, filled, time_parts, written
 
 
 def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float) -> Analysis:
@@ -22,8 +23,9 @@ def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float
 def row(*analyses: Analysis) -> dict[str, Cell]:
     """Read the cells of the first kernel of a page of these launches."""
     content = build_content([samples.report(analyses)], "test", default_thresholds())
-    one = Subject(content.listed[0], "v1")
-    return {column.key: column.cell(one) for column in columns(gpus=1, reports=1)}
+    offered = columns(gpus=1, reports=1)
+    cells = written(content.listed[0], "v1", offered)
+    return {column.key: cell for column, cell in zip(offered, cells, strict=True)}
 
 
 def test_amounts_are_those_of_all_launches_and_shares_of_the_median_one() -> None:
@@ -125,8 +127,8 @@ def test_failed_launches_have_no_numbers() -> None:
 def test_columns_without_a_value_are_left_out() -> None:
     """A page without FLOPs offers no intensity; GPU and report are there at once only where there are several."""
     content = build_content([samples.report(samples.without_flops())], "test", default_thresholds())
-    rows = [Subject(group, "v1") for group in content.listed]
-    keys = {column.key for column, _ in filled(columns(gpus=1, reports=1), rows)}
+    offered = columns(gpus=1, reports=1)
+    keys = {column.key for column, _ in filled(offered, [written(group, "v1", offered) for group in content.listed])}
     assert {"name", "time", "bound", "dram_share"} <= keys
     assert not {"dram_per_byte", "roof", "registers_per_thread"} & keys
     for gpus, reports in ((1, 2), (2, 1)):
@@ -139,5 +141,9 @@ def test_the_bar_of_a_kernel_is_parted_by_verdict() -> None:
     mixed = replace(launch(30, 1e6, 1e6), verdict=samples.every_verdict()[2].verdict)
     other = replace(launch(80, 1e6, 1e6), kernel=replace(launch(80, 1e6, 1e6).kernel, name="longest"))
     content = build_content([samples.report([launch(10, 1e6, 1e6), mixed, other])], "test", default_thresholds())
-    assert time_parts(content.listed[0], 2 / 3) == [("memory", pytest.approx(1))]
-    assert time_parts(content.listed[1], 2 / 3) == [("memory", pytest.approx(1 / 8)), ("latency", pytest.approx(3 / 8))]
+
+    def parts(kernel: KernelSummary) -> list[tuple[str, float]]:
+        return time_parts(kernel.class_ns, kernel.time_share, 2 / 3)
+
+    assert parts(content.listed[0]) == [("memory", pytest.approx(1))]
+    assert parts(content.listed[1]) == [("memory", pytest.approx(1 / 8)), ("latency", pytest.approx(3 / 8))]

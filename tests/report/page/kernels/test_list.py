@@ -54,12 +54,12 @@ def test_launches_of_few_kernels_are_few_rows(corpus: Path) -> None:
     content = build_content(found.reports, "test", default_thresholds())
     assert len(content.analyses) == 154
     assert len(rows(str(kernels(content)))) == 5
-    looks = [(one.group_key, one.bound, one.analysis.kernel.grid) for one in carded(content)]
+    looks = [(one.group_key, one.shown_class, one.analysis.kernel.grid) for one in carded(content)]
     assert len(set(looks)) == len(looks)
 
 
 def test_cards_are_few_and_different() -> None:
-    """Launches that look alike share the card of the median one; another verdict or grid has one of its own."""
+    """Launches that look alike share the card of the median; another verdict or grid has one of its own."""
     alike = launches(20)
     wider = replace(alike[5], kernel=replace(alike[5].kernel, grid=(9, 9, 9)))
     waits = replace(alike[7], verdict=samples.every_verdict()[2].verdict)

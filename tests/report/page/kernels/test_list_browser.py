@@ -15,7 +15,7 @@ from support.unchanged import PAGE
 
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.kernels import Subject, columns, filled
+from rooflens.report.page.kernels import columns, filled, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,16 +132,17 @@ def test_csv_holds_what_the_filters_leave(open_page: Callable[..., Page], tmp_pa
     assert text.count("\r\n") == text.count("\n")
     lines = list(csv.DictReader(text.splitlines(keepends=True)))
     content = build_content([samples.report(several())], "attention", default_thresholds())
-    rows = [Subject(group, "attention") for group in content.listed]
-    named = {one.group.name: one for one in rows}
+    offered = columns(gpus=1, reports=1)
+    rows = [written(group, "attention", offered) for group in content.listed]
+    named = {group.name: at for at, group in enumerate(content.listed)}
     left = [line["Kernel"].removeprefix("'") for line in lines]
     assert [line["Kernel"] for line in lines if line["Kernel"].startswith("'")] == [f"'{FORMULA}"]
-    times_ns = [named[name].group.duration_ns for name in left]
+    times_ns = [content.listed[named[name]].duration_ns for name in left]
     assert times_ns == sorted(times_ns, key=lambda ns: ns or 0.0)
     assert len(left) == 4
-    for column, cells in filled(columns(gpus=1, reports=1), rows):
+    for column, cells in filled(offered, rows):
         for name, line in zip(left, lines, strict=True):
-            cell = cells[rows.index(named[name])]
+            cell = cells[named[name]]
             if column.key != "name":
                 assert line[column.export] == cell.raw, column.key
             if column.also and column.key != "launches":

@@ -1,0 +1,57 @@
+"""What a forecast can be asked for besides its operation and sizes: the options of every door, once, in these words."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from msgspec import Struct
+
+from rooflens.errors import UnknownNameError
+from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.roofline.datasheets import LinkKind
+
+DEFAULT_GPU = "h100-sxm"
+"""What is predicted where no GPU is named."""
+
+
+class Option(Struct, frozen=True):
+    """One option as doors offer it.
+
+    Attributes:
+        meaning: In words that begin small and end without a point.
+        default: None for the usual, which depends on operation and GPU.
+        choices: What it can be, where that is a few words.
+    """
+
+    name: str
+    meaning: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("gpu", "short name of a GPU, or part of its name", DEFAULT_GPU),
+    Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the usual one"),
+    Option("out_dtype", "type of a product's results; by default the operands', bf16 of narrow ones"),
+    Option("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
+)
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was asked for, a field for each of `OPTIONS`; None for the usual.
+
+    Raises:
+        UnknownNameError: A value is none of the few that its option has.
+    """
+
+    gpu: str = DEFAULT_GPU
+    dtype: str | None = None
+    out_dtype: str | None = None
+    link: LinkKind | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a word that an option does not have."""
+        for one in OPTIONS:
+            value = getattr(self, one.name)
+            if one.choices and value not in (None, *one.choices):
+                raise UnknownNameError(one.name, value, one.choices)

@@ -1,0 +1,79 @@
+"""Refine the kernels of a timeline by reports beside it: what counters say of a kernel stands in its row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from rooflens.format import count
+from rooflens.model.program.program import OfShape, Program, ProgramKernel, in_order
+from rooflens.model.records import Analysis
+from rooflens.model.summary import median_launch
+from rooflens.model.timeline import Matching
+
+
+def refined(program: Program, analyses: Sequence[Analysis]) -> Program:
+    """Give each kernel that reports hold its verdict, and what its first move wins or its limit leaves to win.
+
+    Kernels match by name, grid and block, as a timeline beside a report does; one that several launches of the reports
+    can be has the median of these. What is won is of the time in the timeline, and never below a floor that is known.
+
+    Args:
+        program: The timeline.
+        analyses: All launches of the reports; failed ones match nothing.
+
+    Returns:
+        The same program; a note says so where no kernel is in the reports.
+    """
+    sound = [analysis for analysis in analyses if not analysis.kernel.failed]
+    beside = _Beside(sound)
+    known = {id(one): beside.measured(one) for one in program.every}
+    notes = program.notes
+    if not any(one.measured for one in known.values()):
+        named = count(len({analysis.kernel.name for analysis in sound}), "kernel")
+        notes = (*notes, f"none of the {named} of the reports is in it: were both recorded of one program?")
+    return replace(
+        program,
+        kernels=in_order([known[id(one)] for one in program.kernels]),
+        every=in_order([*known.values()]),
+        notes=notes,
+    )
+
+
+class _Beside:
+    """The launches of reports, and which of them a launch of a timeline can be."""
+
+    def __init__(self, analyses: Sequence[Analysis]) -> None:
+        self._analyses = analyses
+        self._matching = Matching(analysis.kernel for analysis in analyses)
+
+    def measured(self, kernel: ProgramKernel) -> ProgramKernel:
+        """Return a row with what counters say of it; as it was where no report has it."""
+        found = [(shape, self._of(kernel.name, shape)) for shape in kernel.shapes]
+        known = [(shape, analysis) for shape, analysis in found if analysis is not None]
+        if not known or kernel.is_communication:
+            return kernel
+        _, first = known[0]
+        verdict = first.verdict
+        won = [_won_ns(shape, analysis) for shape, analysis in known]
+        gain_ns = kernel.gain_ns
+        if any(one is not None for one in won):
+            gain_ns = sum(one for one in won if one is not None)
+            if kernel.gain_ns is not None and kernel.time_ns:
+                rest_ns = kernel.time_ns - sum(shape.time_ns for shape, _ in known)
+                gain_ns += kernel.gain_ns * rest_ns / kernel.time_ns
+            if kernel.floor_ns is not None:
+                gain_ns = min(gain_ns, kernel.time_ns - kernel.floor_ns)
+        return replace(kernel, measured=first, bound=verdict.bound, or_bound=verdict.or_bound, gain_ns=gain_ns)
+
+    def _of(self, name: str, shape: OfShape) -> Analysis | None:
+        alike = self._matching.alike(name, shape.grid, shape.block)
+        return median_launch([self._analyses[place] for place in alike]) if alike else None
+
+
+def _won_ns(shape: OfShape, analysis: Analysis) -> float | None:
+    """Return what the first move wins of some launches, else what lies above the limit; None where neither is known."""
+    verdict = analysis.verdict
+    factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
+    return None if factor is None else shape.time_ns * (1 - 1 / factor)

@@ -1,0 +1,191 @@
+"""What the page of a trace draws: where its time goes, what to look at first, and its kernels under the GPU's roofs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import log10
+from operator import attrgetter
+from typing import Any
+
+from msgspec.structs import replace
+
+from rooflens.format import count, cut_middle, duration, factor, intensity, percent, si
+from rooflens.model.program.program import Program, ProgramKernel
+from rooflens.model.program.ranks import Joined
+from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.document import Cell, Chart, Map, Opportunities, Opportunity, Strip, Words
+from rooflens.report.trace.words import without_step
+from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
+
+_PLACES: Mapping[str, Callable[[ProgramKernel], str | None]] = {
+    "module": attrgetter("module"),
+    "range": lambda one: without_step(one.nvtx_range).partition("/")[0],
+    "operator": attrgetter("operator"),
+}
+"""What parts a program, the best first; of ranges the outermost one."""
+
+KNOWN_SHOWN, OPEN_SHOWN = 8, 4
+"""Rows of the list with something to win, and of those of which that is not known."""
+
+DRAWN, NAMED = 40, 4
+"""Kernels in the roofline, those with most to win, and those of them that have their name beside them."""
+
+_NAME_DECADES = 0.3
+"""Names that stand nearer to one another would meet."""
+
+_NAME_WIDTH = 60
+_LEAST_PLACED = 0.5
+"""Where less of the time has a place of some kind, the program is not parted by it."""
+
+
+def program_map(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Map | None:
+    """Draw the time from first to last kernel: modules, ranges or operators, their kernels, white where none ran."""
+    idle_ns = sum(one.unprofiled.gap_ns or 0.0 for one in programs)
+    whole_ns = sum(one.time_ns for one in whole.kernels) + idle_ns
+    if not whole_ns:
+        return None
+    what, places = _places(whole.kernels)
+    strips: list[Strip] = []
+    for place, rows in places.items():
+        if strip := strip_of(cut_middle(place, _NAME_WIDTH), [_cell(one, names, whole_ns) for one in rows], whole_ns):
+            strips.append(strip)
+    label = f"Time by {what} and kernel; the table of all kernels has the same."
+    return mapped([*strips, *blank(NO_KERNEL, idle_ns, whole_ns, "gap")], label, what)
+
+
+def _places(kernels: Sequence[ProgramKernel]) -> tuple[str, dict[str, list[ProgramKernel]]]:
+    """Part kernels by module, else by range, else by operator: the first that is known of half of the time."""
+    whole_ns = sum(one.time_ns for one in kernels if not one.is_communication)
+    for what, place_of in _PLACES.items():
+        found: defaultdict[str, list[ProgramKernel]] = defaultdict(list)
+        for one in kernels:
+            found["communication" if one.is_communication else place_of(one) or f"no {what}"].append(one)
+        if sum(one.time_ns for one in found.get(f"no {what}", ())) < _LEAST_PLACED * whole_ns:
+            return what, dict(sorted(found.items(), key=lambda item: -sum(one.time_ns for one in item[1])))
+    return "kernel", {"": [*kernels]}
+
+
+def _cell(one: ProgramKernel, names: Mapping[str, str], whole_ns: float) -> Cell:
+    won = (one.gain_ns or 0.0) / one.time_ns if one.time_ns and one.by in {"gain", "limit"} else 0.0
+    told = f"{names[one.name]}, {duration(one.time_ns)}, {one.shown_class}"
+    told += f", {percent(won)} to win at most" if won else ""
+    return Cell(cut_middle(names[one.name], _NAME_WIDTH), told, one.time_ns / whole_ns, won, one.shown_class)
+
+
+def opportunities(
+    kernels: Sequence[ProgramKernel],
+    names: Mapping[str, str],
+    move_of: Callable[[ProgramKernel], Words],
+    where_of: Callable[[ProgramKernel], str],
+) -> Opportunities | None:
+    """List what to look at first: what can be won, then what is not known yet; None where there is neither.
+
+    Args:
+        kernels: In the one order.
+        names: Short names.
+        move_of: Says the first move of a kernel.
+        where_of: Says where it is launched.
+    """
+    known = [one for one in kernels if one.by in {"gain", "limit"}]
+    unknown = [one for one in kernels if one.by == "time"]
+    shown = known[: KNOWN_SHOWN if unknown else KNOWN_SHOWN + OPEN_SHOWN]
+    listed = [*shown, *unknown[: KNOWN_SHOWN + OPEN_SHOWN - len(shown)]]
+    if not listed:
+        return None
+    longest_ns = max(one.time_ns for one in listed) or 1
+    rows = tuple(
+        Opportunity(
+            name=cut_middle(names[one.name], _NAME_WIDTH),
+            figure=_figure(one),
+            length=one.time_ns / longest_ns,
+            style=one.shown_class,
+            won=(one.gain_ns or 0.0) / one.time_ns if one.time_ns else 0.0,
+            move=move_of(one),
+            where=cut_middle(where_of(one), 2 * _NAME_WIDTH),
+            why=tuple(_why(one)),
+            divider="Not yet known what can be won, by time" if place == len(shown) else "",
+        )
+        for place, one in enumerate(listed)
+    )
+    left_out = len(known) + len(unknown) - len(listed)
+    rest = f"{count(left_out, 'more row')} in the table of all kernels below." if left_out else ""
+    note = "bars: time today; hatched: what can be won at most" if known else "bars: time today"
+    return Opportunities("What to look at first", rows, note, rest)
+
+
+def _figure(one: ProgramKernel) -> str:
+    if one.gain_ns is None:
+        return duration(one.time_ns)
+    after = duration(one.time_ns - one.gain_ns)
+    return f"{duration(one.time_ns)} -> {'about' if one.by == 'gain' else 'at best'} {after}"
+
+
+def _why(one: ProgramKernel) -> Iterator[str]:
+    yield "not profiled" if one.measured is None else one.shown_class
+    yield f"x{one.count:,}, {percent(one.share)} of the kernels' time"
+    if one.floor_cold_ns:
+        yield f"{factor(one.time_ns / one.floor_cold_ns)} its floor, which is {one.limited_by}"
+    if one.operator:
+        yield cut_middle(one.operator, _NAME_WIDTH)
+
+
+def roofline(programs: Sequence[Program], whole: Joined, names: Mapping[str, str]) -> Chart | None:
+    """Draw kernels by the work that their sizes state under the roofs of their GPU; None for fewer than two."""
+    gpus = {one.gpu for one in programs}
+    sheet = datasheet_of(gpus.pop()) if len(gpus) == 1 else None
+    placed = [one for one in whole.kernels if one.flop and one.moved_bytes and one.calls and one.time_ns][:DRAWN]
+    if sheet is None or len(placed) < 2:
+        return None
+    return Chart(
+        "roofline",
+        lambda: _spec(placed, names, sheet),
+        f"Roofline of {count(len(placed), 'row')} by the FLOPs and bytes that the sizes of their operators state.",
+        ("FLOPs and bytes are those of the operators' sizes: nothing was counted. Area is time.",),
+    )
+
+
+def _spec(placed: Sequence[ProgramKernel], names: Mapping[str, str], sheet: Datasheet) -> Mapping[str, Any]:
+    from rooflens.report.plane.simple import Drawn, Line, plane_spec  # noqa: PLC0415 - Altair: only where it draws
+
+    longest_ns = max(one.time_ns for one in placed)
+    dots = [_dot(one, names, longest_ns) for one in placed]
+    named: list[Any] = []
+    for dot in dots:
+        if len(named) < NAMED and not any(_collide(dot, other) for other in named):
+            named.append(dot)
+    bandwidth = sheet.dram_bandwidth.value
+    peaks = {one.peak: sheet.peaks[one.peak].value for one in placed if one.peak and one.peak in sheet.peaks}
+    return plane_spec(
+        Drawn(
+            title="By the sizes of operators",
+            dots=tuple(replace(dot, label=dot.name) if dot in named else dot for dot in dots),
+            slopes=(Line(f"DRAM {si(bandwidth, 'B/s')}", bandwidth),),
+            flats=tuple(
+                Line(f"{resource_label(key)} {si(value, 'FLOP/s')}", value)
+                for key, value in sorted(peaks.items(), key=lambda peak: -peak[1])
+            ),
+        )
+    )
+
+
+def _collide(one: Any, other: Any) -> bool:
+    """Return whether the names beside two dots would meet."""
+    return abs(log10(one.y / other.y)) < _NAME_DECADES and abs(log10(one.x / other.x)) < 1
+
+
+def _dot(one: ProgramKernel, names: Mapping[str, str], longest_ns: int) -> Any:
+    from rooflens.report.plane.simple import Dot  # noqa: PLC0415 - as above
+
+    per_byte = (one.flop or 0.0) / (one.moved_bytes or 1.0)
+    rate = (one.flop or 0.0) * (one.calls or 0.0) / one.time_ns * 1e9
+    name = cut_middle(names[one.name], _NAME_WIDTH)
+    facts = {
+        "Time": duration(one.time_ns),
+        "Floor": duration(one.floor_ns),
+        "To win": duration(one.gain_ns),
+        "Intensity": intensity(per_byte),
+        "Rate": si(rate, "FLOP/s"),
+    }
+    return Dot(per_byte, rate, one.shown_class, name, part=one.time_ns / longest_ns, facts=facts)

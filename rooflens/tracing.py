@@ -1,0 +1,66 @@
+"""The door to timelines without a report: it imports nothing that reports need, which most traces come without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.timelines.read import opened_timeline
+from rooflens.model.program.program import read_program
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from rooflens.model.program.program import Program
+    from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
+
+
+def read_programs(
+    files: Sequence[str | os.PathLike[str] | Job],
+    gpu: str | None = None,
+    *,
+    selection: Selection | None = None,
+    reports: Sequence[AnalyzedReport] = (),
+) -> tuple[Program, ...]:
+    """Read timelines without a report, and rank their kernels by what can be won.
+
+    Args:
+        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems; of a job its source is named.
+        gpu: The GPU of those that do not name one whose peaks are known.
+        selection: Which kernels are wanted, by name and by NVTX range; all by default.
+        reports: What counters say of their kernels.
+
+    Raises:
+        InputError: One cannot be read, is cut, or has no kernels.
+        UsageError: No GPU has that name, or several have it; or a pattern cannot be read.
+        NoMatchError: No kernel is wanted.
+        EnvironmentMissingError: One is a report of Nsight Systems, and nsys is not installed.
+    """
+    chooser = None
+    if selection:
+        from rooflens.model.selecting import Chooser  # noqa: PLC0415 - only where something is chosen
+
+        chooser = Chooser(selection)
+    found = []
+    for file in files:
+        job = file if isinstance(file, Job) else Job(Path(file), str(file))
+        try:
+            with opened_timeline(job.path) as timeline:
+                program = read_program(timeline, gpu, chooser)
+        except InputError as error:
+            raise InputError(str(error).replace(str(job.path), job.source), error.hint) from error
+        found.append(replace(program, source=job.source))
+    if chooser is not None:
+        chooser.check()
+    if not reports:
+        return tuple(found)
+    from rooflens.model.program.beside import refined  # noqa: PLC0415 - only where there is a report
+
+    analyses = [analysis for report in reports for analysis in report.analyses]
+    return tuple(refined(one, analyses) for one in found)

@@ -1,0 +1,31 @@
+"""The options of a forecast are written once, and every door offers them."""
+
+from __future__ import annotations
+
+from inspect import signature
+
+from msgspec.structs import fields
+
+import rooflens
+from rooflens.cli.commands.predict import _command
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import OPTIONS, Options
+
+
+def test_every_door_offers_every_option() -> None:
+    """The record, the command line and Python know the same names; each has a meaning that Python's docstring holds."""
+    names = [one.name for one in OPTIONS]
+    assert [one.name for one in fields(Options)] == names
+    assert {one.name: one.default for one in fields(Options)} == {one.name: one.default for one in OPTIONS}
+    lacking = [
+        (door, name)
+        for door, offered in (
+            ("command line", {param.name for param in _command(OPERATIONS["gemm"]).params}),
+            ("Python", signature(rooflens.predict).parameters),
+            ("docstring", {name for name in names if f"        {name}: " in (rooflens.predict.__doc__ or "")}),
+        )
+        for name in names
+        if name not in offered
+    ]
+    assert lacking == []
+    assert [one.name for one in OPTIONS if not one.meaning] == []
