@@ -168,10 +168,10 @@ def barriers_in_last_warp(facts: Facts) -> Found | None:
     opcodes, blocks = facts.kernel.warp_opcodes, facts.counter("grid_size") or 0.0
     if opcodes and executed(opcodes, ("BAR",)) < block.steps * warps_of(block.threads) * blocks:
         return None
-    spared = _spared_by_leaving(block)
+    parts = dict.fromkeys(_TREE_UNITS, _spared_by_leaving(block))
     return _found(
         facts,
-        Waste(dict.fromkeys(_TREE_UNITS, spared), waits=_of_last_warp(block), stalls=("barrier",)),
+        Waste(parts, waits=_of_last_warp(block), stalls=("barrier",)),
         _of_steps(block),
         "leave the block's barriers out of the last warp, and unroll the steps for a block size known when "
         f"compiling: {_WARP_STEPS} of the {block.steps} steps, {percent(_of_last_warp(block))}, are within one warp"
