@@ -15,7 +15,7 @@ PLACES = {
     "no change beyond noise": "report/words/change.py",
     " reached, more than the ": "model/compare/findings.py",
     "-bound from ": "report/words/forecast.py",
-    "real kernels take ": "model/predict/published.py",
+    "tuned kernels take ": "model/predict/published.py",
 }
 """Words that only a change or a forecast is told in -> the one file that holds them."""
 

@@ -33,7 +33,7 @@ SEEN_SHARE = 0.001
 
 
 def waterfall_spec(program: Program, *, title: str) -> Spec | None:
-    """Draw the time before, what each kernel gave or took, and the time after; None where a side has no durations."""
+    """Draw the time before, what each kernel gave or took, and the time after; None if a side has no durations."""
     steps = [*waterfall(program)]
     if not steps:
         return None
@@ -67,7 +67,7 @@ def waterfall_spec(program: Program, *, title: str) -> Spec | None:
 
 
 def waterfall(program: Program) -> Iterator[dict[str, Any]]:
-    """List the bars from the time before to the time after, in nanoseconds; nothing where a side has no durations."""
+    """List the bars from the time before to the time after, in nanoseconds; nothing if a side has no durations."""
     before, after = program.total.base.median_ns, program.total.head.median_ns
     if before is None or after is None:
         return
@@ -93,7 +93,7 @@ def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> d
 
 
 def arrows_spec(program: Program, *, title: str) -> Spec | None:
-    """Draw the roofline with each kernel before and after; None where no kernel has a place.
+    """Draw the roofline with each kernel before and after; None if no kernel has a place.
 
     On one GPU at one clock both sides share the roofs of the head. Elsewhere heights are shares of each kernel's own
     roof, for FLOP/s would move with the hardware.
@@ -176,7 +176,7 @@ def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[flo
         "Level": resource_label(place.level, analysis.kernel.gpu),
         "Limiter": limiter_words(limits) if limits else "",
         "Time": fmt.duration(analysis.gpu_time_ns),
-        "What became of it": row.sentence,
+        "Change": row.sentence,
     }
     height, part = drawn
     return Dot(

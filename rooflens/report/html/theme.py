@@ -46,7 +46,7 @@ the sure one, but is hollow or hatched (`is_hollow`)."""
 
 
 def is_hollow(shown: str) -> bool:
-    """Return whether the sign of a class is drawn hollow: nothing is known to be its limiter, or another one may be."""
+    """Return whether the mark of a class is hollow: its limiter is unknown or uncertain."""
     return is_open(shown) or shown == "unknown"
 
 
@@ -119,6 +119,7 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
             "shade": {"color": inks.ink, "opacity": 0.035},
             "ridge": {"color": inks.ink, "filled": True, "opacity": 1},
             "label": {"color": inks.ink, "fontSize": 12},
+            "number": {"color": LIGHT.ink, "fontSize": 13, "fontWeight": 600},
             "strong": {"color": inks.ink, "fontSize": 13, "fontWeight": 600},
             "note": {"color": inks.muted, "fontSize": 12},
             "halo": {"color": inks.page, "stroke": inks.page, "strokeWidth": 5, "strokeJoin": "round", "fontSize": 12},

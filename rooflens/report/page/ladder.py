@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
+from rooflens.model.summary import asks_first
 from rooflens.report.content import Content
 from rooflens.report.path.chart import path_chart
 from rooflens.report.path.placing import has_path
@@ -35,10 +36,16 @@ def ladder_section(
         bars=Markup(to_html((ladder_bars(ladder, links),))),  # noqa: S704 - escaped by the writer
         way=Markup(to_html((path_chart(ladder, f"path-{key}"),))) if way else "",  # noqa: S704 - likewise
         subject=subject(ladder),
-        next_move=try_next(ladder),
+        next_move="" if named and _asks(ladder) else try_next(ladder),
         named=named,
         notes=notes,
     )
+
+
+def _asks(ladder: Ladder) -> bool:
+    """Return whether what comes next is to collect more, which a page says once."""
+    fastest = ladder.fastest
+    return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
 def leads(content: Content) -> bool:

@@ -17,14 +17,14 @@ from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.plane.viewport import SizeClass, radius_px
 from rooflens.report.roofline.versions import Version, versions
 
-Kind = Literal["rank", "ridge", "mark", "name"]
+Kind = Literal["ridge", "mark", "name"]
 Own = Callable[[Launch], Sequence[Box]]
 
 SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""
 
 LAUNCHES_TRIED = 3
-"""Launches of one kernel at which its name is tried."""
+"""Launches of a kernel at which its name is tried."""
 
 
 class Label(NamedTuple):
@@ -37,7 +37,7 @@ class Label(NamedTuple):
 
 def label(kind: Kind, point: Point, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
     """Ask for words at a launch, or for shorter ones."""
-    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, bold=kind == "rank", own=own))
+    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, own=own))
 
 
 def apart(points: Iterable[Point], *, by_level: bool = False) -> list[Point]:

@@ -29,7 +29,7 @@ DIGITS = 4
 
 
 def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
-    """Make one row per launch that is drawn, with its words; what is empty is left out.
+    """Make a row per drawn launch, with its words, without empty fields.
 
     Keys: `k` launch, `time` share of GPU time, `peers` launches of the kernel in the plane, `report` its label where
     the page holds several.
@@ -42,15 +42,20 @@ def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
     peers = Counter(launch.group_key for launch in drawn.values())
     texts: dict[str, int] = {}
     rows = [
-        _kernel_row(launch, peers[launch.group_key], plane.reports.get(launch.analysis.kernel.digest, ""))
-        for launch in launches.values()
+        _kernel_row(
+            launch,
+            peers[launch.group_key],
+            plane.reports.get(launch.analysis.kernel.digest, ""),
+            is_numbered=key in plane.numbered,
+        )
+        for key, launch in launches.items()
     ]
     for row in rows:
         row |= {key: texts.setdefault(row[key], len(texts)) for key in SHARED_WORDS if key in row}
     return rows, list(texts)
 
 
-def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
+def _kernel_row(launch: Launch, peers: int, report: str, *, is_numbered: bool) -> Row:
     verdict = launch.analysis.verdict
     row = {
         "k": launch.key,
@@ -65,6 +70,7 @@ def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
         "report": fmt.cut_middle(report, REPORT_WIDTH),
         "flags": ", ".join(flag_name(flag) for flag in cautions(launch.analysis)),
         "hollow": 1 if launch.estimated or is_hollow(launch.shown_class) else None,
+        "numbered": 1 if is_numbered else None,
     }
     return {key: value for key, value in row.items() if value not in {None, ""}}
 
@@ -87,7 +93,7 @@ def _verdict_text(launch: Launch) -> str:
 
 
 def point_rows(plane: Plane) -> list[Row]:
-    """Make one row per launch and level; large ones first, so that small ones lie on top."""
+    """Make a row per launch and level; large ones first, so that small ones lie on top."""
     ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
@@ -120,13 +126,22 @@ def _point_row(point: Point) -> Row:
 
 
 def roof_rows(plane: Plane) -> list[Row]:
-    """Make one row per diagonal roof, the fastest first: `v` bytes per second, `e` the flat roof at which it ends."""
+    """Make a row per diagonal roof, the fastest first.
+
+    Keys: `v` bytes per second, `e` the flat roof at which it ends, `own` where it limits a launch.
+    """
     top = rounded(plane.top)
-    return [_roof_row(roof) | {"e": top, "level": roof.keys[0], "keys": list(roof.keys)} for roof in plane.level_roofs]
+    own = {point.level for point in plane.points if point.nearest}
+    return [
+        _roof_row(roof)
+        | {"e": top, "level": roof.keys[0], "keys": list(roof.keys)}
+        | ({"own": 1} if own.intersection(roof.keys) else {})
+        for roof in plane.level_roofs
+    ]
 
 
 def pipe_rows(plane: Plane) -> list[Row]:
-    """Make one row per flat roof, the highest first: `v` FLOP per second, `c` the intensity where it begins."""
+    """Make a row per flat roof, the highest first: `v` FLOP per second, `c` the intensity where it begins."""
     steepest = max((roof.peak for roof in plane.level_roofs), default=None)
     begins = (rounded(roof.peak / steepest) if steepest else None for roof in plane.pipe_roofs)
     rows = zip(plane.pipe_roofs, begins, strict=True)

@@ -67,9 +67,13 @@ def loop_label(one: JudgedLoop) -> str:
 
 
 def class_words(one: JudgedLoop, gpu: str | None) -> str:
-    """Say what limits a row: the unit that is full, or what its warps wait for."""
+    """Say what limits a row: the unit that is full, or what its warps wait for; nothing without time of its own."""
+    if (one.share_self or 0.0) < LEAST_SHARE:
+        return ""
     if one.bound in {"memory", "compute", "balanced"} and one.resource is not None:
-        return f"{BOUND_LABELS[one.bound]}: {resource_label(one.resource, gpu)} {fmt.percent(one.resource_share)}"
+        unit = resource_label(one.resource, gpu)
+        busy = ", overlapping other parts" if one.resource_share is None else f" {fmt.percent(one.resource_share)}"
+        return f"{BOUND_LABELS[one.bound]}: {unit}{busy}"
     if one.wait is not None and one.wait_share:
         return f"{stall_label(one.wait)}, {fmt.percent(one.wait_share)}"
     return BOUND_LABELS[one.bound]
@@ -119,7 +123,7 @@ def body_words(one: JudgedLoop) -> str:
 
 
 def inside_line(analysis: Analysis) -> str:
-    """Say in one line where warps' time goes; empty where nobody looked inside, or nothing stands out."""
+    """Say in one line where warps' time goes; empty if nobody looked inside, or nothing stands out."""
     jobs: dict[tuple[str, str], list[JudgedLoop]] = {}
     for one in shown_loops(analysis.loops):
         if (one.share_self or 0.0) >= LEAST_SHARE:
@@ -142,7 +146,7 @@ def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop])
 
 
 def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
-    """Say which instruction the warps at a hot spot wait for; empty where that is it itself, or nobody can tell."""
+    """Say which instruction the warps at a hot spot wait for; empty if that is it itself, or nobody can tell."""
     reason = leading_stall(hotspot)
     for found in waits_for(inside, hotspot):
         if found.wait.reason == reason:
