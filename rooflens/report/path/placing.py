@@ -35,7 +35,8 @@ def placed(ladder: Ladder) -> list[tuple[int, Rung, Place]]:
 
 
 def _place(analysis: Analysis) -> Place | None:
-    """Place a kernel at the level that binds it, else at DRAM, else at the first that it has."""
+    """Place a kernel at the level that binds it, else at its busiest, at DRAM, or at the first that it has."""
     known = {place.level: place for place in places(analysis)}
-    wanted = (analysis.verdict.resource, "dram", *known)
+    bottleneck = analysis.verdict.bottleneck
+    wanted = (analysis.verdict.resource, bottleneck.resource if bottleneck else None, "dram", *known)
     return next((known[level] for level in wanted if level in known), None)
