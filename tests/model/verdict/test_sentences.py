@@ -225,7 +225,7 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
     [
         (None, ""),
         (Gain(1.2, 8.67e9), "10.4 s \u2192 about 8.67 s (1.2x)"),
-        (Gain(2.0, proven=True), "10.4 s \u2192 at most 5.20 s (2.0x)"),
+        (Gain(2.0, proven=True), "10.4 s \u2192 at best 5.20 s (2.0x)"),
         (Gain(8.0, 1.3e9, changes="types"), "10.4 s \u2192 about 1.30 s (8.0x, changes the types)"),
     ],
 )
