@@ -332,15 +332,11 @@ def _insides(run: Run, kernels: Mapping[int, Kernel], found: Analyzed) -> dict[i
     path = (found.places or {}).get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
-    from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
+    from rooflens.ingest.reports.insides import read_insides  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
-    from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
     try:
-        codes = read_machine_code(path, run.digest, kernels, found.reading or ReadOptions())
-        return {
-            index: Inside(note=code) if isinstance(code, str) else look_inside(code) for index, code in codes.items()
-        }
+        return read_insides(path, run.digest, kernels, found.reading or ReadOptions())
     except Exception as error:  # noqa: BLE001 - all else is told without it
         return dict.fromkeys(kernels, Inside(note=str(error if isinstance(error, InputError) else bug_error(error))))
 

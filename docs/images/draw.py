@@ -2,8 +2,8 @@
 
 One shows a forecast. Three show the page of a report and one a sweep: recordings of `fixtures/` where there are any;
 else three show published figures of a V100, and the sweep shows synthetic reports, and says so. The first screens show
-published figures. Where ROOFLENS_CORPUS names a folder of the originals, those are shown, with their source lines.
-Needs a Chromium, as the browser tests do.
+published figures. Where ROOFLENS_CORPUS names a folder of the originals, those are shown, with their source lines, and
+so are the loops of published kernels: figures hold no machine code. Needs a Chromium, as the browser tests do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,20 @@ FIRST_SCREENS = (
     ("first_frb", "IndexSpaces.jl__profile.ncu-rep", "IndexSpaces.jl, radio bursts"),
 )
 """Picture, report and title of each first screen of docs/how-to/page.md, which names their sources and licences."""
+LOOPS = (
+    ("loops_convolution", "hpca-gpu-memory-profiling/variant3.ncu-rep", "Convolution, 11 x 11", "loop=2"),
+    ("loops_untiled", "CudaCode__naive.ncu-rep", "A product without tiles", "loop=0"),
+    ("loops_tiled", "Cuda_Gemm_Practice/gemm_v7_alter.ncu-rep", "A tiled product beside the library's", "k=k0&loop=0"),
+    ("loops_attention", "v5_swizzle_D64_N2048_causal.ncu-rep", "Flash attention", "loop=2"),
+    ("loops_life", "A5_TP_conway/kernel_profilebasic.ncu-rep", "Game of life", "loop=1"),
+)
+"""Picture, end of the report's path, title, and chosen loop of each kernel of docs/explanation/inside.md."""
 SYNTHETIC = "synthetic"
+WITHOUT_SOURCES = """() => document.querySelectorAll('.gutter').forEach((table) => {
+  const words = [...table.querySelectorAll('tr[data-in] td > code')].map((code) => code.textContent);
+  table.hidden = words.some((word) => word.endsWith(';'));
+})"""
+"""Hides lines of somebody's source, which the pictures of loops do without."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FORECAST = ["predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096", "--format", "html"]
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-lcd-text")
@@ -47,6 +60,7 @@ class Picture:
     Attributes:
         reports: Empty for a forecast.
         shown: Selector of the part; the first screens of the page where empty.
+        chosen: What the address chooses.
     """
 
     name: str
@@ -57,6 +71,7 @@ class Picture:
     height_px: int = 1500
     dark: bool = False
     scale: float = 1.5
+    chosen: str = ""
 
 
 def pictures() -> tuple[Picture, ...]:
@@ -71,6 +86,7 @@ def pictures() -> tuple[Picture, ...]:
         Picture("phone", title, real, width_px=390, height_px=1500),
         Picture("predict", "", (), height_px=900),
         *first_screens(),
+        *loops(),
     )
 
 
@@ -78,6 +94,16 @@ def first_screens() -> Iterator[Picture]:
     """List what is seen of published reports without scrolling."""
     for name, file, title in FIRST_SCREENS:
         yield Picture(name, title, (published(file),), width_px=1440, height_px=900, scale=1)
+
+
+def loops() -> Iterator[Picture]:
+    """List what is seen of kernels with a loop chosen, of those whose reports are at hand."""
+    folder = os.environ.get("ROOFLENS_CORPUS")
+    for name, end, title, chosen in LOOPS if folder else ():
+        every = sorted(Path(folder or "").rglob(f"*{Path(end).name}"))
+        found = [file for file in every if file.as_posix().endswith(end)]
+        if found:
+            yield Picture(name, title, (found[0],), width_px=1280, height_px=820, scale=1, chosen=chosen)
 
 
 def kernels() -> tuple[tuple[Path, ...], str]:
@@ -131,8 +157,10 @@ def draw(browser: Browser, picture: Picture, page_file: Path) -> None:
         color_scheme="dark" if picture.dark else "light",
         device_scale_factor=picture.scale,
     )
-    page.goto(page_file.as_uri())
+    page.goto(f"{page_file.as_uri()}#{picture.chosen}")
     page.evaluate("lens.settled()")
+    if picture.chosen:
+        page.evaluate(WITHOUT_SOURCES)
     target = HERE / f"{picture.name}.png"
     if picture.shown:
         page.add_style_tag(content=f"{picture.shown} {{ padding: 24px !important; border: 0 !important }}")

@@ -101,6 +101,21 @@ def waits_for(inside: Inside | None, hotspot: Hotspot) -> Iterator[WaitFor]:
             yield WaitFor(wait, min(1.0, wait.samples / samples))
 
 
+def loops_around(inside: Inside | None, hotspot: Hotspot) -> list[int]:
+    """List the loops that a line or instruction stands in, by their numbers; empty where nobody looked inside."""
+    if inside is None or hotspot.by == "function":
+        return []
+    pcs = (hotspot.pc,) if hotspot.by == "sass" else inside.pcs.get((hotspot.file or "", hotspot.line or 0), ())
+    by_id = {loop.id: loop for loop in inside.loops}
+    found: set[int] = set()
+    for pc in pcs:
+        row = by_id.get(inside.row_of.get(pc or 0, -1))
+        while row is not None and row.id not in found:
+            found |= {row.id} if row.kind == "loop" else set()
+            row = None if row.parent is None else by_id.get(row.parent)
+    return sorted(found)
+
+
 def by_producer(waits: Iterable[Wait]) -> list[Wait]:
     """Sum waits for each instruction that is waited for and each reason, most samples first."""
     sums: dict[tuple[int, str], float] = defaultdict(float)

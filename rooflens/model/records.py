@@ -252,12 +252,13 @@ class JudgedLoop(Struct, frozen=True):
             warps, which is not the clock's. None without samples.
         flop: Floating-point operations, inner loops too; None where nothing tells types.
         flop_per_s: The same over the part of the kernel's time in which warps are in it; None if unknown.
-        l2_bytes: Bytes of the L2 sectors that its global and local accesses touch; None where not counted.
-        smem_bytes: Bytes of the wavefronts of its accesses to shared memory; None where not counted.
+        l2_bytes: Its part of the kernel's L2 bytes, by the sectors that its global and local accesses touch; None where
+            not counted.
+        smem_bytes: The same of shared memory, by wavefronts.
         intensity: FLOP per byte of `l2_bytes`; None without either.
         bound: Its class, of its own amounts: by what is busy while warps are in it, else by what they wait for.
         resource: Level or pipe that is busy; None where none is.
-        resource_share: How busy, 0 to 1; None if unknown.
+        resource_share: How busy, 0 to 1; None where other parts of the kernel run at the same moment.
         wait: Stall reason of most of its own samples that wait; None without one.
         wait_share: Part of its own samples that wait for that.
         job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from rooflens.format import duration
 from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis, Place, ratio
+from rooflens.model.records import Analysis, Place, Verdict, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 
@@ -342,19 +342,19 @@ def notes(analysis: Analysis) -> tuple[str, ...]:
     return tuple(flag for flag in analysis.flags if flag not in changing and flag != "synthetic")
 
 
-def first_move(analysis: Analysis) -> str:
+def first_move(verdict: Verdict) -> str:
     """Return what to do first; where nothing can be done, what the verdict says."""
-    return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
+    return next(iter(verdict.advice), verdict.sentence)
 
 
-def asks_first(analysis: Analysis) -> bool:
+def asks_first(verdict: Verdict) -> bool:
     """Return whether the first thing to do is to collect more."""
-    return any(move.kind == "collect" for move in analysis.verdict.moves[:1])
+    return any(move.kind == "collect" for move in verdict.moves[:1])
 
 
-def place_of_move(analysis: Analysis) -> str:
+def place_of_move(verdict: Verdict) -> str:
     """Return file and line that the first move is about; empty if unknown."""
-    return place_of(place for move in analysis.verdict.moves[:1] for place in move.where)
+    return place_of(place for move in verdict.moves[:1] for place in move.where)
 
 
 def place_of(places: Iterable[Place]) -> str:

@@ -192,7 +192,9 @@ RUNG = fixed(
         "move",
         TEXT_OR_NULL,
         "what to do first, of the fastest",
-        value=lambda step: first_move(step.rung.analysis) if step.rung.analysis and step.rung.is_fastest else None,
+        value=lambda step: (
+            first_move(step.rung.analysis.verdict) if step.rung.analysis and step.rung.is_fastest else None
+        ),
     ),
     Key(
         "step",

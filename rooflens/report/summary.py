@@ -11,11 +11,9 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.ranking import Tier, opportunities, tiers, worth_a_line
+from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Analysis, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
-from rooflens.model.roofline.work import main_work
-from rooflens.model.same_work import same_work
 from rooflens.model.summary import (
     KernelSummary,
     Launch,
@@ -36,8 +34,6 @@ from rooflens.model.verdict.sentences import (
 )
 from rooflens.report.content import Content
 from rooflens.report.words.labels import BOUND_LABELS, flag_label
-
-RANKED_SHOWN = 5
 
 MOVE_WORDS = 30
 
@@ -88,6 +84,7 @@ class Ranked(Struct, frozen=True):
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
         gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
+        figure: What the first move brings to all launches, without what it changes.
     """
 
     rank: int
@@ -98,11 +95,7 @@ class Ranked(Struct, frozen=True):
     move: str
     gain: str
     where: str
-
-    @property
-    def figure(self) -> str:
-        """What the first move brings to all launches, without what it changes."""
-        return gain_figure(self.group.analysis.verdict.gain, self.group.duration_ns)
+    figure: str
 
 
 class Caveat(Struct, frozen=True):
@@ -182,60 +175,22 @@ def own_reports(content: Content) -> dict[str, ReportTime]:
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank what can be done first, each kernel as its newest version; the first few rows, if worth a line."""
-    first = worth_a_line(rows_of(content))[:RANKED_SHOWN]
-    return tuple(ranked(place, group) for place, group in enumerate(first, start=1))
+    return tuple(ranked(place, group) for place, group in enumerate(content.first, start=1))
 
 
 def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
     """Map the key of each kernel to that of the row that it is part of, and to what that row is ranked by."""
-    rows = rows_of(content)
     return {
         kernel.key: (row.key, tier)
-        for row, tier in zip(rows, tiers(rows), strict=True)
+        for row, tier in zip(content.rows, tiers(content.rows), strict=True)
         for kernel in row.members or (row,)
     }
 
 
 def unranked(content: Content) -> list[KernelSummary]:
     """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
-    shown = {row.group.key for row in ranking(content)}
-    rest = (row for row in rows_of(content) if row.key not in shown)
-    return [kernel for row in rest for kernel in row.members or (row,)]
-
-
-def rows_of(content: Content) -> list[KernelSummary]:
-    """List the rows of what to do, in order, each kernel as its newest version."""
-    earlier = earlier_versions(content)
-    return opportunities([group for group in content.kernels if group.key not in earlier], opening=True)
-
-
-def earlier_versions(content: Content) -> dict[str, KernelSummary]:
-    """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
-
-    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
-    do not say when they were recorded: none of them is known to be the later one.
-    """
-    if len(content.runs) < 2:
-        return {}
-    dated = {run.digest for run in content.runs if run.created_unix_s}
-    groups = [group for group in content.kernels if group.analysis.kernel.digest in dated]
-    families: defaultdict[tuple[str, str], list[KernelSummary]] = defaultdict(list)
-    for group in sorted(groups, key=lambda group: version_place(content, group)):
-        families[group.gpu, group.name].append(group)
-    return {
-        group.key: own[-1]
-        for own in families.values()
-        for group in own[:-1]
-        if all(main_work(one.analysis).total for one in (group, own[-1]))
-        and same_work(group.analysis, own[-1].analysis).same
-    }
-
-
-def version_place(content: Content, group: KernelSummary) -> int:
-    """Number the report of a kernel in the order of recording."""
-    digests = list(content.report_labels)
-    digest = group.analysis.kernel.digest
-    return digests.index(digest) if digest in digests else len(digests)
+    shown = {row.key for row in content.first}
+    return [kernel for row in content.rows if row.key not in shown for kernel in row.members or (row,)]
 
 
 def ranked(place: int, group: KernelSummary) -> Ranked:
@@ -247,9 +202,10 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
-        move=brief_move(first_move(analysis)),
+        move=brief_move(first_move(analysis.verdict)),
         gain=first_gain_words(analysis.verdict, group.duration_ns),
-        where=place_of_move(analysis),
+        where=place_of_move(analysis.verdict),
+        figure=gain_figure(analysis.verdict.gain, group.duration_ns),
     )
 
 

@@ -178,7 +178,7 @@ class _Matches:
             "share of limiter (%)": _per_cent(limiter.share) if limiter else None,
             "confidence": verdict.confidence,
             "gain": gain_words(verdict.gain),
-            "first move": first_move(analysis),
+            "first move": first_move(analysis.verdict),
             "share of program (%)": _per_cent(share),
             "key": analysis.key,
             "report": Path(kernel.source).name,

@@ -99,8 +99,10 @@ class Drawn(Struct, frozen=True):
         return [
             Shape(f"point {row['k']}", *self.at(row["x"], row["y"]), side, side)
             for row in self.data["points"]
-            if self.level in {"all", row["level"]}
-            for side in [sqrt(smallest + (largest - smallest) * kernels[row["k"]]["time"] / most)]
+            if (row.get("near") if self.level == "own" else self.level in {"all", row["level"]})
+            for kernel in [kernels[row["k"]]]
+            for area in [smallest + (largest - smallest) * kernel["time"] / most]
+            for side in [sqrt(max(area, 18**2) if "numbered" in kernel else area)]
         ]
 
     def _slope_names(self) -> Iterator[Shape]:
@@ -129,13 +131,15 @@ class Drawn(Struct, frozen=True):
     def _labels(self) -> Iterator[Shape]:
         for row in self.data["labels"]:
             if row["level"] == self.level and (place := row["p"][self.slot]):
-                yield _words(place, self.at(row["x"], row["y"]), row["t"])
+                # A number stands in its own point, and nowhere else.
+                inside = "number " if row["s"] == "rank" else ""
+                yield _words(place, self.at(row["x"], row["y"]), row["t"], inside)
 
 
-def _words(place: Sequence[Any], anchor: tuple[float, float], usual: str = "") -> Shape:
+def _words(place: Sequence[Any], anchor: tuple[float, float], usual: str = "", kind: str = "") -> Shape:
     text = place[0] or usual
     wide = len(text) * CHAR_PX
-    return Shape(text, anchor[0] + place[1] + place[3] * wide / 2, anchor[1] + place[2], wide, HIGH_PX)
+    return Shape(f"{kind}{text}", anchor[0] + place[1] + place[3] * wide / 2, anchor[1] + place[2], wide, HIGH_PX)
 
 
 def troubles(drawn: Drawn) -> list[tuple[str, str]]:
@@ -147,8 +151,16 @@ def troubles(drawn: Drawn) -> list[tuple[str, str]]:
         for row in drawn.data[rows]
         if (place := row["p"][drawn.ranged][drawn.slot])
     }
-    found = [(one.name, other.name) for i, one in enumerate(texts) for other in texts[i + 1 :] if one.overlaps(other)]
+    # The name of a roof may lie under a point, and so under its number.
+    pairs = [
+        (one, other)
+        for i, one in enumerate(texts)
+        for other in texts[i + 1 :]
+        if not (one.name in roofs and other.name.startswith("number "))
+    ]
+    found = [(one.name, other.name) for one, other in pairs if one.overlaps(other)]
     # The name of a roof may have to lie over a point: a roof without a name says nothing.
-    found += [(t.name, p.name) for t in texts if t.name not in roofs for p in points if t.overlaps(p)]
+    free = [text for text in texts if text.name not in roofs and not text.name.startswith("number ")]
+    found += [(text.name, point.name) for text in free for point in points if text.overlaps(point)]
     inside = Shape("plane", drawn.width / 2, drawn.height / 2, drawn.width + EDGE_PX, drawn.height + EDGE_PX)
     return found + [(text.name, "edge") for text in texts if not all(inside.holds(*at) for at in text.grid())]

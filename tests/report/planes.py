@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -19,15 +19,16 @@ START_UNIX_S = 1_700_000_000
 BOUNDS = ("memory", "compute", "latency", "balanced")
 
 
-def make_plane(analyses: Sequence[Analysis]) -> Plane:
+def make_plane(analyses: Sequence[Analysis], numbered: Collection[str] = ()) -> Plane:
     """Place analyses of one GPU."""
     page = build_content([samples.report(analyses)], "test", default_thresholds())
-    return plane(page.gpus[0], page.timed)
+    return plane(page.gpus[0], page.timed, numbered=numbered)
 
 
 def make_spec(analyses: Sequence[Analysis], **more: Any) -> dict[str, Any]:
     """Specify the chart of one GPU, with its first point picked."""
-    return roofline_spec(make_plane(analyses), **{"title": "A100", "picked": "k0", "ranks": {"k2": 1}} | more)
+    given = {"title": "A100", "picked": "k0", "ranks": {"k2": 1}} | more
+    return roofline_spec(make_plane(analyses, given["ranks"]), **given)
 
 
 def version(at: int, *names: str, name: str = "", seconds: int | None = None) -> AnalyzedReport:

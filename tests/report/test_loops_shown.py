@@ -37,7 +37,7 @@ def kernel_with_loop() -> Kernel:
     )
     spot = Hotspot("line", "gemm.cu", 8, measures={"samples": 90.0, "stall_long_scoreboard": 80.0})
     return replace(
-        make_kernel({"duration_ns": 1e6}),
+        make_kernel({"duration_ns": 1e6, "l2_bytes": 768.0}),
         inside=inside,
         hotspots=(spot,),
         code_totals={"samples": 100.0, "warp_inst": 30.0, "stall_long_scoreboard": 80.0, "load_sectors": 32.0},
@@ -85,12 +85,12 @@ def test_a_hot_line_says_what_it_waits_for(analysis: Analysis) -> None:
 
 
 def test_json_holds_loops_and_waits(analysis: Analysis) -> None:
-    """Keys are those of the schema; intensities are FLOP for each byte of the sectors that were touched."""
+    """Keys are those of the schema; a loop that makes all accesses moves all of the L2 bytes, hits in L1 left out."""
     (kernel,) = to_document([analysis])["kernels"]
     loop = next(one for one in kernel["loops"] if one["kind"] == "loop")
     assert (loop["trips"], loop["share"], loop["line"], loop["flop"]) == (4, 0.9, 6, 8 * 32 * 2)
-    assert loop["l2_bytes"] == 32 * 32
-    assert loop["intensity"] == 0.5
+    assert loop["l2_bytes"] == 768
+    assert loop["intensity"] == pytest.approx(512 / 768)
     assert loop["anatomy"]["global_loads"] == {"4": 1}
     assert kernel["hotspots"][0]["waits_for"][0]["line"] == 7
     assert kernel["loops_note"] is None

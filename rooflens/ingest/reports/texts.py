@@ -181,12 +181,18 @@ def keep_sass(
 
 def _name(digest: str, part: str) -> str | None:
     """Return the name of a report's text in the cache; None where no disassembler is installed."""
+    module = disassembler()
+    key = f"{digest} {module} {part}".rstrip()
+    return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}" if module else None
+
+
+def disassembler() -> str:
+    """Tell the installed disassembler from others; empty without one."""
     try:
         spec = find_spec(_MODULE)
         if spec is None or spec.origin is None:
-            return None
+            return ""
         module = Path(spec.origin).stat()
     except (ImportError, ValueError, OSError):
-        return None
-    key = f"{digest} {module.st_size} {module.st_mtime_ns} {part}".rstrip()
-    return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}"
+        return ""
+    return f"{module.st_size} {module.st_mtime_ns}"

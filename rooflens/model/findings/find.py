@@ -116,7 +116,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     factor, limit = found.gain, facts.limit.factor
     if factor is not None and limit is not None and found.changes is None:
         factor = max(1.0, min(factor, limit))
-    most = most_of_one_loop(facts.kernel, found.where)
+    most = most_of_one_loop(facts.kernel.inside, found.where)
     if factor is not None and most is not None:
         factor = min(factor, most)
     library = library_of(facts.kernel)

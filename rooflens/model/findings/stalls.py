@@ -206,7 +206,7 @@ _TILES = 4
 
 def _in_flight(facts: Facts) -> tuple[int, int] | None:
     """Return the global loads under way where most of the wait for them is, and the widest's bytes; None if unknown."""
-    waiting = [loop for loop in loops_of(facts.kernel) if loop.anatomy is not None and loop.anatomy.in_flight]
+    waiting = [loop for loop in loops_of(facts.kernel.inside) if loop.anatomy is not None and loop.anatomy.in_flight]
     most = max(waiting, key=lambda loop: loop.own.get(f"{STALL}long_scoreboard", 0.0), default=None)
     if most is None or most.anatomy is None or most.anatomy.in_flight is None:
         return None

@@ -1,8 +1,8 @@
 """The class of each loop: by what is busy while warps are in it, else by what they wait for, as a kernel is judged.
 
 How busy a unit is while warps are in a loop is how busy it is over the kernel, times the part of its work that the loop
-does, over the part of the time that warps spend there. Where warps of other loops work at the same moment that is more
-than the loop alone makes of it, and it is held to the whole unit.
+does, over the part of the time that warps spend there. Where that is more than the whole unit, parts of the kernel run
+at the same moment: the unit is what fills the loop, and how busy it is there is not known.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from rooflens.model.bounds import Bound
-from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import JudgedLoop, Kernel, Loop, ratio
 from rooflens.model.verdict.facts import Facts
@@ -48,7 +47,7 @@ def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
     share, share_self = (ratio(amounts.get("samples", 0.0), samples) for amounts in (loop.amounts, loop.own))
     flop = sum(loop.flop.values()) if any(one.flop for one in _loops(kernel)) or not facts.flops.total else None
     time_s = kernel.duration_ns / 1e9 * share if kernel.duration_ns and share else None
-    l2_bytes = _bytes(kernel, loop, _SECTORS, SECTOR_BYTES)
+    l2_bytes = _bytes(facts, loop, "l2")
     resource, busy, bound = _class_of(facts, loop, share_self)
     stalls = {name: amount for name, amount in loop.own.items() if name.startswith(STALL)}
     waits = {name: amount for name, amount in stalls.items() if name.removeprefix(STALL) not in _READY}
@@ -60,11 +59,11 @@ def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
         flop=flop,
         flop_per_s=ratio(flop, time_s),
         l2_bytes=l2_bytes,
-        smem_bytes=_bytes(kernel, loop, _WAVEFRONTS, WAVEFRONT_BYTES),
+        smem_bytes=_bytes(facts, loop, "smem"),
         intensity=ratio(flop, l2_bytes) if flop else None,
         bound=bound,
         resource=resource,
-        resource_share=busy,
+        resource_share=busy if busy is None or busy <= 1 else None,
         wait=wait.removeprefix(STALL) if wait else None,
         wait_share=ratio(waits[wait], loop.own.get("samples")) if wait else None,
         job=job_of(loop, sum(sum(one.own_flop.values()) for one in _loops(kernel))),
@@ -80,13 +79,18 @@ def _total(kernel: Kernel, measure: str) -> float:
     return sum(loop.own.get(measure, 0.0) for loop in _loops(kernel))
 
 
-def _bytes(kernel: Kernel, loop: Loop, measures: tuple[str, ...], each_bytes: float) -> float | None:
-    """Return the bytes of sectors or wavefronts of a loop; None where none of them is counted."""
-    counted = {"global_sectors": "load_sectors", "local_sectors": "local_sectors"}
-    totals = kernel.code_totals
-    if not any(counted.get(measure, measure) in totals or _total(kernel, measure) for measure in measures):
-        return None
-    return each_bytes * sum(loop.amounts.get(measure, 0.0) for measure in measures)
+def _bytes(facts: Facts, loop: Loop, level: str) -> float | None:
+    """Return the part of a level's bytes that a loop moves, by what its accesses touch of it; None if not counted.
+
+    How many of them hit in L1 is not known by loop: it is taken to be as many in each.
+    """
+    known = facts.levels.get(level)
+    measures = _DRIVEN_BY[level]
+    part = ratio(
+        sum(loop.amounts.get(measure, 0.0) for measure in measures),
+        sum(_total(facts.kernel, measure) for measure in measures),
+    )
+    return None if known is None or known.amount_bytes is None or part is None else part * known.amount_bytes
 
 
 def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str | None, float | None, Bound]:
@@ -99,7 +103,7 @@ def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str |
     top = max(memory, compute, key=lambda one: one[1])
     if top[1] < limits.bound_share:
         return (*top, "latency") if top[1] else (None, None, "latency")
-    if abs(memory[1] - compute[1]) < limits.balanced_lead:
+    if abs(min(memory[1], 1.0) - min(compute[1], 1.0)) < limits.balanced_lead:
         return (*top, "balanced")
     return (*top, "memory" if top is memory else "compute")
 
@@ -111,7 +115,7 @@ def _busiest(facts: Facts, loop: Loop, share_self: float, units: Mapping[str, ob
         part = _part(facts, loop, name)
         share = facts.share(name)
         if part is not None and share is not None:
-            busy[name] = min(1.0, share * part / share_self)
+            busy[name] = share * part / share_self
     busiest = max(busy, key=busy.__getitem__)
     return busiest, busy[busiest]
 

@@ -119,6 +119,7 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
             "shade": {"color": inks.ink, "opacity": 0.035},
             "ridge": {"color": inks.ink, "filled": True, "opacity": 1},
             "label": {"color": inks.ink, "fontSize": 12},
+            "number": {"color": LIGHT.ink, "fontSize": 13, "fontWeight": 600},
             "strong": {"color": inks.ink, "fontSize": 13, "fontWeight": 600},
             "note": {"color": inks.muted, "fontSize": 12},
             "halo": {"color": inks.page, "stroke": inks.page, "strokeWidth": 5, "strokeJoin": "round", "fontSize": 12},

@@ -12,12 +12,13 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis
 from rooflens.model.summary import KernelSummary, Launch
 from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
-from rooflens.model.verdict.collecting import collect_command
+from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
+from rooflens.report.page.inset import inset
 from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
@@ -35,7 +36,7 @@ SIDES_SHOWN = 6
 """Kernels whose busy sides are listed where no chart can be drawn."""
 
 REASON_SENTENCES: Mapping[str, str] = {
-    UNCOUNTED: ("The report has no FLOP counters, so these kernels have no place in a roofline. To collect them: "),
+    UNCOUNTED: "The report has no FLOP counters, so these kernels have no place in a roofline.",
     NONE: "These kernels do no floating-point work, so they have no arithmetic intensity and no place in a roofline.",
     NO_BYTES: "FLOPs were counted and bytes were not, so these kernels have no arithmetic intensity.",
     UNPLACED: "These kernels have no arithmetic intensity at any level.",
@@ -49,7 +50,7 @@ class RooflineFigure(Struct, frozen=True):
     Attributes:
         heading: Its name: a roofline, or bars where no kernel has a point.
         caption: GPU and clock.
-        level_choices: The levels that its points can be shown at, and their names; bars show all of them.
+        level_choices: What its points can be shown at, as `Plane.choices` has it; bars show all levels.
         has_boost: Whether its roofs at boost clock can be shown.
         figure: None when no launch has a point or a share.
     """
@@ -58,7 +59,7 @@ class RooflineFigure(Struct, frozen=True):
     plane: Plane
     heading: str
     caption: str
-    level_choices: tuple[tuple[str, str], ...]
+    level_choices: tuple[str, ...]
     default_level: str
     has_boost: bool
     figure: Drawing | None
@@ -74,14 +75,15 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         launches.setdefault(launch.gpu, []).append(launch)
     at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
     gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
-    planes = sorted(
-        (plane(gpu, launches[gpu], content.report_labels, content.lines) for gpu in gpus),
-        key=lambda one: not one.points,
-    )
-    fastest = content.ladder.fastest if content.ladder else None
     ranks = {
         kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
     }
+    numbered = ranks if len(content.kernels) > 1 and content.ladder is None else {}
+    planes = sorted(
+        (plane(gpu, launches[gpu], content.report_labels, content.lines, numbered) for gpu in gpus),
+        key=lambda one: not one.points,
+    )
+    fastest = content.ladder.fastest if content.ladder else None
     if fastest is not None:
         ranks = {launch.key: 1 for launch in content.timed if launch.analysis == fastest.analysis}
     return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(planes))
@@ -90,11 +92,9 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
 def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[str, int]) -> RooflineFigure:
     clock, found = clock_text(placed.clocks_hz), boost(placed)
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
-    heading = "Roofline" if placed.points else "Memory levels" if placed.placed else "Speed Of Light"
+    heading = "Roofline" if placed.points else "Share of peak" if placed.placed else "Speed Of Light"
     why = [] if placed.points else reasons(placed)
-    notes = [
-        REASON_SENTENCES[one] + (f"`{collecting(content, placed.gpu)}`." if one == UNCOUNTED else "") for one in why
-    ]
+    notes = [REASON_SENTENCES[one] for one in why]
     if placed.unplaced:
         unplaced = fmt.count(placed.unplaced, "launch")
         notes.append(f"{unplaced} without FLOPs or bandwidth shares cannot be placed; they are in the table.")
@@ -104,7 +104,7 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
     if placed.placed:
         figure = Drawing(
             key,
-            _spec(placed, f"{caption}: synthetic data" if content.synthetic else caption, content, ranks),
+            _spec(placed, f"{caption}: synthetic data" if content.synthetic else caption, ranks),
             label=f"{heading} of {caption}; the table below holds the same data.",
             save="Save the roofline as",
             notes=notes,
@@ -115,24 +115,37 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
         plane=placed,
         heading=heading,
         caption=caption,
-        level_choices=tuple((level, placed.level_names[level]) for level in placed.levels) if placed.points else (),
+        level_choices=placed.choices if placed.points else (),
         default_level=default_level(placed),
         has_boost=found is not None,
         figure=figure,
     )
 
 
-def collecting(content: Content, gpu: str) -> str:
-    """Write the one command that collects what a roofline needs, of the kernel that takes most time on a GPU."""
+def collecting(content: Content, figures: Sequence[RooflineFigure]) -> str:
+    """Say once on a page how to collect what a roofline lacks, or why nobody can; empty where none lacks anything.
+
+    The command is that of the kernel that takes most time on the first GPU that lacks it.
+    """
+    lacking = (one for one in figures if one.figure is None or UNCOUNTED in reasons(one.plane))
+    gpu = next((one.plane.gpu for one in lacking if not one.plane.points), None)
+    if gpu is None:
+        return ""
     kernel = next(group for group in content.kernels if group.gpu == gpu).analysis.kernel
+    cannot = not_profiled(kernel.compute_capability)
+    if cannot:
+        return f"The counters that it lacks cannot be collected: {cannot}."
     lines = {run.digest: run.command_line for run in content.runs}
-    return collect_command(kernel.function_name, lines.get(kernel.digest))
+    return f"To collect what it lacks: `{collect_command(kernel.function_name, lines.get(kernel.digest))}`"
 
 
 def sides_of(content: Content, gpu: str) -> list[tuple[KernelSummary, list[tuple[str, float]]]]:
-    """List how busy the two sides are that the kernels with most time on a GPU were judged by, as shares of peak."""
+    """List how busy the two sides are that the kernels with most time on a GPU were judged by: shares of peak.
+
+    The busier side comes first, whatever it is.
+    """
     kernels = [group for group in content.kernels if group.gpu == gpu][:SIDES_SHOWN]
-    return [(group, [*_sides(group.analysis)]) for group in kernels]
+    return [(group, sorted(_sides(group.analysis), key=lambda side: -side[1])) for group in kernels]
 
 
 def _sides(analysis: Analysis) -> Iterator[tuple[str, float]]:
@@ -143,13 +156,13 @@ def _sides(analysis: Analysis) -> Iterator[tuple[str, float]]:
             yield f"{side}{unit}", busiest.share
 
 
-def _spec(placed: Plane, title: str, content: Content, ranks: Mapping[str, int]) -> Spec:
+def _spec(placed: Plane, title: str, ranks: Mapping[str, int]) -> Spec:
     keys = dict.fromkeys(point.launch.key for point in placed.placed)
     return roofline_spec(
         placed,
         title=title,
         picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
-        ranks=ranks if len(content.kernels) > 1 and content.ladder is None else {},
+        ranks={key: rank for key, rank in ranks.items() if key in placed.numbered},
     )
 
 
@@ -190,12 +203,13 @@ def _plane_table(placed: Plane) -> Table:
     )
 
 
-def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
-    """Show the roofline of each GPU."""
+def charts(content: Content, figures: Sequence[RooflineFigure], *, asks: bool) -> Markup:
+    """Show the roofline of each GPU; `asks` where the answers beside it have the command that collects more."""
     return render(
         "report/charts",
         sides_of=partial(sides_of, content),
-        collecting=partial(collecting, content),
+        collecting="" if asks else collecting(content, figures),
         content=content,
         figures=figures,
+        inset_of=lambda figure: inset(figure.plane, figure.default_level),
     )

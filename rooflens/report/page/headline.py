@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from rooflens.format import cut_name, duration, sentence_case
@@ -19,6 +21,8 @@ NAME_WIDTH = 64
 
 HEAD_WORDS = 16
 """Of a move that has no figure: what to do, without its numbers."""
+
+_ASIDE = re.compile(r" \([^()]*\)")
 
 NO_TIME = "no time in the report"
 
@@ -63,7 +67,7 @@ def said_of(group: KernelSummary) -> str:
     after = after_of(group)
     if after:
         return f"{time}, {after}"
-    return f"{time}. {sentence_case(_doubt(group) + move_head(first_move(group.analysis)))}"
+    return f"{time}. {sentence_case(_doubt(group) + move_head(first_move(group.analysis.verdict)))}"
 
 
 def after_of(group: KernelSummary) -> str:
@@ -82,8 +86,9 @@ def after_move(move: Move, time_ns: float | None) -> str:
 
 def move_head(move: str) -> str:
     """Shorten a move to what to do: neither why, nor numbers, nor a command."""
-    said = move.partition(": ")[0].partition(" (")[0].partition(", as ")[0].partition("`")[0].rstrip(" :")
-    return brief_move(said, HEAD_WORDS)
+    said = _ASIDE.sub("", move.partition(": ")[0]).partition(", as ")[0]
+    before, tick, _ = said.partition("`")
+    return brief_move((before.rpartition(",")[0] or before if tick else said).rstrip(" :"), HEAD_WORDS)
 
 
 def _doubt(group: KernelSummary) -> str:
@@ -98,4 +103,4 @@ def _of_versions(ladder: Ladder) -> str:
         return said
     time_ns = fastest.time.median_ns
     time = f"; it takes {duration(time_ns)}" if time_ns is not None else ""
-    return f"{said}{time}. Next: {move_head(first_move(fastest.analysis))}"
+    return f"{said}{time}. Next: {move_head(first_move(fastest.analysis.verdict))}"

@@ -50,7 +50,7 @@ STYLES = (
     "report/expectations.css",
     "report/about.css",
 )
-SCRIPTS = ("report/format.js", "report/selectors.js", "report/first_screen.js")
+SCRIPTS = ("report/format.js", "report/selectors.js", "report/first_screen.js", "report/loops.js")
 LATE_SCRIPTS = (
     "shared/reveal.js",
     "report/kernels_table.js",
@@ -58,6 +58,7 @@ LATE_SCRIPTS = (
     "report/words.js",
     "report/kernels_csv.js",
     "report/program_map.js",
+    "report/share.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
 run before a browser reads the rest of the page, so that nothing there keeps the first chart waiting."""

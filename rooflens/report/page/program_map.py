@@ -54,7 +54,7 @@ def _strips(content: Content) -> Iterator[Strip]:
         label = "" if len(held) == 1 and not value else fmt.cut_middle(value or OUTSIDE, 60)
         if strip := strip_of(label, cells, whole_ns, choice, value):
             yield strip
-    yield from blank("kernels that the report lacks", others_ns, whole_ns, "elsewhere")
+    yield from blank("not in the report", others_ns, whole_ns, "elsewhere")
     yield from blank(NO_KERNEL, idle_ns, whole_ns, "gap")
 
 

@@ -18,7 +18,8 @@ from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.page.charts import RooflineFigure
-from rooflens.report.summary import earlier_versions, places_in_ranking, version_place
+from rooflens.report.plane.plane import ALL, OWN
+from rooflens.report.summary import places_in_ranking
 from rooflens.report.templates import render
 from rooflens.report.words.program import place_of
 
@@ -134,12 +135,13 @@ def _px(name: str) -> int:
 
 
 def _levels(figures: Sequence[RooflineFigure]) -> tuple[tuple[str, str], ...]:
-    """List the levels that can be shown, and all of them at once; none where there is no choice."""
-    present = {level for figure in figures for level, _ in figure.level_choices}
-    if len(present) < 2:
+    """List the levels that can be shown, each launch at its own, and all at once; none where there is no choice."""
+    present = {level for figure in figures for level in figure.level_choices}
+    if len(present.intersection(LEVELS)) < 2:
         return ()
     gpus = [figure.plane.gpu for figure in figures if figure.level_choices]
-    return (*((level, resource_label(level, *gpus)) for level in LEVELS if level in present), ("all", "all"))
+    names = {OWN: "limiting", **{level: resource_label(level, *gpus) for level in LEVELS}, ALL: "all"}
+    return tuple((level, name) for level, name in names.items() if level in present)
 
 
 def _words_px(words: Iterable[tuple[str, str]]) -> int:
@@ -171,7 +173,9 @@ def _pickers(content: Content, rows: list[dict[str, Any]]) -> Iterable[Picker]:
     programs = (launch.analysis.in_program for launch in content.launches)
     has_modules = any(program is not None and program.module for program in programs)
     yield _picker("range", "Range, module" if has_modules else "NVTX range", rows)
-    yield _picker("process", "Process", rows)
+    # Where each report is of one process, the reports are the choice.
+    if len({(row["r"], row["process"]) for row in rows}) > len({row["r"] for row in rows}):
+        yield _picker("process", "Process", rows)
     yield _picker("device", "Device", rows, "device {}".format)
 
 
@@ -207,10 +211,10 @@ def _place(place: tuple[str, Tier] | None) -> dict[str, Any]:
 
 def _versions(content: Content) -> dict[str, dict[str, Any]]:
     """Give each kernel with versions the key of the newest of them and its place in the order of recording."""
-    earlier = earlier_versions(content)
+    earlier, places = content.earlier, {digest: place for place, digest in enumerate(content.report_labels)}
     newest = {kernel.key for kernel in earlier.values()}
     return {
-        group.key: {"f": earlier.get(group.key, group).key, "v": version_place(content, group)}
+        group.key: {"f": earlier.get(group.key, group).key, "v": places[group.analysis.kernel.digest]}
         for group in content.kernels
         if group.key in earlier or group.key in newest
     }

@@ -1,4 +1,4 @@
-"""The axes of a plane: decades with a minor grid, labels at 2 and 5 where there is room, SI prefixes, both titles."""
+"""The axes of a plane: a grid of decades, labels at 2 and 5 where there is room, SI prefixes, both titles."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ def tick_label(text: str, span: str, decade_px: str, room_px: int) -> str:
 
 
 def grid_opacity(span: str) -> dict[str, object]:
-    """Draw the lines of decades in full, and those between lightly."""
+    """Draw the lines of decades alone; within a small part of one, those of all ticks."""
     full = f"{span} < {FEW_DECADES} || {_LEADING} === 1"
-    return {"condition": {"test": full, "value": 1}, "value": 0.45}
+    return {"condition": {"test": full, "value": 1}, "value": 0}
 
 
 def si(value: str, unit: str) -> str:
@@ -90,8 +90,10 @@ _KERNEL_TIME = (
     f"{percent('datum.total')} + ' of GPU time' + "
     "(datum.launches > 1 ? ', ' + format(datum.launches, ',') + ' launches' : '')"
 )
+BAR = f"(datum.head || {LEVEL})"
+"""A bar is that of a level, or of a unit with a name of its own."""
 BAR_TOOLTIP = (
-    f"{{title: texts[datum.name], 'Of peak bandwidth': {LEVEL} + ' ' + {_MEAN}, 'Time': {_KERNEL_TIME}, "
+    f"{{title: texts[datum.name], 'Of its peak': {BAR} + ' ' + {_MEAN}, 'Time': {_KERNEL_TIME}, "
     "'Longest launch': texts[datum.verdict], 'Report': datum.report, 'FLOPs': datum.why}"
 )
 
@@ -105,4 +107,4 @@ POINT: Mapping[str, Any] = {
 }
 """What a mark of a launch says when it is pointed at, and to a screen reader."""
 
-BAR_DESCRIPTION = f"texts[datum.name] + ', ' + {LEVEL} + ' ' + {_MEAN} + ', ' + {_KERNEL_TIME}"
+BAR_DESCRIPTION = f"texts[datum.name] + ', ' + {BAR} + ' ' + {_MEAN} + ', ' + {_KERNEL_TIME}"

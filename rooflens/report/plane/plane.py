@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf, log10, sqrt
 from types import MappingProxyType
 from typing import TypeGuard
@@ -11,21 +11,22 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
-from rooflens.model.records import LEVELS, Analysis, Level
+from rooflens.model.records import LEVELS, Analysis, JudgedLoop, Level
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof, level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch
+from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.words.labels import UNITS
 
-MIN_X_DECADES = 4
+MIN_X_DECADES = 2.5
 
 LEVEL_LABEL_PART = 0.14
 
 PIPE_LABEL_PART = 0.3
 """Parts of the width that the names of diagonal roofs (left) and flat roofs (right) take."""
 
-MIN_Y_DECADES = 3.5
+MIN_Y_DECADES = 2.5
 
 MAX_DECADES = 8
 """Longest axis: one false intensity must not push everything else into a corner."""
@@ -33,10 +34,16 @@ MAX_DECADES = 8
 ALL = "all"
 """Stands for every level, shown together."""
 
+OWN = "own"
+"""Stands for the level that limits each launch, another one for each."""
+
 Domain = tuple[float, float]
 """From the low end to the high end, in the units of the axis."""
 
 HALF_DECADE = sqrt(10)
+
+NEAR_ROOF_RATIO = 30.0
+"""A flat roof farther than this over all that is drawn is not news: the whole plane has it."""
 
 HELD_RATIO = 10.0 ** (MAX_DECADES - 1)
 """Between the farthest values that an axis holds with their air."""
@@ -94,11 +101,13 @@ class Point(Place, frozen=True, kw_only=True):
     """A launch at one memory level.
 
     Attributes:
-        nearest: True at the level whose roof is the lowest above this launch.
+        nearest: True at the launch's own level: the one that limits it, else that whose roof is the lowest above it.
+        peak_flop_per_s: The flat roof of its work; None where its report does not hold it.
     """
 
     launch: Launch
     nearest: bool
+    peak_flop_per_s: float | None = None
 
     @property
     def at(self) -> tuple[float, float]:
@@ -109,6 +118,29 @@ class Point(Place, frozen=True, kw_only=True):
     def gap(self) -> float | None:
         """Factor between the launch and its roof at this level."""
         return None if self.roof_flop_per_s is None else self.roof_flop_per_s / self.flop_per_s
+
+
+class LoopPoint(Struct, frozen=True):
+    """A loop of a launch at one memory level: FLOP/s while warps are in it, over the bytes that it moves there.
+
+    DRAM bytes of a loop are not known: no loop stands at DRAM. Its part of the time is that of warps, and phases of
+    different warps overlap: where that puts it over its roof, it stands on it.
+
+    Attributes:
+        at_roof: Whether it is held to its roof.
+    """
+
+    launch: Launch
+    loop: JudgedLoop
+    level: str
+    at_roof: bool
+    intensity_flop_per_byte: float
+    flop_per_s: float
+
+    @property
+    def at(self) -> tuple[float, float]:
+        """Intensity and performance, as a plane places them."""
+        return self.intensity_flop_per_byte, self.flop_per_s
 
 
 class LevelShare(Struct, frozen=True):
@@ -130,6 +162,8 @@ class Plane(Struct, frozen=True):
         longest_share: Largest share of GPU time among them; 1 where no time is known.
         reports: What sets each report's name apart, by digest, in the order of versions; empty where there is one.
         lines: What joins the versions of a kernel: a name by digest and kernel name; others are joined by their name.
+        loops: Loops of the launches in the plane whose machine code was looked into.
+        numbered: Keys of launches whose points hold a number of the ranking, and are large enough for it.
     """
 
     gpu: str
@@ -143,6 +177,8 @@ class Plane(Struct, frozen=True):
     longest_share: float
     reports: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    loops: tuple[LoopPoint, ...] = ()
+    numbered: frozenset[str] = frozenset()
 
     @property
     def placed(self) -> tuple[Point | LevelShare, ...]:
@@ -168,6 +204,12 @@ class Plane(Struct, frozen=True):
         return tuple(level for level in LEVELS if level in present)
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """What can be shown: each launch at its own level where there are several, one level, or all levels."""
+        own = (OWN,) if len({point.level for point in self.points if point.nearest}) > 1 else ()
+        return (*own, *self.levels, ALL)
+
+    @property
     def first_level(self) -> str:
         """Level shown first: the farthest one that has data; empty where nothing is placed."""
         return next(iter(self.levels), "")
@@ -189,33 +231,47 @@ class Plane(Struct, frozen=True):
 
     def points_at(self, level: str) -> tuple[Point, ...]:
         """List the points that are seen at a level."""
+        if level == OWN:
+            return tuple(point for point in self.points if point.nearest)
         return tuple(point for point in self.points if level in {ALL, point.level})
 
     def x_domain(self, level: str = ALL) -> Domain:
-        """Find the range of intensities at a level: its points and all ridges with half a decade of air.
+        """Find the range of intensities that is seen first at a level: what is drawn there, with half a decade of air.
 
         What it has no room for is left out where the least GPU time stands.
         """
-        ridges = [pipe.peak / level_roof.peak for pipe in self.pipe_roofs for level_roof in self.level_roofs]
-        times = [(p.intensity_flop_per_byte, p.launch.time_share or 0.0) for p in self.points_at(level)]
-        begin, end = _longest_held(times, ridges)
-        placed = [x for x, _ in times if begin <= x <= end]
-        held = [*placed, *(x for x in ridges if begin <= x <= end)]
-        low, high = aired(held, MIN_X_DECADES)
-        # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
-        first = min(low, free_edge(min(placed, default=high), high, LEVEL_LABEL_PART))
-        last = max(high, free_edge(max(held, default=low), first, PIPE_LABEL_PART))
-        return _grown((low, high), (first, last))
+        return _x_domain(self._news(level), ())
 
     def y_domain(self, level: str = ALL) -> Domain:
-        """Find the range of performance at a level: its points, roofs over them, flat roofs, half a decade of air.
+        """Find the range of performance at a level: what is drawn, near roofs over it, half a decade of air.
 
         What it has no room for is left out at the low end.
         """
-        reached = [v for p in self.points_at(level) for v in (p.flop_per_s, p.roof_flop_per_s) if v]
-        values = reached + [roof.peak for roof in self.pipe_roofs]
-        lowest = max(values, default=1.0) / HELD_RATIO
-        return aired([value for value in values if value >= lowest], MIN_Y_DECADES)
+        points = self._news(level)
+        reached = [v for p in points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
+        peaks = {p.peak_flop_per_s for p in points if p.peak_flop_per_s}
+        near = [peak for peak in peaks if peak <= max(reached, default=0.0) * NEAR_ROOF_RATIO]
+        return _y_domain([*reached, *near, *(one.flop_per_s for one in self._loops_of_one())])
+
+    @property
+    def whole(self) -> tuple[Domain, Domain]:
+        """Find the ranges of everything: all points at all levels, all roofs, and the ridges between them."""
+        ridges = [pipe.peak / level_roof.peak for pipe in self.pipe_roofs for level_roof in self.level_roofs]
+        peaks = [roof.peak for roof in self.pipe_roofs]
+        reached = [v for p in self.points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
+        return _x_domain(self.points, ridges), _y_domain([*reached, *peaks])
+
+    def _news(self, level: str) -> Sequence[Point]:
+        """List what must be in sight at a level: its points, and of a single kernel its other levels too."""
+        return self.points if self._has_one else self.points_at(level)
+
+    def _loops_of_one(self) -> Sequence[LoopPoint]:
+        """List the loops of a single kernel: of several none is seen before one is chosen."""
+        return self.loops if self._has_one else ()
+
+    @property
+    def _has_one(self) -> bool:
+        return len({point.launch.group_key for point in self.points}) == 1
 
     def beyond(self, level: str) -> bool:
         """Return whether the axes of a level have no room for one of its points."""
@@ -230,8 +286,9 @@ def plane(
     launches: Sequence[Launch],
     reports: Mapping[str, str] = MappingProxyType({}),
     lines: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    numbered: Collection[str] = (),
 ) -> Plane:
-    """Place the launches of one GPU; `reports` and `lines` as in `Plane`."""
+    """Place the launches of one GPU; `reports`, `lines` and `numbered` as in `Plane`."""
     points = tuple(point for launch in launches for point in _points(launch))
     shares = tuple(share for launch in launches for share in _shares(launch))
     placed = {p.launch.key for p in points} | {p.launch.key for p in shares}
@@ -249,13 +306,32 @@ def plane(
         or 1.0,
         reports=reports if len(reports) > 1 else {},
         lines=lines,
+        loops=tuple(loop for launch in launches for loop in _loops(launch)),
+        numbered=frozenset(placed).intersection(numbered),
     )
 
 
 def _points(launch: Launch) -> list[Point]:
     found = places(launch.analysis)
-    nearest = min(found, key=lambda place: place.roof_flop_per_s or inf, default=None)
-    return [Point(**asdict(place), launch=launch, nearest=place is nearest) for place in found]
+    limits = [place for place in found if place.level == launch.analysis.verdict.resource]
+    nearest = min(limits or found, key=lambda place: place.roof_flop_per_s or inf, default=None)
+    peak = main_work(launch.analysis).peak_per_s if found else None
+    return [Point(**asdict(place), launch=launch, nearest=place is nearest, peak_flop_per_s=peak) for place in found]
+
+
+def _loops(launch: Launch) -> Iterator[LoopPoint]:
+    """Place the loops of a launch that are shown: at L2, and at shared memory where they read that."""
+    if not places(launch.analysis):
+        return
+    for one in launch.analysis.loops:
+        if one.loop.kind != "loop" or not _drawable(one.flop_per_s) or (one.share or 0.0) < LEAST_SHARE:
+            continue
+        for level, moved in (("l2", one.l2_bytes), ("smem", one.smem_bytes)):
+            if moved and _drawable(intensity := (one.flop or 0.0) / moved):
+                known = launch.analysis.levels.get(level)
+                slope = intensity * (known.peak_bytes_per_s or inf) if known else inf
+                roof = min(slope, launch.analysis.flop_peak_per_s or inf)
+                yield LoopPoint(launch, one, level, one.flop_per_s >= roof, intensity, min(one.flop_per_s, roof))
 
 
 def _drawable(value: float | None) -> TypeGuard[float]:
@@ -287,6 +363,25 @@ def _clocks(analyses: Iterable[Analysis]) -> Domain | None:
     low, high = min(clocks), max(clocks)
     middle = median(clocks)
     return (middle, middle) if high / low < BAND_FROM_RATIO else (low, high)
+
+
+def _x_domain(points: Sequence[Point], ridges: Sequence[float]) -> Domain:
+    """Find a range of intensities that holds points and ridges, and names of roofs at both ends."""
+    times = [(p.intensity_flop_per_byte, p.launch.time_share or 0.0) for p in points]
+    begin, end = _longest_held(times, ridges)
+    placed = [x for x, _ in times if begin <= x <= end]
+    held = [*placed, *(x for x in ridges if begin <= x <= end)]
+    low, high = aired(held, MIN_X_DECADES)
+    # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
+    first = min(low, free_edge(min(placed, default=high), high, LEVEL_LABEL_PART))
+    last = max(high, free_edge(max(held, default=low), first, PIPE_LABEL_PART))
+    return _grown((low, high), (first, last))
+
+
+def _y_domain(values: Sequence[float]) -> Domain:
+    """Find a range of performance that holds values; what it has no room for is left out at the low end."""
+    lowest = max(values, default=1.0) / HELD_RATIO
+    return aired([value for value in values if value >= lowest], MIN_Y_DECADES)
 
 
 def _longest_held(times: Sequence[tuple[float, float]], ridges: Sequence[float]) -> Domain:

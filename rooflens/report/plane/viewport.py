@@ -19,6 +19,9 @@ CROWD = 40
 
 POINT_AIR_PX = 2
 
+NUMBERED_PX2 = 324
+"""Smallest area of a point that holds its number in the ranking."""
+
 
 class SizeClass(Struct, frozen=True):
     """A class of drawings: from how wide a plane it holds, the smallest usual width, and the height."""
@@ -86,7 +89,8 @@ def areas_px2(plane: Plane) -> tuple[int, int]:
 def radius_px(plane: Plane, launch: Launch) -> float:
     """Work out half the width of a launch's point."""
     smallest, largest = areas_px2(plane)
-    return sqrt(smallest + (largest - smallest) * (launch.time_share or 0.0) / plane.longest_share) / 2
+    area_px2 = smallest + (largest - smallest) * (launch.time_share or 0.0) / plane.longest_share
+    return sqrt(max(area_px2, NUMBERED_PX2 if launch.key in plane.numbered else 0.0)) / 2
 
 
 def dot_box(plane: Plane, point: Point, view: Viewport) -> Box:

@@ -1,5 +1,7 @@
 """Kernels that have no place in the roofline: bars of what they take of each memory level's peak bandwidth.
 
+The first, darkest bar of a kernel is that of the unit nearest its peak, be it a level, a pipe or instruction issue.
+
 The rows are launches; of those of a kernel that are not hidden the first one has the bars, and the order of the kernels
 is worked out in the chart, so that hiding launches lays out anew what is left.
 """
@@ -7,7 +9,7 @@ is worked out in the chart, so that hiding launches lays out anew what is left.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -15,11 +17,12 @@ import altair as alt
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch, median_launch
-from rooflens.model.verdict.sentences import limit_words
+from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane import expressions as text
+from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.legend import fill_opacity, verdict_channels
 from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, layered, of_kernels
-from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.plane import LevelShare, Plane
 from rooflens.report.roofline.rows import rounded
 
 KERNELS_ALONE = 6
@@ -32,8 +35,11 @@ APART_PX = 8
 REST_PX = 18
 """Heights of a kernel's name, of one bar, of the air below a kernel, and of the line about the others."""
 
-LEVEL_PX = 56
-"""Width of the levels' names left of the bars."""
+LEVEL_PX, MOST_LEVEL_PX = 56, 120
+"""Least and most width of the names left of the bars."""
+
+UNIT = "unit"
+"""Stands for a unit nearest its peak that is no level, or a level whose bandwidth was not measured."""
 
 VALUE_PX = 96
 NARROW_VALUE_PX = 40
@@ -75,25 +81,26 @@ def reasons(plane: Plane) -> tuple[str, ...]:
 def bar_rows(plane: Plane) -> list[dict[str, Any]]:
     """Make one row per launch and level, the median launches first; `n` and `t` stand once in the rows of a launch.
 
-    Keys: `l` place of the level, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel by time,
-    `unit` the busiest unit where none of the bars is its.
+    Keys: `l` place of the bar in its kernel, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel
+    by time, `head` name of a bar that is no level's.
     """
-    levels = bar_levels(plane)
     several = len(reasons(plane)) > 1
     rows, seen = [], set()
     kernels: defaultdict[str, dict[str, Analysis]] = defaultdict(dict)
     for share in plane.shares:
         kernels[share.launch.group_key][share.launch.key] = share.launch.analysis
-    medians = {id(median_launch([*of_kernel.values()])) for of_kernel in kernels.values()}
-    for share in sorted(
-        plane.shares, key=lambda one: (id(one.launch.analysis) not in medians, -(one.launch.time_share or 0.0))
-    ):
-        launch, traffic = share.launch, share.launch.analysis.levels[share.level]
+    medians = {group: median_launch([*of_kernel.values()]) for group, of_kernel in kernels.items()}
+    first = {id(median) for median in medians.values()}
+    order = {group: _order(median, bar_levels(plane)) for group, median in medians.items()}
+    shares = sorted(_with_units(plane, medians), key=lambda one: -(one.launch.time_share or 0.0))
+    for share in sorted(shares, key=lambda one: id(one.launch.analysis) not in first):
+        launch, traffic = share.launch, share.launch.analysis.levels.get(share.level)
         row = {"k": launch.key, "g": launch.group_key, "o": int(launch.group_key.removeprefix("g")),
-               "level": share.level, "l": levels.index(share.level), "share": rounded(share.share)}  # fmt: skip
-        row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
+               "level": share.level, "l": order[launch.group_key].index(share.level),
+               "share": rounded(share.share)}  # fmt: skip
+        row |= {"rate": rounded(traffic.bytes_per_s)} if traffic and traffic.bytes_per_s else {}
+        row |= {"head": _unit_name(launch.analysis)} if share.level == UNIT else {}
         row |= {"why": reason(launch)} if several else {}
-        row |= {"unit": limit_words(launch.analysis)} if _lacks_bar(launch) else {}
         if launch.key not in seen:
             row |= {"t": rounded(launch.time_share or 0.0), "n": launch.analysis.launches}
         seen.add(launch.key)
@@ -101,19 +108,52 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
     return rows
 
 
-def _lacks_bar(launch: Launch) -> bool:
-    """Return whether its limiter is a pipe, or a level whose share is only bounded."""
-    bottleneck = launch.analysis.verdict.bottleneck
-    if bottleneck is None:
-        return False
-    level = launch.analysis.levels.get(bottleneck.resource or "")
-    return level is None or level.share is None
+def _limiting(analysis: Analysis) -> str | None:
+    """Return the bar of the unit that a verdict goes by: a level's, or that of a unit which is none of these."""
+    found = analysis.verdict.bottleneck
+    if found is None:
+        return None
+    busy = found.unit or found.resource
+    level = analysis.levels.get(busy or "")
+    return UNIT if level is None or level.share is None else busy
+
+
+def _unit_name(analysis: Analysis) -> str:
+    found = analysis.verdict.bottleneck
+    return resource_label(found.unit or found.resource if found else None, analysis.kernel.gpu)
+
+
+def _order(analysis: Analysis, levels: Sequence[str]) -> list[str]:
+    """List the bars of a kernel: the unit nearest its peak, then levels from far to near."""
+    limiting = _limiting(analysis)
+    return [*([limiting] if limiting else []), *(level for level in levels if level != limiting)]
+
+
+def _with_units(plane: Plane, medians: Mapping[str, Analysis]) -> Iterator[LevelShare]:
+    """Yield the shares of levels, and of each launch that of the unit that its kernel's verdict goes by."""
+    yield from plane.shares
+    for launch in {share.launch.key: share.launch for share in plane.shares}.values():
+        median, own = medians[launch.group_key], launch.analysis.verdict.bottleneck
+        limit = median.verdict.bottleneck
+        if _limiting(median) == UNIT and own and limit and own.resource == limit.resource:
+            yield LevelShare(launch, UNIT, own.share)
 
 
 def bar_levels(plane: Plane) -> list[str]:
     """List the levels that have bars, far to near."""
     present = {share.level for share in plane.shares}
     return [level for level in LEVELS if level in present]
+
+
+def _bar_count(plane: Plane) -> int:
+    """Count the bars that a kernel has at most."""
+    return len(bar_levels(plane)) + any(_limiting(share.launch.analysis) == UNIT for share in plane.shares)
+
+
+def _level_px(plane: Plane) -> int:
+    """Work out the width of the names left of the bars."""
+    units = [_unit_name(share.launch.analysis) for share in plane.shares if _limiting(share.launch.analysis) == UNIT]
+    return round(min(MOST_LEVEL_PX, max(LEVEL_PX, *map(text_px, units), 0) + 8 * bool(units)))
 
 
 def bars_height_px(plane: Plane) -> int:
@@ -126,9 +166,10 @@ def bars_chart(plane: Plane, width_px: int) -> alt.LayerChart:
     height = bars_height_px(plane)
     widest = max([1.0, *(share.share for share in plane.shares)])
     up = alt.Y("up:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False, zero=False))
-    at = {"x": _across(widest), "y": up}
+    level_px = _level_px(plane)
+    at = {"x": _across(widest, level_px), "y": up}
     rows = [
-        _tracks(widest, up), _bars(plane, at), *_bar_words(at), *_kernel_names(up), _symbols(plane, up),
+        _tracks(widest, up), _bars(plane, at), *_bar_words(at, level_px), *_kernel_names(up), _symbols(plane, up),
         *_rest(plane, up),
     ]  # fmt: skip
     title = alt.TitleParams(bars_heading(plane), fontSize=13, limit=alt.ExprRef("w"))
@@ -147,7 +188,7 @@ def bars_heading(plane: Plane) -> str:
     """Say what the bars are, and why these kernels have no point."""
     found = reasons(plane)
     head = REASONS[found[0] if len(found) == 1 else UNPLACED]
-    return f"{head}: share of peak bandwidth by level"
+    return f"{head}: share of peak, by unit and memory level"
 
 
 def _kernels(plane: Plane) -> int:
@@ -159,14 +200,14 @@ def _drawn(plane: Plane) -> int:
 
 
 def _kernel_px(plane: Plane) -> int:
-    return NAME_PX + len(bar_levels(plane)) * BAR_PX + APART_PX
+    return NAME_PX + _bar_count(plane) * BAR_PX + APART_PX
 
 
-def _across(widest: float) -> alt.X:
-    """Leave room for the levels' names left of 0, and for the values right of the end."""
+def _across(widest: float, level_px: int) -> alt.X:
+    """Leave room for the names of levels and units left of 0, and for the values right of the end."""
     value_px = f"(w < 480 ? {NARROW_VALUE_PX} : {VALUE_PX})"
-    bars_px = f"(w - {LEVEL_PX} - {value_px})"
-    ends = [f"-{LEVEL_PX} * {widest:.4g} / {bars_px}", f"{widest:.4g} * (1 + {value_px} / {bars_px})"]
+    bars_px = f"(w - {level_px} - {value_px})"
+    ends = [f"-{level_px} * {widest:.4g} / {bars_px}", f"{widest:.4g} * (1 + {value_px} / {bars_px})"]
     axis = alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1], title=None)
     return alt.X("share:Q", axis=axis, scale=alt.Scale(domain=[*map(alt.ExprRef, ends)], nice=False, zero=False))
 
@@ -177,7 +218,7 @@ def _laid_out(plane: Plane) -> list[Any]:
     Parameters run these again on the same rows, so none may write over what it reads.
     """
     most = _drawn(plane)
-    of_kernel, of_level = ("k", *_FIELDS, "why", "unit"), ("share", "rate")
+    of_kernel, of_level = ("k", *_FIELDS, "why"), ("share", "rate", "head")
     first: dict[str, Any] = {f"first_{name}": f"first_value({name})" for name in of_kernel}
     own: dict[str, Any] = {f"first_{name}": f"first_value({name})" for name in of_level}
     one: list[Any] = ["g", "o", "total", "launches", "level", "l", *first, *own]
@@ -191,9 +232,8 @@ def _laid_out(plane: Plane) -> list[Any]:
         .transform_window(groupby=["g"], frame=[None, None], **first)
         .transform_window(groupby=["g", "level"], frame=[None, None], **own)
         .transform_aggregate(groupby=one, least="min(share)", most="max(share)")
-        .transform_calculate(share="datum.first_share", rate="datum.first_rate || 0")
+        .transform_calculate(share="datum.first_share", rate="datum.first_rate || 0", head="datum.first_head")
         .transform_calculate(**{name: f"datum.first_{name}" for name in of_kernel})
-        .transform_joinaggregate(groupby=["g"], busiest="max(share)")
         .transform_window(rank="dense_rank()", sort=order)
         .transform_calculate(pulled=f"kernel !== '' && datum.g === kernel && datum.rank > {most} ? 1 : 0")
         .transform_joinaggregate(gone="max(pulled)")
@@ -226,29 +266,28 @@ def _bars(plane: Plane, at: Style) -> alt.Chart:
         x2=alt.X2("none"),
         y2=alt.Y2("down"),
         fill=verdict_channels(plane.bounds)["fill"],
-        fillOpacity=alt.condition("datum.share === datum.busiest", alt.value(0.9), alt.value(0.5)),
+        fillOpacity=alt.condition("datum.l === 0", alt.value(0.9), alt.value(0.5)),
     )
 
 
-def _bar_words(at: Style) -> list[alt.Chart]:
-    """Write share and rate right of each bar, and its level left of it."""
+def _bar_words(at: Style, level_px: int) -> list[alt.Chart]:
+    """Write share and rate right of each bar, and its level or unit left of it."""
     rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", none="0")
     rate = f"(w < 480 || !datum.rate ? '' : ', ' + {text.si('datum.rate', 'B/s')})"
     values = rows.transform_calculate(words=f"{text.percent('datum.share')} + {rate}")
-    levels = rows.transform_calculate(words=text.LEVEL)
+    levels = rows.transform_calculate(words=text.BAR)
     return [
         _words(values, at, "note", align="left", dx=6, opacity=LIT_BAR),
-        _words(levels, {**at, "x": alt.X("none:Q")}, "note", align="right", dx=-8, opacity=LIT_BAR),
+        _words(levels, {**at, "x": alt.X("none:Q")}, "note", align="right", dx=-8, limit=level_px - 8, opacity=LIT_BAR),
     ]
 
 
 def _kernel_names(up: alt.Y) -> list[alt.Chart]:
-    """Write name, reason and busiest pipe of each kernel over its bars, and its part of the time at the right."""
+    """Write name and reason of each kernel over its bars, and its part of the time at the right."""
     why = "(datum.report ? ', ' + datum.report : '') + (datum.why ? ' (' + datum.why + ')' : '')"
-    unit = "(datum.unit ? ', ' + datum.unit : '')"
-    name = _once().transform_calculate(words=f"texts[datum.name] + (w < 480 ? '' : {why}) + {unit}")
+    name = _once().transform_calculate(words=f"texts[datum.name] + (w < 480 ? '' : {why})")
     count = "(datum.launches > 1 && w >= 480 ? format(datum.launches, ',') + ' launches, ' : '')"
-    part = f"{count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time')"
+    part = f"datum.total > 0 ? {count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time') : ''"
     limit = alt.ExprRef("w - (w < 480 ? 76 : 216)")
     left, right = {"x": alt.value(SYMBOL_PX), "y": up}, {"x": alt.value(alt.ExprRef("w")), "y": up}
     return [
@@ -285,8 +324,9 @@ def _rest(plane: Plane, up: alt.Y) -> list[alt.Chart]:
     rows = rows.transform_filter("datum.row === 1").transform_aggregate(count="count()", time="sum(total)")
     rows = rows.transform_calculate(
         up=f"{_drawn(plane) * _kernel_px(plane) + REST_PX / 2}",
-        words="format(datum.count, ',') + ' more ' + (datum.count === 1 ? 'kernel' : 'kernels') + ', '"
-        f" + {text.percent('datum.time')} + ' of GPU time'",
+        # Shares of versions are of their own reports: nothing is said of their sum.
+        words="format(datum.count, ',') + ' more ' + (datum.count === 1 ? 'kernel' : 'kernels')"
+        f" + (datum.time > 0 && datum.time < 1.005 ? ', ' + {text.percent('datum.time')} + ' of GPU time' : '')",
     )
     rows = rows.transform_filter("datum.count > 0")
     return [_words(rows, {"x": alt.value(0), "y": up}, "note", align="left", limit=alt.ExprRef("w"))]

@@ -3,9 +3,10 @@
 Signals that the page sets, each with a default so that the specification also draws by itself:
 
 - `move`: place of the chosen move among those of the picked launch; its ghost is drawn.
-- `level`: `dram`, `l2`, `l1`, `smem` or `all`; `picked`: key of a launch; `kernel`: key of the kernel that is isolated;
-  `hidden`: keys of launches that filters hide, as `{k3: true}`; `boost`: whether roofs at the boost clock are drawn
-  too, where that clock is known.
+- `loop`: number of the chosen loop of the picked launch; empty for none.
+- `level`: `dram`, `l2`, `l1`, `smem`, `own` for each launch at the level that limits it, or `all`; `picked`: key of a
+  launch; `kernel`: key of the kernel that is isolated; `hidden`: keys of launches that filters hide, as `{k3: true}`;
+  `boost`: whether roofs at the boost clock are drawn too, where that clock is known.
 - `ranks`: number of the ranking by key of launch, as `{k3: "1"}`, instead of those in the data; null for those.
 - `w`, `h`: pixels of the plane, which the page sets on the plane itself too.
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
@@ -25,7 +26,7 @@ from rooflens.model.bounds import is_open
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, values
-from rooflens.report.plane.plane import ALL, Plane
+from rooflens.report.plane.plane import ALL, OWN, Plane
 from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.roofline import rows
 from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
@@ -34,7 +35,8 @@ from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.ghost import ghost_rows
 from rooflens.report.roofline.labels import Drawing, Drawings, domains, drawings, label_rows, roof_places
 from rooflens.report.roofline.layers import boost_names, ridge_layers, roof_layers, twin_layers
-from rooflens.report.roofline.points import label_layers, points_layer
+from rooflens.report.roofline.loops import loop_rows
+from rooflens.report.roofline.points import label_layers, number_layers, points_layer
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
 
 RANGED = "ranges[level] ? level : 'all'"
@@ -56,28 +58,30 @@ def roofline_spec(
         title: Stands over the chart.
         picked: Key of the launch whose gap is drawn from the start; empty for none.
         ranks: Numbers of the ranking by key of launch.
-        level: What is shown first, one of `plane.levels` or `all`; by default `default_level`.
+        level: What is shown first, one of `plane.choices`; by default `default_level`.
     """
     parts = ([_plane_chart(plane)] if plane.points else []) + ([bars_chart(plane, WIDTH)] if plane.shares else [])
     drawn = drawings(plane, picked) if plane.points else {}
     kernels, texts = rows.kernel_rows(plane)
     params = [*_params(plane, picked, level), *(_plane_params(plane, drawn) if plane.points else ())]
     params += values(texts=texts)
-    chart = stacked(parts, title=titled(title, _subtitle(plane)))
-    return specify(chart, params, {"kernels": kernels} | _datasets(plane, picked, ranks, drawn))
+    data = _datasets(plane, picked, ranks, drawn)
+    chart = stacked(parts, title=titled(title, _subtitle(plane, has_ghosts=bool(data.get("ghosts")))))
+    return specify(chart, params, {"kernels": kernels} | data)
 
 
 def default_level(plane: Plane) -> str:
-    """Choose the level shown first: the one that limits all that is drawn, else the farthest one that has data."""
-    limits = {point.launch.analysis.verdict.resource for point in plane.points}
-    shared = next(iter(limits)) if len(limits) == 1 else None
-    return shared if shared in plane.levels else plane.first_level or ALL
+    """Choose the level shown first: the one that is every launch's own, else each launch at its own."""
+    own = {point.level for point in plane.points if point.nearest}
+    return next(iter(own)) if len(own) == 1 else OWN if OWN in plane.choices else plane.first_level or ALL
 
 
-def _subtitle(plane: Plane) -> str:
+def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
     if not plane.points:
         return bars_heading(plane)
     notes = ["Area: share of GPU time"] if len({point.launch.key for point in plane.points}) > 1 else []
+    if has_ghosts:
+        notes.append("dashed ring: where the chosen move would put the kernel")
     roofs = plane.level_roofs + plane.pipe_roofs
     if any(p.launch.estimated for p in plane.points):
         notes.append("hollow: FLOPs estimated")
@@ -92,9 +96,10 @@ def _subtitle(plane: Plane) -> str:
     notes.extend(f"light dashes over {memory}: at full memory clock, {fmt.si(value, 'B/s')}" for value in full)
     if versions(plane):
         notes.append("paths: versions in order")
-    if any(plane.beyond(level) for level in (*plane.levels, ALL)):
+    if any(plane.beyond(level) for level in plane.choices):
         notes.append("arrows: kernels beyond the axes")
-    return "; ".join(notes)
+    words = "; ".join(notes)
+    return words[:1].upper() + words[1:]
 
 
 def _plane_chart(plane: Plane) -> alt.LayerChart:
@@ -105,9 +110,10 @@ def _plane_chart(plane: Plane) -> alt.LayerChart:
         *roof_layers(plane),
         *ridge_layers(),
         *(path_layers() if versions(plane) else ()),
-        *label_layers(),
+        *label_layers(plane),
         *(boost_names(plane) if boosted else ()),
         points_layer(plane),
+        *number_layers(),
     ]
     return layered(layers, name="plane", width=WIDTH, height=HEIGHT, view=alt.ViewBackground(cursor="grab"))
 
@@ -121,6 +127,7 @@ def _params(plane: Plane, picked: str, level: str | None) -> list[Param]:
         "hidden": {},
         "move": 0,
     }
+    chosen |= {"loop": ""} if plane.loops else {}
     chosen |= {"ranks": None} if plane.points else {}
     chosen |= {"boost": False} if boost(plane) else {}
     return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)
@@ -157,6 +164,7 @@ def _datasets(plane: Plane, picked: str, ranks: Mapping[str, int], drawn: Drawin
             "labels": label_rows(plane, drawn, ranks, picked),
             "ghosts": ghost_rows(plane, {*ranks, picked}),
         }
+        data |= {"loops": loops} if (loops := loop_rows(plane)) else {}
         data |= {"course": course} if (course := course_rows(plane)) else {}
         data |= {"versions": joined} if (joined := path_rows(plane, versions(plane))) else {}
         data |= twin_rows(plane, boost(plane))

@@ -6,56 +6,23 @@ level, the move must have saved bytes: then it goes right along the roof, by no 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import altair as alt
-from msgspec import Struct
 
-from rooflens import format as fmt
-from rooflens.model.records import Analysis, Gain, MoveKind
-from rooflens.model.summary import Launch, place_of
-from rooflens.model.verdict.library import library_of
-from rooflens.report.plane.marks import AT, QUIET
+from rooflens.report.plane.marks import AT, QUIET, Style, written
 from rooflens.report.plane.plane import Plane
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, gains, ghost_labels
 from rooflens.report.roofline.rows import rounded
-
-
-class Choice(Struct, frozen=True):
-    """One move that a reader can choose, with what it brings.
-
-    Attributes:
-        where: File and line of what it is about; empty if unknown.
-    """
-
-    text: str
-    kind: MoveKind
-    gain: Gain | None
-    where: str
-    finding: str | None = None
-
-
-def choices(analysis: Analysis) -> tuple[Choice, ...]:
-    """List the moves of a kernel: those of its verdict, then those of other findings whose gain can be modelled.
-
-    Nobody who calls a library can make the latter.
-    """
-    moves = [
-        Choice(move.text, move.kind, move.gain, place_of(move.where), move.finding) for move in analysis.verdict.moves
-    ]
-    said = {move.finding for move in moves}
-    more = (
-        Choice(finding.move, finding.kind, finding.gain, place_of(finding.where), finding.id)
-        for finding in analysis.findings
-        if finding.gain and finding.id not in said and not library_of(analysis.kernel)
-    )
-    return (*moves, *more)
 
 
 def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
     """Make one row per move with a gain and level of these launches: `m` is the move's place among the choices."""
     wanted = set(launches)
     slopes = {key: roof.peak for roof in plane.level_roofs for key in roof.keys}
+    several = Counter(group for _, group in {(point.launch.key, point.launch.group_key) for point in plane.points})
     return [
         {
             "k": point.launch.key,
@@ -67,34 +34,34 @@ def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
             "y": rounded(after),
             "x0": rounded(point.intensity_flop_per_byte),
             "y0": rounded(point.flop_per_s),
-            "after": _after_words(gain),
+            "after": after_words(gain),
+            "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
         }
         for point in plane.points
         if point.launch.key in wanted
-        for at, gain in _gains(point.launch)
+        for at, gain in gains(point.launch)
         for after, slope in ((point.flop_per_s * gain.factor, slopes.get(point.level)),)
     ]
 
 
-def _gains(launch: Launch) -> Iterator[tuple[int, Gain]]:
-    return ((at, choice.gain) for at, choice in enumerate(choices(launch.analysis)) if choice.gain)
-
-
-def _after_words(gain: Gain) -> str:
-    """Say the time after a move: `about 4.73 ms`."""
-    how = "at most" if gain.proven else "about"
-    return f"{how} {fmt.duration(gain.time_after_ns)}" if gain.time_after_ns else f"{how} {fmt.factor(gain.factor)}"
-
-
-def ghost_layers(shown: str, size: alt.ExprRef) -> Iterator[alt.Chart]:
-    """Draw an arrow to the ghost of the chosen move, and the ghost as an empty dashed ring.
+def ghost_layers(shown: str, size: alt.ExprRef, beside_px: str, asked: str) -> Iterator[alt.Chart]:
+    """Draw an arrow to the ghost of the chosen move, the ghost as an empty dashed ring, and the time it stands for.
 
     Args:
         shown: The expression that holds for rows of the picked launch at the level shown.
         size: Area of the launch's dot.
+        beside_px: How far beside the ghost its words stand.
+        asked: The expression that holds while its words are to be seen.
     """
     rows = alt.Chart().transform_filter(f"{shown} && datum.m === move")
     yield rows.mark_rule(style="ghost", **QUIET).encode(x=alt.X("x0:Q"), y=alt.Y("y0:Q"), x2="x", y2="y")
     yield rows.mark_point(style="ghost", size=size, shape="circle", filled=False, clip=True, aria=False).encode(
         **AT, tooltip=alt.Tooltip("after:N", title="after the move")
     )
+    named = rows.transform_filter(asked).transform_calculate(words="w < 480 ? split(datum.label, ':')[0] : datum.label")
+    side = f"log(datum.x / x0) / LN10 / spanX * w < (w < 480 ? {NARROW_ROOM_PX} : {LABEL_ROOM_PX})"
+    look: Style = {
+        "align": alt.ExprRef(f"{side} ? 'left' : 'right'"),
+        "dx": alt.ExprRef(f"({side} ? 1 : -1) * ({beside_px})"),
+    }
+    yield from written(named, "label", baseline="middle", **look)

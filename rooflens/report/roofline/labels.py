@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from rooflens.model.roofline.roofs import Roof
 from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, beside, ridge_spots
-from rooflens.report.plane.plane import ALL, Domain, Plane, Point
+from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, ridge_spots
+from rooflens.report.plane.plane import ALL, OWN, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, Viewport, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, Label, apart, kernel_names, label
@@ -48,7 +48,7 @@ def domains(plane: Plane, level: str) -> Domains:
 
 def drawings(plane: Plane, picked: str) -> Drawings:
     """Draw a plane at each level and class of sizes."""
-    return {level: _drawn_at(plane, picked, level) for level in (*plane.levels, ALL)}
+    return {level: _drawn_at(plane, picked, level) for level in plane.choices}
 
 
 def _drawn_at(plane: Plane, picked: str, level: str) -> list[Drawing]:
@@ -80,7 +80,7 @@ def roof_places(drawn: Drawings, key: str) -> dict[str, list[list[Any] | None]]:
 
 
 def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: str) -> list[Row]:
-    """Make one row per text at a point or a corner and level.
+    """Make one row per text at a point, in it or at a corner, and level.
 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes.
     """
@@ -88,14 +88,38 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
     rows: dict[tuple[object, ...], Row] = {}
     for level in (level for level in drawn if plane.points_at(level)):
         for slot, drawing in enumerate(drawn[level]):
-            for (kind, launch, text), place in _placed(*_wanted(names, level, drawing, ranks, picked)):
+            for (kind, launch, text), place in _placed(*_wanted(names, level, drawing, picked)):
                 keys = {"k": launch.key, "g": launch.group_key} if launch else {}
                 new = {"s": kind, "level": level, "x": rounded(text.x), "y": rounded(text.y), "t": place[0]}
                 identity = (kind, launch.key if launch else "", level, text.x, text.y)
                 row = rows.setdefault(identity, new | keys | {"p": [None] * len(SIZES)})
                 # Only words that differ from the row's are written again.
                 row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
-    return list(rows.values())
+    numbers = [row for level in drawn for row in _number_rows(plane, level, ranks)]
+    return [*numbers, *rows.values()]
+
+
+def _number_rows(plane: Plane, level: str, ranks: Mapping[str, int]) -> list[Row]:
+    """Write the numbers of the ranking inside their points, which are large enough; of several in one place the first.
+
+    They stand on their own points, where no other text does.
+    """
+    ranked = sorted(
+        (p for p in shown_at(plane.points, level) if p.launch.key in ranks), key=lambda p: ranks[p.launch.key]
+    )
+    return [
+        {
+            "s": "rank",
+            "level": level,
+            "x": rounded(point.intensity_flop_per_byte),
+            "y": rounded(point.flop_per_s),
+            "t": str(ranks[point.launch.key]),
+            "k": point.launch.key,
+            "g": point.launch.group_key,
+            "p": [Spot(0, 0, 0).row("")] * len(SIZES),
+        }
+        for point in apart(ranked)
+    ]
 
 
 def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple[Label, list[Any]]]:
@@ -111,15 +135,13 @@ def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple
             break
 
 
-def _wanted(
-    names: KernelNames, level: str, drawing: Drawing, ranks: Mapping[str, int], picked: str
-) -> tuple[Canvas, Iterator[Iterable[Label]]]:
-    """Give what is taken at a level, and the labels asked for: ranks first, names last."""
+def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tuple[Canvas, Iterator[Iterable[Label]]]:
+    """Give what is taken at a level, and the labels asked for: ridges first, names last."""
     plane = names.plane
     canvas = drawing.canvas.copy()
     view = canvas.view
     shown = {point.launch.key: point for point in shown_at(plane.points, level)}
-    corners = plane.ridges(plane.first_level if level == ALL else level)
+    corners = plane.ridges(plane.first_level if level in {ALL, OWN} else level)
     canvas.taken.extend(dot_box(plane, point, view) for point in plane.points_at(level))
     canvas.taken.extend(point_box(view.at(x, y), CORNER_PX) for x, y in corners)
     canvas.taken.extend(_picked_boxes(plane, picked, view, level))
@@ -132,7 +154,7 @@ def _wanted(
         Label("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
         for (x, y), pipe in zip(corners, plane.pipe_roofs, strict=False)
     )
-    alone = chain(_ranks(plane, seen, ranks), ridges, _marks(plane, level, drawing))
+    alone = chain(ridges, _marks(plane, level, drawing))
     return canvas, chain(([one] for one in alone), names.ask(seen, drawing.size, own))
 
 
@@ -148,19 +170,13 @@ def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list
     return [box for point in found for box in own_boxes(plane, point, view, level=level)]
 
 
-def _ranks(plane: Plane, points: Iterable[Point], ranks: Mapping[str, int]) -> list[Label]:
-    """Ask for the numbers of the ranking: at the lower left corner first, beside the point last, where names are."""
-    ranked = sorted((p for p in points if p.launch.key in ranks), key=lambda point: ranks[point.launch.key])
-    return [label("rank", p, (str(ranks[p.launch.key]),), beside(radius_px(plane, p.launch))[::-1]) for p in ranked]
-
-
 def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
-    """Ask for the names or letters of levels where all of them are shown; a crowd would fill the plane with them."""
+    """Ask for the names or letters of levels where they differ; a crowd would fill the plane with them."""
     launches = {point.launch.key for point in plane.points}
-    if level != ALL or len(launches) > CROWD or len(plane.levels) == 1:
+    if level not in {ALL, OWN} or len(launches) > CROWD or len(plane.levels) == 1:
         return
     words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or drawing.size.narrow else plane.level_names
-    seen = (point for point in plane.points if _is_seen(point, drawing.canvas.view))
+    seen = (point for point in plane.points_at(level) if _is_seen(point, drawing.canvas.view))
     for point in apart(seen, by_level=True):
         side = radius_px(plane, point.launch) + 3
         r = side + LINE_PX / 2 - 1

@@ -31,8 +31,8 @@ TWINS = ("twinSlopes", "twinFlats")
 _UNIT = "' + datum.u + '/s"
 """What a pipe counts, within a text of an expression."""
 
-AT_LEVEL = "level === 'all' || datum.level === level"
-CHOSEN = "(level === 'all' ? far : level)"
+AT_LEVEL = "level === 'all' || (level === 'own' ? datum.near : datum.level === level)"
+CHOSEN = "(level === 'all' || level === 'own' ? far : level)"
 """The level whose ridges are shown."""
 
 SPOT_AT_LEVEL = "datum.p[ranged][slot]"
@@ -44,7 +44,7 @@ NAMES_APART_PX = 20
 
 def roof_layers(plane: Plane) -> list[alt.Chart]:
     """Draw the roofs: shade over the chosen ones, bands where launches differ, lines, names."""
-    chosen = "level === 'all' || indexof(datum.keys, level) >= 0"
+    chosen = "level === 'all' || (level === 'own' ? datum.own : indexof(datum.keys, level) >= 0)"
     levels = list(LEVEL_DASHES)
     dashes = alt.Scale(domain=levels, range=[list(LEVEL_DASHES[level]) for level in levels])
     slopes, flats = line_layers(table("roofs").transform_calculate(shown=f"{chosen} ? 1 : 0.5"), table("pipes"))
@@ -65,7 +65,7 @@ def _shade(plane: Plane) -> list[alt.Chart]:
     """Shade what the chosen level and the highest pipe leave out of reach."""
     if not (plane.level_roofs and plane.pipe_roofs):
         return []
-    chosen = "level === 'all' ? datum.v === fastest : indexof(datum.keys, level) >= 0"
+    chosen = "level === 'all' || level === 'own' ? datum.v === fastest : indexof(datum.keys, level) >= 0"
     area = (
         table("roofs")
         .transform_filter(chosen)

@@ -17,7 +17,7 @@ from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.plane.viewport import SizeClass, radius_px
 from rooflens.report.roofline.versions import Version, versions
 
-Kind = Literal["rank", "ridge", "mark", "name"]
+Kind = Literal["ridge", "mark", "name"]
 Own = Callable[[Launch], Sequence[Box]]
 
 SAME_PLACE_DECADES = 0.1
@@ -37,7 +37,7 @@ class Label(NamedTuple):
 
 def label(kind: Kind, point: Point, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
     """Ask for words at a launch, or for shorter ones."""
-    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, bold=kind == "rank", own=own))
+    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, own=own))
 
 
 def apart(points: Iterable[Point], *, by_level: bool = False) -> list[Point]:

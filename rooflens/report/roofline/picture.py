@@ -14,7 +14,7 @@ from rooflens.report.content import Content
 from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.plane.marks import Spec
-from rooflens.report.plane.plane import ALL, Plane, plane
+from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.rows import clock_text
 
@@ -94,7 +94,7 @@ def placed_planes(page: Content) -> list[Plane]:
 
 def spec_of(plane: Plane, page: Content, level: str | None) -> Spec:
     """Specify a plane on its own, at a level that has a kernel."""
-    shown = level if level in {*plane.levels, ALL} else None
+    shown = level if level in plane.choices else None
     return roofline_spec(plane, title=_title(plane, page), picked="", ranks={}, level=shown)
 
 

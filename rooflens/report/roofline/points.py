@@ -24,11 +24,14 @@ from rooflens.report.plane.marks import (
     table,
     written,
 )
-from rooflens.report.plane.plane import ALL, Plane
-from rooflens.report.plane.viewport import CROWD, areas_px2
+from rooflens.report.plane.placement import NEAR_PX
+from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.viewport import CROWD, NUMBERED_PX2, areas_px2
+from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.ghost import ghost_layers
 from rooflens.report.roofline.layers import AT_LEVEL
+from rooflens.report.roofline.loops import loop_layers
 from rooflens.report.roofline.selection import RING_PX, USUAL
 from rooflens.report.roofline.versions import FAMILY
 
@@ -38,7 +41,7 @@ FEW = 4
 ARROW_PX = 18
 """Size of the arrows at the edge that stand for launches beyond the axes."""
 
-AT_NEAREST = "level === 'all' ? datum.near : datum.level === level"
+AT_NEAREST = "level === 'all' || level === 'own' ? datum.near : datum.level === level"
 MINE = "kernel !== '' && datum.g === kernel"
 JOINED = f"datum.k === picked || {MINE} && datum.peers <= {FEW}"
 PICKED = f"(picked !== '' ? datum.k === picked : {MINE} && datum.peers === 1)"
@@ -60,6 +63,7 @@ KERNEL_FIELDS = (
     "peers",
     "flags",
     "hollow",
+    "numbered",
     "report",
 )
 
@@ -76,9 +80,20 @@ def points_layer(plane: Plane) -> alt.LayerChart:
     dots = _dots(plane).properties(name=DOTS)
     ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
     ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)
-    ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(f"pow(2 * {_radius(plane)}, 2)"))
-    layers: list[Drawing] = [*_gap_layers(), *course, ring, _over("ghosts", [*ghost]), dots, *_level_names(plane)]
-    if any(plane.beyond(level) for level in (*plane.levels, ALL)):
+    asked = "loop === ''" if plane.loops else "true"
+    beside_px = f"{_radius(plane)} + {NEAR_PX}"
+    ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(_area_px2(plane)), beside_px, asked)
+    loops = [_over("loops", [*loop_layers(PICKED)])] if plane.loops else []
+    layers: list[Drawing] = [
+        *_gap_layers(),
+        *course,
+        ring,
+        _over("ghosts", [*ghost]),
+        dots,
+        *loops,
+        *_level_names(plane),
+    ]
+    if any(map(plane.beyond, plane.choices)):
         layers.append(_beyond_layer())
     return _over("points", layers)
 
@@ -111,22 +126,30 @@ def _over(rows: str, layers: Sequence[Drawing]) -> alt.LayerChart:
 
 def _dots(plane: Plane) -> alt.Chart:
     """Draw points: area by share of time, colour and shape by verdict, faint where another kernel is isolated."""
-    # The area grows with the share of time; the smallest stays large enough to click.
-    areas = alt.Scale(domain=[0, plane.longest_share], range=list(areas_px2(plane)), zero=True)
     lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT_DOT}"
-    dots = alt.Chart().transform_filter(AT_LEVEL).mark_point(clip=True, opacity=alt.ExprRef(lit), **text.POINT, **_DOT)
+    dots = alt.Chart().transform_filter(AT_LEVEL).transform_calculate(area=_area_px2(plane))
+    dots = dots.mark_point(clip=True, opacity=alt.ExprRef(lit), **text.POINT, **_DOT)
     return dots.encode(
         **axes(units=plane.units),
         **verdict_channels(plane.bounds),
-        size=alt.Size("time:Q", legend=None, scale=areas),
+        size=alt.Size("area:Q", legend=None, scale=None),
         fillOpacity=alt.condition("datum.hollow", alt.value(0), alt.value(0.72)),
     )
 
 
-def _radius(plane: Plane) -> str:
-    """Write the expression for half the width that the size scale gives a point."""
+def _area_px2(plane: Plane) -> str:
+    """Write the expression for the area of a point, as `radius_px` works it out.
+
+    It grows with the share of time; the smallest is large enough to click, and what holds a number for that.
+    """
     smallest, largest = areas_px2(plane)
-    return f"sqrt({smallest} + {largest - smallest} * datum.time / {plane.longest_share:.4g}) / 2"
+    area = f"{smallest} + {largest - smallest} * (datum.time || 0) / {plane.longest_share:.4g}"
+    return f"max({area}, datum.numbered ? {NUMBERED_PX2} : 0)"
+
+
+def _radius(plane: Plane) -> str:
+    """Write the expression for half the width of a point."""
+    return f"sqrt({_area_px2(plane)}) / 2"
 
 
 def _gap_layers() -> list[alt.Chart]:
@@ -151,16 +174,31 @@ def _level_names(plane: Plane) -> list[alt.Chart]:
     launches = {point.launch.key for point in plane.points}
     # With all levels shown, a few launches have names or letters at every point already.
     crowd = "true" if len(launches) > CROWD else "level !== 'all'"
-    names = alt.Chart().transform_filter(f"w >= 480 && {crowd} && {PICKED} && datum.level !== level")
+    other = "!(level === 'own' ? datum.near : datum.level === level)"
+    names = alt.Chart().transform_filter(f"w >= 480 && {crowd} && {PICKED} && {other}")
     apart = alt.ExprRef(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)")
     return written(names.transform_calculate(words=text.LEVEL), "note", baseline="middle", dy=apart)
 
 
-def label_layers() -> list[alt.Chart]:
-    """Write ranks and names at points, ridges at corners, and letters where all levels are shown."""
-    strong = _labels().transform_filter("datum.s === 'rank' || datum.s === 'name'")
-    notes = _labels().transform_filter("datum.s === 'ridge' || datum.s === 'mark'")
-    return [leads(_labels()), *written(notes, "note", **_as_kind()), *written(strong, "label", **_as_kind())]
+def label_layers(plane: Plane) -> list[alt.Chart]:
+    """Write names at points, ridges at corners, and letters of levels where they differ from point to point."""
+    strong = _labels().transform_filter("datum.s === 'name'")
+    # The name of a chosen loop, and of a roof at boost clock, stands where ridges have theirs.
+    free = ["datum.s === 'ridge'", *(["loop === ''"] if plane.loops else []), *(["!boost"] if boost(plane) else [])]
+    ridges = " && ".join(free)
+    notes = _labels().transform_filter(f"{ridges} || datum.s === 'mark'")
+    return [leads(_labels()), *written(notes, "note", **at_spot()), *written(strong, "label", **at_spot())]
+
+
+def number_layers() -> list[alt.Chart]:
+    """Write the numbers of the ranking inside their points; dark on any colour, as ink on a hollow one."""
+    numbers = _labels().transform_filter("datum.s === 'rank'")
+    numbers = numbers.transform_lookup("k", of_kernels(("hollow",)))
+    look: Style = {"baseline": "middle", "align": "center", **QUIET}
+    return [
+        numbers.transform_filter(test).mark_text(style=style, **look).encode(**AT, text=alt.Text("words:N"))
+        for test, style in (("!datum.hollow", "number"), ("datum.hollow", "strong"))
+    ]
 
 
 def _labels() -> alt.Chart:
@@ -172,12 +210,3 @@ def _labels() -> alt.Chart:
     )
     ranked = placed(here.transform_filter("datum.s !== 'rank' || !ranks || ranks[datum.k]"))
     return ranked.transform_calculate(words="datum.s === 'rank' && ranks ? ranks[datum.k] : datum.words")
-
-
-def _as_kind() -> Style:
-    """Set text, and ranks strong."""
-    return {
-        **at_spot(),
-        "fontSize": alt.ExprRef("datum.s === 'rank' ? 13 : 12"),
-        "fontWeight": alt.ExprRef("datum.s === 'rank' ? 600 : 400"),
-    }

@@ -42,15 +42,20 @@ def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
     peers = Counter(launch.group_key for launch in drawn.values())
     texts: dict[str, int] = {}
     rows = [
-        _kernel_row(launch, peers[launch.group_key], plane.reports.get(launch.analysis.kernel.digest, ""))
-        for launch in launches.values()
+        _kernel_row(
+            launch,
+            peers[launch.group_key],
+            plane.reports.get(launch.analysis.kernel.digest, ""),
+            is_numbered=key in plane.numbered,
+        )
+        for key, launch in launches.items()
     ]
     for row in rows:
         row |= {key: texts.setdefault(row[key], len(texts)) for key in SHARED_WORDS if key in row}
     return rows, list(texts)
 
 
-def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
+def _kernel_row(launch: Launch, peers: int, report: str, *, is_numbered: bool) -> Row:
     verdict = launch.analysis.verdict
     row = {
         "k": launch.key,
@@ -65,6 +70,7 @@ def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
         "report": fmt.cut_middle(report, REPORT_WIDTH),
         "flags": ", ".join(flag_name(flag) for flag in cautions(launch.analysis)),
         "hollow": 1 if launch.estimated or is_hollow(launch.shown_class) else None,
+        "numbered": 1 if is_numbered else None,
     }
     return {key: value for key, value in row.items() if value not in {None, ""}}
 
@@ -120,9 +126,18 @@ def _point_row(point: Point) -> Row:
 
 
 def roof_rows(plane: Plane) -> list[Row]:
-    """Make one row per diagonal roof, the fastest first: `v` bytes per second, `e` the flat roof at which it ends."""
+    """Make one row per diagonal roof, the fastest first.
+
+    Keys: `v` bytes per second, `e` the flat roof at which it ends, `own` where it limits a launch.
+    """
     top = rounded(plane.top)
-    return [_roof_row(roof) | {"e": top, "level": roof.keys[0], "keys": list(roof.keys)} for roof in plane.level_roofs]
+    own = {point.level for point in plane.points if point.nearest}
+    return [
+        _roof_row(roof)
+        | {"e": top, "level": roof.keys[0], "keys": list(roof.keys)}
+        | ({"own": 1} if own.intersection(roof.keys) else {})
+        for roof in plane.level_roofs
+    ]
 
 
 def pipe_rows(plane: Plane) -> list[Row]:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from rooflens.report.plane.geometry import Box, text_px
-from rooflens.report.plane.placement import LINE_PX
-from rooflens.report.plane.plane import ALL, Plane, Point
+from rooflens.report.plane.placement import LINE_PX, NEAR_PX
+from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import POINT_AIR_PX, Viewport, point_box, radius_px
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, first_ghost
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
@@ -20,6 +21,9 @@ LEVEL_MARKS: Mapping[str, str] = {"dram": "D", "l2": "L2", "l1": "L1", "smem": "
 RING_PX = 3.2
 """Half the width of the ring at another level of the picked launch."""
 
+NARROW_PX = 480
+"""A plane that is not as wide has short words."""
+
 NAME_ORDER = ("l2", "l1", "smem", "dram")
 
 OFFSETS_PX = (14, 28, 42, -14)
@@ -29,8 +33,8 @@ NEAR_LEVELS_RATIO = 2.0
 
 
 def shown_at(points: Iterable[Point], level: str) -> list[Point]:
-    """List one point of each launch: its position at a level, or at its nearest one where all are shown."""
-    return [point for point in points if (point.nearest if level == ALL else point.level == level)]
+    """List one point of each launch: its position at a level, or at its own where that or all are shown."""
+    return [point for point in points if (point.nearest if level in {ALL, OWN} else point.level == level)]
 
 
 def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list[Box]:
@@ -44,6 +48,7 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
     """
     own = [point for point in plane.points if point.launch.key == shown.launch.key]
     boxes = [] if _is_small(shown) else [_gap_line(shown, view)]
+    boxes += _ghost_boxes(plane, shown, view)
     here, down = view.at(*shown.at)
     rights = [view.at(*point.at)[0] for point in own]
     rim = radius_px(plane, shown.launch) + POINT_AIR_PX
@@ -58,6 +63,19 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
                 boxes.append(point_box((right, down), RING_PX))
                 boxes.append(Box(right, down + dy, text_px(plane.level_names[point.level]) / 2, LINE_PX / 2, right))
     return boxes
+
+
+def _ghost_boxes(plane: Plane, shown: Point, view: Viewport) -> list[Box]:
+    """List the boxes of the ghost that is drawn first, and of its words at their longest."""
+    if (ghost := first_ghost(shown.launch)) is None:
+        return []
+    (label, short), factor = ghost
+    is_narrow = view.width_px < NARROW_PX
+    radius = radius_px(plane, shown.launch)
+    right, down = view.at(shown.intensity_flop_per_byte, shown.flop_per_s * factor)
+    half = text_px(short if is_narrow else label) / 2
+    middle = (radius + NEAR_PX + half) * (1 if right < (NARROW_ROOM_PX if is_narrow else LABEL_ROOM_PX) else -1)
+    return [point_box((right, down), radius), Box(right + middle, down, half, LINE_PX / 2, right)]
 
 
 def _is_small(point: Point) -> bool:

@@ -27,7 +27,7 @@ HEAD_AT = 0.55
 FAMILY = "families[kernel]"
 """Expression of the versions that the isolated kernel belongs to."""
 
-_AT = "datum.level === (level === 'all' ? far : level)"
+_AT = "level === 'own' ? datum.near : datum.level === (level === 'all' ? far : level)"
 _SHOWN = f"kernel === '' ? datum.f < {MOST} : datum.f === {FAMILY}"
 
 
@@ -71,6 +71,7 @@ def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str
             "k": version.launch.key,
             "g": version.launch.group_key,
             "level": point.level,
+            **({"near": 1} if point.nearest else {}),
             "x": rounded(point.intensity_flop_per_byte),
             "y": rounded(point.flop_per_s),
         }

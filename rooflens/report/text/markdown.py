@@ -38,7 +38,6 @@ from rooflens.report.document import facts as facts_of
 from rooflens.report.summary import (
     Ranked,
     counts,
-    earlier_versions,
     facts,
     failure_counts,
     flag_counts,
@@ -120,7 +119,7 @@ def _ranking(page: Content) -> Document:
     """Rank the kernels by what can be won, with the limiter of each, its gain, its limit and the one move."""
     if not page.kernels:
         return ()
-    rest, earlier = unranked(page), earlier_versions(page)
+    rest, earlier = unranked(page), page.earlier
     rows = Bullets(tuple(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page)), numbered=True)
     more = f"{fmt.count(len(rest), 'more kernel')}{_part(rest)}, in the table below." if rest else ""
     before = f"Not ranked: {fmt.count(len(earlier), 'earlier version')}; a later report holds the same work."

@@ -17,8 +17,9 @@ from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
+from rooflens.report.content import RANKED_SHOWN
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
-from rooflens.report.summary import RANKED_SHOWN, most_first
+from rooflens.report.summary import most_first
 from rooflens.report.words.findings import costing
 from rooflens.report.words.labels import UNITS, flag_label
 
@@ -183,7 +184,7 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
         Span(verdict_words(analysis), verdict.shown_class),
         factor(verdict.gain.factor) if verdict.gain else _MISSING,
         limit_cell(verdict.limit, _MISSING),
-        Span(first_move(analysis).partition(": ")[0], "dim"),
+        Span(first_move(analysis.verdict).partition(": ")[0], "dim"),
     )
 
 
@@ -252,7 +253,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
     ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
     if not ranked:
         return [_move(kernels[0])] if kernels else []
-    lacking = [kernel for kernel in ranked if asks_first(kernel.analysis)]
+    lacking = [kernel for kernel in ranked if asks_first(kernel.analysis.verdict)]
     command: list[Words] = [_command(ranked, place)] if place and not lacking else []
     movable = [kernel for kernel in ranked if kernel not in lacking]
     listed = [*movable[: MOST_LINES - len(lacking[:1] or command)], *lacking[:1]]
@@ -278,14 +279,14 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
 
 
 def _move(kernel: KernelSummary) -> Words:
-    place = place_of_move(kernel.analysis)
+    place = place_of_move(kernel.analysis.verdict)
     where = (" (", code(place), ")") if place else ()
-    return code(cut_name(kernel.shown, _NAME.most)), f": {first_move(kernel.analysis)}", *where
+    return code(cut_name(kernel.shown, _NAME.most)), f": {first_move(kernel.analysis.verdict)}", *where
 
 
 def _command(ranked: Sequence[KernelSummary], place: Sequence[str]) -> str:
     """Name what shows where a kernel spends its time, if its first move has no place; else the page."""
     given = " ".join(shlex.quote(text) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
-    if any(kernel.analysis.kernel.hotspots and not place_of_move(kernel.analysis) for kernel in ranked):
+    if any(kernel.analysis.kernel.hotspots and not place_of_move(kernel.analysis.verdict) for kernel in ranked):
         return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
     return f"`rooflens report {given} -o page.html` draws each of them, with its findings and what they stand on"

@@ -67,9 +67,13 @@ def loop_label(one: JudgedLoop) -> str:
 
 
 def class_words(one: JudgedLoop, gpu: str | None) -> str:
-    """Say what limits a row: the unit that is full, or what its warps wait for."""
+    """Say what limits a row: the unit that is full, or what its warps wait for; nothing without time of its own."""
+    if (one.share_self or 0.0) < LEAST_SHARE:
+        return ""
     if one.bound in {"memory", "compute", "balanced"} and one.resource is not None:
-        return f"{BOUND_LABELS[one.bound]}: {resource_label(one.resource, gpu)} {fmt.percent(one.resource_share)}"
+        unit = resource_label(one.resource, gpu)
+        busy = ", overlapping other parts" if one.resource_share is None else f" {fmt.percent(one.resource_share)}"
+        return f"{BOUND_LABELS[one.bound]}: {unit}{busy}"
     if one.wait is not None and one.wait_share:
         return f"{stall_label(one.wait)}, {fmt.percent(one.wait_share)}"
     return BOUND_LABELS[one.bound]

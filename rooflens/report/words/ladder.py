@@ -191,7 +191,7 @@ def try_next(ladder: Ladder) -> str:
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
     limit = limit_factor_words(verdict.limit).partition(" (")[0]
-    said = (f"next, from {fastest.label}: {first_move(fastest.analysis)}", gain, limit)
+    said = (f"next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
     return "; ".join(filter(None, said))
 
 

@@ -247,11 +247,11 @@ def _map(block: Map) -> str:
 
 
 def _strip(strip: Strip) -> str:
-    filters = f' data-choice="{_text(strip.choice)}" data-value="{_text(strip.value)}"'
+    filters = f' data-filter="{_text(strip.choice)}" data-value="{_text(strip.value)}"'
     title = f' title="{_text(f"{strip.label}, {strip.time}")}"' if strip.label else ""
     words = ""
     if strip.label and strip.part >= WORTH_WORDS:
-        words = f"{_text(strip.label)} <small>{_text(strip.time)}</small>"
+        words = _text(strip.label)
     cells = "".join(map(_map_cell, strip.cells))
     return (
         f'<div class="strip"{filters} style="flex-grow:{1000 * strip.part:.2f}">'

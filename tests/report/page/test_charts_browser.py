@@ -43,4 +43,4 @@ def test_a_bar_isolates_its_kernel(open_page: Callable[..., Page]) -> None:
     reading = opened.page.locator("details.reading")
     assert reading.count() == 1
     reading.locator("summary").click()
-    assert "Each bar is the share of its peak that a memory level reached" in reading.inner_text()
+    assert "Each bar is the share of its peak that a unit or a memory level reached" in reading.inner_text()

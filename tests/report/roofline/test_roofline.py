@@ -9,14 +9,12 @@ import altair as alt
 import pytest
 from msgspec.structs import replace
 from planes import make_plane, make_spec, walk
-from rooflens.report.page.time_chart import time_spec
 from support import samples
 from support.snapshots import check_snapshot
 
 from rooflens.model.records import Analysis
-from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, is_hollow, vega_config
+from rooflens.report.plane.plane import OWN
 from rooflens.report.roofline.chart import default_level
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS
@@ -25,12 +23,15 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 
 def test_it_opens_at_the_level_that_limits_everything() -> None:
-    """A page of one limiter opens at that limiter; where kernels hit several, at the farthest level."""
+    """A page of one limiter opens at that limiter; where kernels hit several, each stands at its own."""
     moved = {"dram": 1e9, "l2": 4e9}
     by_l2 = samples.analysis(samples.Sample("a", "memory", 400, "l2", moved, {"fp32": 1e9}), 0)
     by_dram = samples.analysis(samples.Sample("b", "memory", 400, "dram", moved, {"fp32": 1e9}), 1)
     assert default_level(make_plane([by_l2])) == "l2"
-    assert default_level(make_plane([by_l2, by_dram])) == "dram"
+    both = make_plane([by_l2, by_dram])
+    assert default_level(both) == OWN
+    assert {point.launch.name: point.level for point in both.points_at(OWN)} == {"a": "l2", "b": "dram"}
+    assert OWN not in make_plane([by_dram]).choices
 
 
 def test_points_stand_at_intensity_and_performance() -> None:
@@ -60,20 +61,35 @@ def test_launches_without_flops_do_not_bend_the_roofs() -> None:
 
 
 def test_axes_leave_half_a_decade_of_air() -> None:
-    """The plane holds data and ridge points with half a decade around them, and never fewer than a few decades."""
+    """The plane holds its points and their roofs with half a decade around them; the whole of it all ridges too."""
     placed = make_plane(samples.every_verdict()[:1])
     low, high = placed.y_domain()
     assert high == pytest.approx(19.5e12 * sqrt(10))
-    assert log10(high / low) >= 3.5
+    assert log10(high / low) >= 2.5
     x_low, x_high = placed.x_domain()
     assert x_low < min(p.intensity_flop_per_byte for p in placed.points) / sqrt(10) * 1.001
-    assert log10(x_high / x_low) >= 4
+    assert log10(x_high / x_low) >= 2.5
+    (first, last), (lowest, highest) = placed.whole
+    ridges = [pipe.peak / level.peak for pipe in placed.pipe_roofs for level in placed.level_roofs]
+    assert first < x_low or last > x_high
+    assert first <= min(ridges) / sqrt(10)
+    assert max(ridges) * sqrt(10) <= last
+    assert lowest <= low
+    assert highest >= high
+
+
+def test_a_roof_far_over_everything_is_not_news() -> None:
+    """A plane of slow kernels ends where their own roofs do; the flat roof is in the whole of it."""
+    moved = {"dram": 1e9, "l2": 4e9}
+    slow = samples.analysis(samples.Sample("a", "memory", 4e4, "dram", moved, {"fp32": 1e8}), 0)
+    placed = make_plane([slow])
+    assert placed.y_domain()[1] < max(roof.peak for roof in placed.pipe_roofs) < placed.whole[1][1]
 
 
 def test_names_of_flat_roofs_have_room_right_of_every_ridge() -> None:
-    """No ridge and no point stands in the part of the plane that the names of flat roofs take."""
+    """No ridge and no point stands in the part of the whole plane that the names of flat roofs take."""
     placed = make_plane(samples.every_verdict())
-    low, high = placed.x_domain()
+    low, high = placed.whole[0]
     ridges = [pipe.peak / level.peak for pipe in placed.pipe_roofs for level in placed.level_roofs]
     farthest = max([*ridges, *(p.intensity_flop_per_byte for p in placed.points)])
     assert log10(farthest / low) / log10(high / low) <= 0.7001
@@ -177,10 +193,9 @@ def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
 
 def test_specs_hold_no_colour_of_their_own() -> None:
     """Themes can change every colour, because a specification names none."""
-    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
-    for spec in (make_spec(samples.every_verdict()), time_spec(page)):
-        assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
-        assert "config" not in spec
+    spec = make_spec(samples.every_verdict())
+    assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
+    assert "config" not in spec
 
 
 def test_themes_define_every_named_style() -> None:

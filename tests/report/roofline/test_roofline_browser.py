@@ -136,7 +136,7 @@ def test_signals_zoom_and_reset(draw: Callable[..., Page]) -> None:
 
 
 def test_ticks_follow_the_zoom(draw: Callable[..., Page]) -> None:
-    """Many decades are labelled alone and have a minor grid; where they have room, 2 and 5 are labelled too."""
+    """The grid is that of decades; where they have room, 2 and 5 are labelled too."""
     page = draw(make_spec(samples.every_verdict()))
     assert page.locator("svg .role-axis-title text").all_text_contents() == [
         "Arithmetic intensity (FLOP/B)", "Performance (FLOP/s)"
@@ -144,7 +144,8 @@ def test_ticks_follow_the_zoom(draw: Callable[..., Page]) -> None:
     opacities = page.locator("svg .role-axis-grid line").evaluate_all(
         "lines => lines.map(one => one.getAttribute('opacity'))"
     )
-    assert opacities.count("0.45") > 6 * sum(opacity in {None, "1"} for opacity in opacities)
+    assert 4 <= sum(opacity in {None, "1"} for opacity in opacities) <= 12
+    assert {opacity for opacity in opacities if opacity not in {None, "1"}} == {"0"}
 
     def ticks() -> list[str]:
         found = page.locator("svg .role-axis-label text").all_text_contents()
@@ -261,7 +262,7 @@ def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]
 def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
     """Measured as the browser draws it, no upright text of the plane overlaps other such text or a point."""
     page = draw(make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3}), width, height)
-    for level in ("dram", "l2", "all"):
+    for level in ("own", "dram", "l2", "all"):
         set_signals(page, level=level)
         assert_apart(page)
 
@@ -269,7 +270,8 @@ def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, heig
 def assert_apart(page: Page) -> None:
     """Hold the upright text of a plane to share no room with other such text or with a point."""
     upright = "svg .mark-text.role-mark text:not([transform*=rotate])"
-    texts = page.locator(f"{upright}:not([stroke])").evaluate_all(BOXES)
+    # A number stands in its own point.
+    texts = [box for box in page.locator(f"{upright}:not([stroke])").evaluate_all(BOXES) if not box[0].isdigit()]
     points = page.locator("[aria-roledescription=kernel]").evaluate_all(BOXES)
     assert len(texts) >= 4
     for i, one in enumerate(texts):

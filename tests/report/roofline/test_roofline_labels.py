@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from drawn_text import Drawn, troubles
@@ -22,7 +23,7 @@ from rooflens.report.plane.names import short_names
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
-LEVELS = ("dram", "l2", "l1", "smem", "all")
+LEVELS = ("own", "dram", "l2", "l1", "smem", "all")
 
 PLANES = {
     "one": samples.every_verdict()[:1],
@@ -38,7 +39,14 @@ def overlaps(analyses: Sequence[Analysis], sizes: Sequence[tuple[int, int]] = SI
     spec = make_spec(analyses, ranks={"k0": 1, "k1": 2, "k3": 3})
     if "points" not in spec["datasets"]:
         return []
-    return [(level, size, pair) for level in LEVELS for size in sizes for pair in troubles(Drawn(spec, level, *size))]
+    levels = [level for level in LEVELS if level != "own" or "own" in ranges(spec)]
+    return [(level, size, pair) for level in levels for size in sizes for pair in troubles(Drawn(spec, level, *size))]
+
+
+def ranges(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read what is seen of a plane, by level."""
+    found: Mapping[str, Any] = next(param["value"] for param in spec["params"] if param["name"] == "ranges")
+    return found
 
 
 @pytest.mark.parametrize("name", PLANES)

@@ -10,8 +10,9 @@
     const spec = lens.data(box.dataset.spec);
     const defaults = new Map((spec.params || []).filter((param) => !param.bind).map((param) => [param.name, param.value]));
     const levels = (box.closest(".plane")?.dataset.levels || "").split(" ");
+    const inset = box.closest(".plane")?.querySelector(".inset");
     const turn = Promise.resolve();
-    return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn };
+    return { box, defaults, levels, inset, view: null, theme: "", narrow: false, room: 0, margin: 96, zoom: "", turn };
   }
   const figureOf = (element) => figures.find((figure) => figure.box === element);
 
@@ -25,6 +26,7 @@
       picked: state.k || figure.defaults.get("picked"),
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       move: Number(state.move) || 0,
+      loop: state.loop,
       boost: state.boost === "on",
       at: state.at || figure.defaults.get("at"),
       ranks: lens.ranks ? lens.ranks() : null,
@@ -38,7 +40,7 @@
       figure.view.signal(name, value);
       changed = true;
     }
-    return changed;
+    return zoomed(figure) || changed;
   }
 
   function sized(figure, width) {
@@ -60,7 +62,9 @@
       ast: true, renderer: "svg", actions: false, config: themes[figure.theme], tooltip: { disableDefaultStyle: true },
     });
     figure.view = view;
+    figure.zoom = "";
     follow(figure);
+    if (hasPlane(figure)) watch(figure);
   }
 
   // A press that moved is a drag of the plane, not a choice.
@@ -173,21 +177,92 @@
     for (const figure of figures) if (figure.view && tell(figure)) figure.view.runAsync();
   });
 
-  // Both axes move by the same factor: the slopes that labels follow stay as they are.
-  const ZOOM = { in: 0.5, out: 2 };
+  // What is in sight of a plane, as the address has it: low and high x, low and high y; "" for what is seen first.
+  const AXES = ["x", "y"];
+  const DIGITS = 4;
   const hasPlane = (figure) => figure.defaults.has("turn");
-  function zoom(figure, step) {
-    const { view } = figure;
-    const domains = ["x", "y"].map((axis) => view.scale(`plane_${axis}`).domain());
-    const next = domains.map(([low, high]) => {
+  const ENDS = ["x0", "x1", "y0", "y1"];
+  const inSight = (figure) => ENDS.map((end) => figure.view.signal(end));
+  const whole = (figure) => figure.inset?.dataset.whole.split(" ").map(Number) || figure.view.signal("base");
+  const words = (domains) => domains.map((value) => Number(value.toPrecision(DIGITS))).join(",");
+  function zoomed(figure) {
+    const { zoom } = lens.state;
+    if (!hasPlane(figure) || figure.zoom === zoom || figure.box.closest(".plane").hidden) return false;
+    const wanted = zoom.split(",").map(Number);
+    const fits = wanted.length === 4 && wanted[0] > 0 && wanted[2] > 0 && wanted[0] < wanted[1] && wanted[2] < wanted[3];
+    for (const [i, axis] of AXES.entries()) {
+      figure.view.signal(`zoom_${axis}`, fits && wanted.every(Number.isFinite) ? wanted.slice(2 * i, 2 * i + 2) : null);
+    }
+    figure.zoom = zoom;
+    return true;
+  }
+  // A drag or the wheel moves what is in sight: the frame of the small plane follows, and the address when it rests.
+  const REST_MS = 250;
+  function watch(figure) {
+    let waiting = 0;
+    const moved = () => {
+      frame(figure);
+      clearTimeout(waiting);
+      waiting = setTimeout(() => {
+        const sight = inSight(figure);
+        const isFirst = words(sight) === words(figure.view.signal("base"));
+        const now = isFirst ? "" : words(sight);
+        if (figure.box.closest(".plane").hidden || now === figure.zoom) return;
+        figure.zoom = now;
+        lens.set({ zoom: now });
+      }, REST_MS);
+    };
+    for (const end of ENDS) figure.view.addSignalListener(end, moved);
+    frame(figure);
+  }
+  function frame(figure) {
+    const box = figure.inset?.querySelector("rect");
+    if (!box) return;
+    const { width, height } = figure.inset.querySelector("svg").viewBox.baseVal;
+    const all = whole(figure);
+    const [left, right, low, high] = inSight(figure).map((value, i) => {
+      const [begin, end] = all.slice(i < 2 ? 0 : 2);
+      return Math.min(1, Math.max(0, Math.log(value / begin) / Math.log(end / begin)));
+    });
+    const place = { x: left * width, y: (1 - high) * height, width: (right - left) * width, height: (high - low) * height };
+    for (const [name, value] of Object.entries(place)) box.setAttribute(name, value.toFixed(1));
+  }
+
+  // Both axes move by the same factor: the slopes that labels follow stay as they are.
+  const STEPS = { in: 0.5, out: 2 };
+  const AIR = Math.sqrt(10);
+  function stepped(figure, step) {
+    const sight = inSight(figure);
+    const all = whole(figure);
+    const next = [0, 2].flatMap((i) => {
+      const [low, high] = sight.slice(i);
       const middle = Math.sqrt(low * high);
-      const half = (high / low) ** (ZOOM[step] / 2);
+      const half = (high / low) ** (STEPS[step] / 2);
       return [middle / half, middle * half];
     });
-    const [low, high] = view.signal("base");
-    const reset = step === "reset" || next[0][1] / next[0][0] > 0.999 * (high / low);
-    for (const [i, axis] of ["x", "y"].entries()) view.signal(`zoom_${axis}`, reset ? null : next[i]);
-    view.runAsync();
+    return next[1] / next[0] > 0.999 * (all[1] / all[0]) ? all : next;
+  }
+  // The selected kernel: its levels, its roof, and its ghost.
+  function around(figure) {
+    const { view } = figure;
+    const picked = view.signal("picked");
+    const own = view.data("points").filter((row) => row.k === picked);
+    const ghosts = view.data("ghosts").filter((row) => row.k === picked && row.m === view.signal("move"));
+    if (!own.length) return null;
+    const xs = [...own, ...ghosts].map((row) => row.x);
+    const ys = [...own, ...ghosts].flatMap((row) => [row.y, row.roof || row.y]);
+    return [xs, ys].flatMap((all) => [Math.min(...all) / AIR, Math.max(...all) * AIR]);
+  }
+  function zoom(figure, step) {
+    const isWhole = words(inSight(figure)) === words(whole(figure));
+    const next = {
+      in: () => stepped(figure, "in"),
+      out: () => stepped(figure, "out"),
+      picked: () => around(figure),
+      whole: () => (isWhole ? null : whole(figure)),
+      reset: () => null,
+    }[step]();
+    lens.set({ zoom: next ? words(next) : "" });
   }
   const onPress = (selector, act) => document.addEventListener("click", (event) => {
     const button = event.target.closest(selector);
@@ -208,7 +283,12 @@
     const { view, box } = figureOf(button.closest(".drawing").querySelector(".chart"));
     const link = document.createElement("a");
     link.href = await view.toImageURL(button.dataset.export, 2);
-    link.download = `${box.dataset.spec.replace("spec-", "rooflens-")}.${button.dataset.export}`;
+    link.download = lens.fileName(`${box.dataset.spec.replace(/^spec-|-0$/g, "")}.${button.dataset.export}`);
     link.click();
   });
+  // The first chart in sight as a picture, or null.
+  lens.picture = async (scale) => {
+    const figure = figures.find(({ view, box }) => view && box.checkVisibility());
+    return figure ? figure.view.toCanvas(scale) : null;
+  };
 })();

@@ -16,11 +16,13 @@
  * lens.ranks()    numbers of the ranking by launch key where filters changed it, or null; a page without a ranking has none
  * lens.words()    launch key -> what its line in the list says; a page without a list has none
  * lens.data(id)   the parsed content of a JSON block
+ * lens.fileName(end)  what a file is called that is saved from this page: after the report
+ * lens.picture(scale) the first chart in sight as a canvas, or null
  */
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", only: "", move: "", boost: "", at: "", sort: "", cols: "",
+    top: 100, q: "", k: "", only: "", move: "", loop: "", zoom: "", boost: "", at: "", sort: "", cols: "",
   });
   const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
@@ -30,6 +32,8 @@ const lens = (() => {
     const block = document.getElementById(id);
     return block ? JSON.parse(block.textContent) : null;
   };
+  const report = document.title.replace(/ \u00b7 rooflens$/, "").replace(/[^\p{L}\p{N}_.@-]+/gu, "_").slice(0, 80) || "rooflens";
+  const fileName = (end) => `${report}-${end}`;
   const items = new Map((data("items") || []).map((item) => [item.k, item]));
   const listeners = [];
   let state = { ...DEFAULTS };
@@ -97,7 +101,8 @@ const lens = (() => {
   // What is isolated is never filtered away: choosing it lifts the filters, and filters that hide it let it go.
   function set(part) {
     const next = { ...state, ...part };
-    if (next.k !== state.k && !("move" in part)) next.move = "";
+    if (next.k !== state.k) Object.assign(next, { move: part.move ?? "", loop: part.loop ?? "" });
+    if (next.level !== state.level || next.gpu !== state.gpu) next.zoom = part.zoom ?? "";
     if (next.k && hiddenBy(next)[next.k]) Object.assign(next, part.k ? unfiltered() : { k: "" });
     change(next);
     remember();
@@ -179,6 +184,7 @@ const lens = (() => {
     },
     items,
     data,
+    fileName,
     set,
     join,
     save,

@@ -33,7 +33,7 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
-from rooflens.report.roofline.ghost import choices
+from rooflens.report.roofline.choices import choices
 from rooflens.report.templates import render
 from rooflens.report.words.findings import ShownFinding, shown
 from rooflens.report.words.labels import BOUND_LABELS

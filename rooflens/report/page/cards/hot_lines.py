@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.hotspots import STALL, leading_stall, places
+from rooflens.model.hotspots import STALL, leading_stall, loops_around, places
 from rooflens.model.records import Hotspot, Inside, Kernel, Place
 from rooflens.report.words.findings import code_of
 from rooflens.report.words.inside import wait_words
@@ -34,6 +34,8 @@ class HotLine(Struct, frozen=True):
     Attributes:
         waits: What its warps wait for most; empty where samples hold no reasons.
         excess: What its accesses move beyond what they need, and local memory.
+        loop: Number of the loop that it is, in the kernel; empty for lines and straight parts.
+        within: Numbers of the loops that it stands in, with blanks between; empty where nobody looked inside.
     """
 
     label: str
@@ -41,6 +43,8 @@ class HotLine(Struct, frozen=True):
     waits: str
     excess: str
     code: str
+    loop: str = ""
+    within: str = ""
 
 
 class HotLines(Struct, frozen=True):
@@ -63,7 +67,14 @@ def hot_lines(kernel: Kernel) -> HotLines | None:
 def _line(inside: Inside | None, place: Place) -> HotLine:
     hotspot = place.hotspot
     waits = "; ".join(filter(None, (_waits(hotspot), wait_words(inside, hotspot))))
-    return HotLine(place_label(hotspot), place.share, waits, "; ".join(_excess(hotspot)), code_of(hotspot))
+    return HotLine(
+        place_label(hotspot),
+        place.share,
+        waits,
+        "; ".join(_excess(hotspot)),
+        code_of(hotspot),
+        within=" ".join(map(str, loops_around(inside, hotspot))),
+    )
 
 
 def _waits(hotspot: Hotspot) -> str:

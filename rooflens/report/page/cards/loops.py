@@ -22,10 +22,12 @@ def _bar(one: JudgedLoop, around: int, gpu: str | None) -> HotLine:
     rate = f" at {fmt.si(one.flop_per_s, 'FLOP/s')}" if one.flop_per_s else ""
     reuse = f", {fmt.intensity(one.intensity)} of L2" if one.intensity else ""
     trips = counted(one.loop.trips, "trip") if one.loop.trips is not None else ""
+    limit = class_words(one, gpu)
     return HotLine(
         label=f"{'· ' * around}{loop_label(one)}",
         share=(one.share if one.loop.kind == "loop" else one.share_self) or 0.0,
-        waits=f"{one.job}{rate}{reuse}: {class_words(one, gpu)}",
+        waits=f"{one.job}{rate}{reuse}{f': {limit}' if limit else ''}",
         excess="; ".join(filter(None, (trips, body_words(one)))),
         code="",
+        loop=str(one.loop.id) if one.loop.kind == "loop" else "",
     )

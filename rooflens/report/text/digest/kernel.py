@@ -86,7 +86,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
     if why := [_finding(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
-        yield f"try: {fitted(first_move(analysis), MOVE_WIDTH)}"
+        yield f"try: {fitted(first_move(analysis.verdict), MOVE_WIDTH)}"
     if loops := inside_line(analysis):
         yield f"loops: {plain(loops, LOOPS_WIDTH)}"
     if hot := hot_words(analysis):
@@ -143,7 +143,7 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
 def _finding(finding: Finding, analysis: Analysis) -> str:
     """Name a finding with its gain and the numbers that fit whole; the first move says those of its own."""
     said = shown(finding)
-    if finding.move == first_move(analysis):
+    if finding.move == first_move(analysis.verdict):
         return plain(said.title, FINDING_WIDTH)
     briefs = [said.brief(numbers) for numbers in range(NUMBERS_SHOWN, -1, -1)]
     return plain(next((brief for brief in briefs if len(brief) <= FINDING_WIDTH), briefs[-1]), FINDING_WIDTH)

@@ -1,0 +1,68 @@
+"""The moves that a reader can choose, with what each brings, and the words at its ghost dot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from rooflens import format as fmt
+from rooflens.model.records import Analysis, Gain, MoveKind
+from rooflens.model.summary import Launch, place_of
+from rooflens.model.verdict.library import library_of
+
+LABEL_ROOM_PX, NARROW_ROOM_PX = 220, 110
+"""A ghost nearer to the left edge has its words on its right; on a telephone they are short."""
+
+
+class Choice(Struct, frozen=True):
+    """One move that a reader can choose, with what it brings.
+
+    Attributes:
+        where: File and line of what it is about; empty where not known.
+    """
+
+    text: str
+    kind: MoveKind
+    gain: Gain | None
+    where: str
+    finding: str | None = None
+
+
+def choices(analysis: Analysis) -> tuple[Choice, ...]:
+    """List the moves of a kernel: those of its verdict, then those of other findings whose gain can be modelled.
+
+    Nobody who calls a library can make the latter.
+    """
+    moves = [
+        Choice(move.text, move.kind, move.gain, place_of(move.where), move.finding) for move in analysis.verdict.moves
+    ]
+    said = {move.finding for move in moves}
+    more = (
+        Choice(finding.move, finding.kind, finding.gain, place_of(finding.where), finding.id)
+        for finding in analysis.findings
+        if finding.gain and finding.id not in said and not library_of(analysis.kernel)
+    )
+    return (*moves, *more)
+
+
+def ghost_labels(at: int, gain: Gain, *, each: bool) -> tuple[str, str]:
+    """Say what a ghost stands for: `after move 1: about 4.73 ms`, of one launch where the kernel has several; short."""
+    short = f"after move {at + 1}"
+    return f"{short}: {after_words(gain)}{' a launch' if each and gain.time_after_ns else ''}", short
+
+
+def first_ghost(launch: Launch) -> tuple[tuple[str, str], float] | None:
+    """Return the labels, at their longest and short, and the factor of the first move's ghost; None without a gain."""
+    return next(((ghost_labels(at, gain, each=True), gain.factor) for at, gain in gains(launch) if at == 0), None)
+
+
+def gains(launch: Launch) -> Iterator[tuple[int, Gain]]:
+    """Yield the place and the gain of each move of a launch whose gain is known."""
+    return ((at, choice.gain) for at, choice in enumerate(choices(launch.analysis)) if choice.gain)
+
+
+def after_words(gain: Gain) -> str:
+    """Say the time after a move: `about 4.73 ms`."""
+    how = "at most" if gain.proven else "about"
+    return f"{how} {fmt.duration(gain.time_after_ns)}" if gain.time_after_ns else f"{how} {fmt.factor(gain.factor)}"
