@@ -51,7 +51,7 @@ def to_document(
         analyses: The kernels.
         reports: The reports: their programs are described where they were also run without the profiler, and their
             versions.
-        expected: What was predicted of them, with its measurement; None where nobody predicted anything.
+        expected: What was predicted of them, with its measurement; None if nobody predicted anything.
     """
     known = tuple(analyses)
     return _document(known, reports, expected) | {"kernels": [KERNEL.json(analysis) for analysis in known]}

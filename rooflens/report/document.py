@@ -167,7 +167,7 @@ class Folded:
     """Blocks that are read by few; where nothing folds they stand below their title.
 
     Attributes:
-        on_text: False where a terminal and Markdown show the blocks as they are, without the title.
+        on_text: False if a terminal and Markdown show the blocks as they are, without the title.
     """
 
     title: Words
@@ -181,7 +181,7 @@ class Chart:
 
     Attributes:
         key: Its name in the page.
-        draw: Makes what Vega-Lite draws, once a page is written; None where nothing has a place.
+        draw: Makes what Vega-Lite draws, once a page is written; None if nothing has a place.
         label: What it shows, for readers who do not see it.
         notes: Sentences below it.
     """
@@ -226,7 +226,7 @@ class Choice:
     """Parts of a page that a choice shows: all stand in the page, and the others are hidden.
 
     Attributes:
-        parts: Blocks by the place of each control's name that they belong to; None where they belong to all names.
+        parts: Blocks by the place of each control's name that they belong to; None if they belong to all names.
         first: The places that are chosen first.
     """
 
@@ -277,7 +277,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Where the time goes, as one strip of a page; all that it shows stands in a list or table of the page, too.
+    """Where the time goes, as a strip on a page; a list or table of the page says the same.
 
     Attributes:
         label: What it shows, for readers who do not see it.
@@ -363,7 +363,7 @@ def facts(*lines: Words) -> Paragraph:
 
 
 def rest_note(amount: int, shown: int, words: str) -> tuple[Paragraph, ...]:
-    """Count below a table the rows that it does not show; nothing where it shows all."""
+    """Count below a table the rows that it does not show; nothing if it shows all."""
     return (Paragraph((f"and {amount - shown} more{words}",), "note"),) if amount > shown else ()
 
 

@@ -30,7 +30,7 @@ class Answer(Struct, frozen=True):
     Attributes:
         document: Makes the document that a terminal, Markdown and a page show.
         data: Makes text by the name of its format, `json` or `csv`; a long one in parts.
-        heading: Makes the heading of its page; None where no page is written of it.
+        heading: Makes the heading of its page; None if no page is written of it.
         table: Makes what a terminal shows where that is less, for stderr says the rest.
         remarks: Makes the lines that stderr has below a terminal's table.
     """
@@ -100,7 +100,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         place: What to give to a command that says more: paths, or a store; empty if there is none.
         raw_cells: Leave cells of CSV as they are, even those that a spreadsheet would run.
         indented: Write JSON for people; otherwise a line for each launch, as it is made.
-        expected: What was predicted, which JSON holds; None where nobody predicted anything.
+        expected: What was predicted, which JSON holds; None if nobody predicted anything.
     """
     from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize

@@ -110,7 +110,7 @@ def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether the file at `path` is compressed; False where it is not a file that can be read."""
+    """Return whether the file at `path` is compressed; False if it is not a file that can be read."""
     return _kind(first_bytes(path)) is not None
 
 

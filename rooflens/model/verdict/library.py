@@ -55,7 +55,7 @@ _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
 def library_of(kernel: Kernel) -> str | None:
-    """Name the library that a kernel is part of; None where its name tells none."""
+    """Name the library that a kernel is part of; None if its name tells none."""
     names = f"{kernel.name} {kernel.function_name}"
     return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
 
@@ -132,7 +132,7 @@ def _computes_narrow(facts: Facts) -> bool:
 
 
 def _moved(facts: Facts) -> str:
-    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of one launch, as far as bytes and time are known and matter.
+    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of a launch, as far as bytes and time are known and matter.
 
     Else the time with the busiest unit: the time alone is no evidence for anything.
     """

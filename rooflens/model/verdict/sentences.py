@@ -186,7 +186,7 @@ def bytes_part(level: Level) -> str:
 
 
 def level_share_words(level: Level) -> str:
-    """Write how busy a level is; where a stage sets that, which one, and what its bytes are of its roof."""
+    """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
     share, stage, by_bytes = percent(level.share or 0.0), binding_stage(level), bytes_part(level)
     return f"{share} ({stage_label(stage)} stage{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
 

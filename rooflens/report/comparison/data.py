@@ -45,7 +45,7 @@ SCHEMA_VERSION = 2
 
 
 class Told(Struct, frozen=True):
-    """What became of one kernel, with its ladder."""
+    """What became of a kernel, with its ladder."""
 
     change: Change
     ladder: Ladder

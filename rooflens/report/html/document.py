@@ -47,7 +47,7 @@ def document(  # noqa: PLR0913 - a page is made of these
         headline: The answer of the page in a sentence, its heading.
         keys: Terms and descriptions of the keys that its scripts know.
         head: What else is in the header.
-        synthetic: Which data a generator wrote; empty where all was measured.
+        synthetic: Which data a generator wrote; empty if all was measured.
         blocks: JSON blocks that the scripts read; the charts' themes are added.
         styles: The page's own style sheets of `assets`, in order; those of all pages are added.
         scripts: The page's own scripts of `assets`, after `SCRIPTS`; no other script may run.

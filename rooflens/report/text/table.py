@@ -168,7 +168,7 @@ def shown(one: Quantity, value: Any) -> str:
 
 
 def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
-    """Write one kernel: the times of all its launches, and what is said of the median."""
+    """Write a kernel: the times of all its launches, and what is said of the median."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
@@ -248,7 +248,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
 
     Args:
         kernels: All kernels, as the table shows them.
-        place: What to give to a command: paths, or a store; empty where no command is wanted.
+        place: What to give to a command: paths, or a store; empty if no command is wanted.
     """
     ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
     if not ranked:

@@ -80,7 +80,7 @@ def opportunities(
     move_of: Callable[[ProgramKernel], Words],
     where_of: Callable[[ProgramKernel], str],
 ) -> Opportunities | None:
-    """List what to look at first: what can be won, then what is not known yet; None where there is neither.
+    """List what to look at first: what can be won, then what is not known yet; None if there is neither.
 
     Args:
         kernels: In the one order.

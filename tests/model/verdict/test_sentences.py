@@ -235,7 +235,7 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
 
 
 def test_a_limit_names_the_side_that_sets_it() -> None:
-    """A factor with its side where it is proven, and nothing where it is unknown."""
+    """A factor with its side where it is proven, and nothing if it is unknown."""
     limit = Limit(2.1, 5e6, "FP32 arithmetic", proven=True)
     assert (limit_factor_words(limit), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
     nothing = Limit(missing="`gpu__time_duration.sum`")
