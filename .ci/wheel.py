@@ -124,6 +124,8 @@ def check_release(version: str, tag: str) -> None:
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     if not re.search(rf"^## {re.escape(version)}, \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE):
         sys.exit(f"CHANGELOG.md has no `## {version}, YEAR-MONTH-DAY`")
+    if "no public address" in (REPOSITORY / "README.md").read_text(encoding="utf-8"):
+        sys.exit("README.md still says that the project has no public address: docs/project/release.md")
     named = run("git", "grep", "--files-with-matches", PLACEHOLDER, into=REPOSITORY).splitlines()
     if left := sorted({*named} - KNOW_THE_PLACEHOLDER):
         sys.exit(f"the project's address is still `{PLACEHOLDER}` in {', '.join(left)}: docs/project/release.md")

@@ -250,9 +250,9 @@ class Report:
         """Return the kernels as a pyarrow table: always the same columns, and null where nothing was measured.
 
         Args:
-            table: `summary`, a row for each kernel with its verdict, or a table as a store holds it
-                (docs/how-to/store.md): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics`
-                with ncu's own values.
+            table: `summary`, a row for each kernel with its verdict, or a table as a store holds it ("The store" in the
+                documentation): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics` with
+                ncu's own values.
 
         Returns:
             One row for each kernel; for each level and pipe in `roofline`, finding in `findings`, place in the code in

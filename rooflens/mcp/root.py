@@ -28,7 +28,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 _LISTED = "`list_reports` names the reports"
 _NAMED_CHARACTERS = 200
 _KEPT = 16
-"""How many places keep their analyses: a client asks several things about one report."""
+"""Analyses that are kept, of a place with its code and without: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
 """A place with more kernels is for the command line: all analyses are held in memory here, some 15 kB each."""

@@ -6,14 +6,17 @@ kernels beyond `MAX_KERNELS` are counted everywhere and drawn as one `Other`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.compare.versions import found_ladders, report_labels
-from rooflens.model.ranking import in_rank
+from rooflens.model.ranking import in_rank, opportunities, worth_a_line
 from rooflens.model.records import ratio
+from rooflens.model.roofline.work import main_work
+from rooflens.model.same_work import same_work
 from rooflens.model.summary import counted_ns, ranked_launches, rest_of, summarize, whole
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ MAX_KERNELS = 200
 FIRST_KEPT = 10
 """Kernels with most recoverable time are always drawn: the first screen names the first of them."""
 
+RANKED_SHOWN = 5
+"""Rows of what to do first."""
+
 MAX_FAILED = 20
 """Failed launches listed where launches are not drawn one by one; all are counted."""
 
@@ -53,15 +59,18 @@ class Content(Struct, frozen=True):
         summaries: Every kernel, drawn or not, in order of falling time; then those whose launches failed.
         kernels: Those that did not fail.
         listed: Those that are drawn, longest first; then those that failed, whose `key` begins with `f`.
+        earlier: Key of each kernel that a later report holds again, doing the same work -> its newest version.
+        rows: What to do, in order, each kernel as its newest version: kernels that one move is for are one row.
+        first: The first few of these rows, as far as they are worth a line.
         runs: Provenance of the reports.
         synthetic: Any report or kernel of the page was written by a generator.
         unread: Path and error of each report that could not be read, or of a file of a store that held some.
         gpus: Names of the GPUs, the one with the longest launch first.
         aggregated: True where a launch that is drawn stands for all of its kernel.
-        other: The kernels that are not drawn; None where all are.
+        other: The kernels that are not drawn; None if all are.
         predictions: The reports and kernels with a prediction, each beside what was measured.
         report_labels: What sets each report's name apart, by digest, in the order of their versions.
-        ladder: All reports as versions of one program; None where they are not.
+        ladder: All reports as versions of a program; None if they are not.
         ladders: Every ladder that they hold, that one included.
     """
 
@@ -77,6 +86,9 @@ class Content(Struct, frozen=True):
     summaries: tuple[KernelSummary, ...]
     kernels: tuple[KernelSummary, ...]
     listed: tuple[KernelSummary, ...]
+    earlier: Mapping[str, KernelSummary]
+    rows: tuple[KernelSummary, ...]
+    first: tuple[KernelSummary, ...]
     total_ns: float
     runs: tuple[Run, ...]
     synthetic: bool
@@ -120,6 +132,9 @@ def build_content(
     is_crowd = len(analyses) > MAX_LAUNCHES
     drawn = _drawn(kernels, launches, total_ns) if is_crowd else launches
     groups = {launch.group_key for launch in drawn}
+    labels = report_labels(runs)
+    earlier = _earlier(kernels, runs, list(labels))
+    rows = opportunities([kernel for kernel in kernels if kernel.key not in earlier], opening=True)
     return Content(
         title=title,
         reports=tuple(reports),
@@ -133,6 +148,9 @@ def build_content(
         summaries=summaries,
         kernels=kernels,
         listed=tuple(kernel for kernel in summaries if kernel.key in groups),
+        earlier=earlier,
+        rows=tuple(rows),
+        first=tuple(worth_a_line(rows)[:RANKED_SHOWN]),
         total_ns=total_ns,
         runs=runs,
         synthetic=any(run.synthetic for run in runs) or any(a.kernel.synthetic for a in analyses),
@@ -140,10 +158,40 @@ def build_content(
         gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
         aggregated=is_crowd,
         other=rest_of(kernels, drawn, total_ns),
-        report_labels=report_labels(runs),
+        report_labels=labels,
         ladder=climbed,
         ladders=ladders,
     )
+
+
+def _earlier(
+    kernels: Sequence[KernelSummary], runs: Sequence[Run], in_order: Sequence[str]
+) -> dict[str, KernelSummary]:
+    """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
+
+    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
+    do not say when they were recorded: none of them is known to be the later one.
+
+    Args:
+        kernels: All that did not fail.
+        runs: The reports.
+        in_order: Their digests, in the order of their versions.
+    """
+    if len(runs) < 2:
+        return {}
+    dated = {run.digest for run in runs if run.created_unix_s}
+    families: defaultdict[tuple[str, str], list[KernelSummary]] = defaultdict(list)
+    for digest in in_order:
+        for group in kernels:
+            if group.analysis.kernel.digest == digest and digest in dated:
+                families[group.gpu, group.name].append(group)
+    return {
+        group.key: own[-1]
+        for own in families.values()
+        for group in own[:-1]
+        if all(main_work(one.analysis).total for one in (group, own[-1]))
+        and same_work(group.analysis, own[-1].analysis).same
+    }
 
 
 def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary], KernelSummary]:
@@ -161,7 +209,7 @@ def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary
 
 
 def _of_all(ladders: Sequence[Ladder], reports: Sequence[AnalyzedReport]) -> Ladder | None:
-    """Read all reports as versions of one program; None where they are not, or some have no kernel."""
+    """Read all reports as versions of a program; None if they are not, or some have no kernel."""
     if len(reports) == 1 or len(ladders) != 1:
         return None
     held = sum(len(rung.side.reports) for rung in ladders[0].rungs)

@@ -11,11 +11,9 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.ranking import Tier, opportunities, tiers, worth_a_line
+from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Analysis, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
-from rooflens.model.roofline.work import main_work
-from rooflens.model.same_work import same_work
 from rooflens.model.summary import (
     KernelSummary,
     Launch,
@@ -36,8 +34,6 @@ from rooflens.model.verdict.sentences import (
 )
 from rooflens.report.content import Content
 from rooflens.report.words.labels import BOUND_LABELS, flag_label
-
-RANKED_SHOWN = 5
 
 MOVE_WORDS = 30
 
@@ -73,7 +69,7 @@ class Segment(Struct, frozen=True):
 
 
 class ReportTime(Struct, frozen=True):
-    """The GPU time of one report."""
+    """The GPU time of a report."""
 
     label: str
     time_ns: float
@@ -88,6 +84,7 @@ class Ranked(Struct, frozen=True):
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
         gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
+        figure: What the first move brings to all launches, without what it changes.
     """
 
     rank: int
@@ -98,18 +95,14 @@ class Ranked(Struct, frozen=True):
     move: str
     gain: str
     where: str
-
-    @property
-    def figure(self) -> str:
-        """What the first move brings to all launches, without what it changes."""
-        return gain_figure(self.group.analysis.verdict.gain, self.group.duration_ns)
+    figure: str
 
 
 class Caveat(Struct, frozen=True):
-    """One sentence on what makes verdicts other than they look, and how many launches it is about.
+    """A caveat about verdicts, with the number of launches it concerns.
 
     Attributes:
-        about: The kernels and the reports that it is about, the first few by name; empty where it is about all.
+        about: The kernels and the reports that it is about, the first few by name; empty if it is about all.
     """
 
     meaning: str
@@ -118,7 +111,7 @@ class Caveat(Struct, frozen=True):
 
 
 def synthetic_words(content: Content) -> str:
-    """Say which part of the page was written by a generator; empty where all of it was recorded."""
+    """Say which part of the page was written by a generator; empty if all of it was recorded."""
     if not content.synthetic:
         return ""
     runs, synthetic = len(content.runs), sum(run.synthetic for run in content.runs)
@@ -166,7 +159,7 @@ def _report_times(content: Content) -> tuple[ReportTime, ...]:
 
 
 def own_reports(content: Content) -> dict[str, ReportTime]:
-    """Map the key of each kernel to the time of its own report where all reports are versions; empty elsewhere.
+    """Map each kernel's key to the time of its own report if all reports are versions; else empty.
 
     A share of the time of all versions together would say nothing of any of them.
     """
@@ -182,60 +175,22 @@ def own_reports(content: Content) -> dict[str, ReportTime]:
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank what can be done first, each kernel as its newest version; the first few rows, if worth a line."""
-    first = worth_a_line(rows_of(content))[:RANKED_SHOWN]
-    return tuple(ranked(place, group) for place, group in enumerate(first, start=1))
+    return tuple(ranked(place, group) for place, group in enumerate(content.first, start=1))
 
 
 def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
     """Map the key of each kernel to that of the row that it is part of, and to what that row is ranked by."""
-    rows = rows_of(content)
     return {
         kernel.key: (row.key, tier)
-        for row, tier in zip(rows, tiers(rows), strict=True)
+        for row, tier in zip(content.rows, tiers(content.rows), strict=True)
         for kernel in row.members or (row,)
     }
 
 
 def unranked(content: Content) -> list[KernelSummary]:
     """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
-    shown = {row.group.key for row in ranking(content)}
-    rest = (row for row in rows_of(content) if row.key not in shown)
-    return [kernel for row in rest for kernel in row.members or (row,)]
-
-
-def rows_of(content: Content) -> list[KernelSummary]:
-    """List the rows of what to do, in order, each kernel as its newest version."""
-    earlier = earlier_versions(content)
-    return opportunities([group for group in content.kernels if group.key not in earlier], opening=True)
-
-
-def earlier_versions(content: Content) -> dict[str, KernelSummary]:
-    """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
-
-    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
-    do not say when they were recorded: none of them is known to be the later one.
-    """
-    if len(content.runs) < 2:
-        return {}
-    dated = {run.digest for run in content.runs if run.created_unix_s}
-    groups = [group for group in content.kernels if group.analysis.kernel.digest in dated]
-    families: defaultdict[tuple[str, str], list[KernelSummary]] = defaultdict(list)
-    for group in sorted(groups, key=lambda group: version_place(content, group)):
-        families[group.gpu, group.name].append(group)
-    return {
-        group.key: own[-1]
-        for own in families.values()
-        for group in own[:-1]
-        if all(main_work(one.analysis).total for one in (group, own[-1]))
-        and same_work(group.analysis, own[-1].analysis).same
-    }
-
-
-def version_place(content: Content, group: KernelSummary) -> int:
-    """Number the report of a kernel in the order of recording."""
-    digests = list(content.report_labels)
-    digest = group.analysis.kernel.digest
-    return digests.index(digest) if digest in digests else len(digests)
+    shown = {row.key for row in content.first}
+    return [kernel for row in content.rows if row.key not in shown for kernel in row.members or (row,)]
 
 
 def ranked(place: int, group: KernelSummary) -> Ranked:
@@ -247,9 +202,10 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
-        move=brief_move(first_move(analysis)),
+        move=brief_move(first_move(analysis.verdict)),
         gain=first_gain_words(analysis.verdict, group.duration_ns),
-        where=place_of_move(analysis),
+        where=place_of_move(analysis.verdict),
+        figure=gain_figure(analysis.verdict.gain, group.duration_ns),
     )
 
 
@@ -292,17 +248,17 @@ def at_limit(content: Content) -> str:
         for kernel in kernels[:KERNELS_NAMED]
         for longest in kernel.launches[:1]
     ]
-    return f"{fmt.percent(share)} of GPU time is spent at a hardware limit: {_and_more(named, len(kernels))}."
+    return f"{fmt.percent(share)} of GPU time: a unit is saturated: {_and_more(named, len(kernels))}."
 
 
 def _of_report(content: Content, launch: Launch) -> str:
-    """Name the report of a launch after the name of its kernel; nothing where the page has one report."""
+    """Name the report of a launch after the name of its kernel; nothing if the page has one report."""
     label = content.report_labels.get(launch.analysis.kernel.digest, "")
     return f", {label}" if label and len(content.runs) > 1 else ""
 
 
 def cannot_tell(content: Content) -> str:
-    """Say that no kernel of the page has what a verdict needs; empty where one has."""
+    """Say that no kernel of the page has what a verdict needs; empty if one has."""
     launches = content.counted
     if not launches or any(launch.shown_class != "unknown" for launch in launches):
         return ""
@@ -326,7 +282,7 @@ def origin(content: Content) -> list[str]:
 
 
 def facts(content: Content) -> list[str]:
-    """List GPU, compute capability, clock, ncu and date; what no report states is left out."""
+    """List GPU, compute capability, clock, ncu and date, as far as reports state them."""
     kernels = [analysis.kernel for analysis in content.analyses]
     capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
     passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rooflens.format import percent
 from rooflens.model.findings.rule import CODE, LATENCY, FindingRule, Found
-from rooflens.model.records import Anatomy, Evidence, Hotspot, Kernel, Loop, Place, ratio
+from rooflens.model.records import Anatomy, Evidence, Hotspot, Inside, Loop, Place, ratio
 from rooflens.model.verdict.facts import Facts
 
 _LEAST_PHASE = 0.10
@@ -14,36 +14,36 @@ _SOURCE = "samples of the instructions of each loop"
 _MOST_PLACES = 3
 
 
-def loops_of(kernel: Kernel) -> tuple[Loop, ...]:
+def loops_of(inside: Inside | None) -> tuple[Loop, ...]:
     """Return the loops of a kernel that was looked into; none of one that was not."""
-    return tuple(loop for loop in kernel.inside.loops if loop.kind == "loop") if kernel.inside else ()
+    return tuple(loop for loop in inside.loops if loop.kind == "loop") if inside else ()
 
 
-def share_of(kernel: Kernel, loop: Loop) -> float:
+def share_of(inside: Inside | None, loop: Loop) -> float:
     """Return the part of the kernel's samples that is in a loop itself, inner ones left out."""
-    total = sum(one.own.get("samples", 0.0) for one in kernel.inside.loops) if kernel.inside else 0.0
+    total = sum(one.own.get("samples", 0.0) for one in inside.loops) if inside else 0.0
     return ratio(loop.own.get("samples", 0.0), total) or 0.0
 
 
-def main_product(kernel: Kernel) -> Anatomy | None:
+def main_product(inside: Inside | None) -> Anatomy | None:
     """Return the body of the loop with most multiply-adds; None if no loop has any, or no code was read."""
-    multiplying = [loop for loop in loops_of(kernel) if loop.anatomy is not None and loop.anatomy.multiply_adds]
+    multiplying = [loop for loop in loops_of(inside) if loop.anatomy is not None and loop.anatomy.multiply_adds]
     most = max(multiplying, key=lambda loop: sum(loop.own_flop.values()), default=None)
     if most is None or most.anatomy is None or most.anatomy.is_matrix:
         return None
-    return most.anatomy if share_of(kernel, most) >= _LEAST_MULTIPLYING else None
+    return most.anatomy if share_of(inside, most) >= _LEAST_MULTIPLYING else None
 
 
-def place_of_product(kernel: Kernel) -> tuple[Place, ...]:
+def place_of_product(inside: Inside | None) -> tuple[Place, ...]:
     """Return the place of the loop with most multiply-adds; none if unknown."""
-    body = main_product(kernel)
-    loop = next((loop for loop in loops_of(kernel) if body is not None and loop.anatomy is body), None)
-    return (place_of_loop(kernel, loop),) if loop is not None else ()
+    body = main_product(inside)
+    loop = next((loop for loop in loops_of(inside) if body is not None and loop.anatomy is body), None)
+    return (place_of_loop(inside, loop),) if loop is not None else ()
 
 
-def place_of_loop(kernel: Kernel, loop: Loop) -> Place:
+def place_of_loop(inside: Inside | None, loop: Loop) -> Place:
     """Return where a loop is, with its part of warps' time."""
-    share = share_of(kernel, loop)
+    share = share_of(inside, loop)
     if loop.file is not None and loop.line is not None:
         return Place(Hotspot("line", loop.file, loop.line), share)
     return Place(Hotspot("sass", pc=loop.start), share)
@@ -58,16 +58,16 @@ def _fills_tiles(loop: Loop) -> bool:
 
 
 def unoverlapped_loads(facts: Facts) -> Found | None:
-    """Say that warps load tiles in one loop and multiply in another, one after the other."""
-    kernel = facts.kernel
-    every = loops_of(kernel)
+    """Say that warps load tiles in a loop and multiply in another, one after the other."""
+    kernel, inside = facts.kernel, facts.kernel.inside
+    every = loops_of(inside)
     filling = [loop for loop in every if _fills_tiles(loop)]
     multiplying = [loop for loop in every if loop.anatomy is not None and loop.anatomy.multiply_adds]
-    loads = sum(share_of(kernel, loop) for loop in filling)
-    products = sum(share_of(kernel, loop) for loop in multiplying)
+    loads = sum(share_of(inside, loop) for loop in filling)
+    products = sum(share_of(inside, loop) for loop in multiplying)
     if loads < _LEAST_PHASE or products < _LEAST_MULTIPLYING:
         return None
-    where = sorted((place_of_loop(kernel, loop) for loop in filling), key=lambda place: -place.share)
+    where = sorted((place_of_loop(inside, loop) for loop in filling), key=lambda place: -place.share)
     by = "cp.async" if kernel.capability >= (8, 0) else "loads into registers"
     return Found(
         evidence=(
@@ -85,13 +85,12 @@ def unoverlapped_loads(facts: Facts) -> Found | None:
     )
 
 
-def most_of_one_loop(kernel: Kernel, where: tuple[Place, ...]) -> float | None:
+def most_of_one_loop(inside: Inside | None, where: tuple[Place, ...]) -> float | None:
     """Return how much faster a kernel gets at most by a change that touches these places alone (Amdahl).
 
     It is the part of warps' time in the loops and straight parts that hold them; None if unknown, or
     where there may be more places.
     """
-    inside = kernel.inside
     if inside is None or not inside.loops or not where or sum(place.share for place in where) < _ALL_PLACES:
         return None
     touched: set[int] = set()
@@ -102,7 +101,7 @@ def most_of_one_loop(kernel: Kernel, where: tuple[Place, ...]) -> float | None:
         if not rows:
             return None
         touched |= rows
-    share = sum(share_of(kernel, loop) for loop in inside.loops if loop.id in touched)
+    share = sum(share_of(inside, loop) for loop in inside.loops if loop.id in touched)
     return 1 / (1 - share) if 0 < share < 1 else None
 
 

@@ -56,7 +56,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
     if not fused or delivered is None or share < _LEAST_ARITHMETIC or (again is not None and again < _SERVED_AGAIN):
         return None
-    body = main_product(kernel)
+    body = main_product(kernel.inside)
     each = _fetched_bytes(body) if body is not None else delivered / fused
     is_tiled = bool(body.shared_loads) if body is not None else uses_shared_memory(kernel)
     is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel)
@@ -88,7 +88,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
             Evidence("arithmetic", share, "share", arithmetic[0].source),
         ),
         move=move,
-        where=place_of_product(kernel),
+        where=place_of_product(kernel.inside),
         bears_on=frozenset({limiter.resource or ""}),
         gain=speedup(facts, Waste(parts)),
         confidence="medium",
@@ -205,7 +205,7 @@ def _is_narrow(kernel: Kernel) -> bool:
 REUSE: tuple[FindingRule, ...] = (
     FindingRule(
         "low_reuse",
-        "operands fetched again and again",
+        "no data reuse",
         "results",
         low_reuse,
         (

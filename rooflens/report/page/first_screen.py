@@ -14,7 +14,7 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Move, timed
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import KernelSummary, parted, time_part
+from rooflens.model.summary import KernelSummary, first_move, parted, time_part
 from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.page.cards.hot_lines import hot_lines
@@ -31,13 +31,10 @@ from rooflens.report.summary import (
     brief_move,
     cannot_tell,
     caveats,
-    earlier_versions,
     failed_words,
     noun,
     own_reports,
     ranked,
-    ranking,
-    rows_of,
     segments,
 )
 from rooflens.report.templates import render
@@ -57,7 +54,7 @@ class Entry(Struct, frozen=True):
     """One row of the list; of a kernel whose launches have several verdicts there is one more for each.
 
     Attributes:
-        part: The verdict of the launches it speaks of; empty where it speaks of all of the kernel's.
+        part: The verdict of the launches it speaks of; empty if it speaks of all of the kernel's.
         shown: True where it is in the list before anything is filtered.
         begins: True where a line parts it from those with a gain above it.
         is_brief: It has its time and limiter, and no move.
@@ -116,14 +113,25 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures),
+        charts=charts(content, figures, asks=_asks(content)),
         programs=program_lines(content.reports),
         many=many(content),
     )
 
 
+def _asks(content: Content) -> bool:
+    """Return whether the answers have the command that collects more: in the first row, or in a move of a kernel."""
+    moves = content.kernels[0].analysis.verdict.moves if len(content.kernels) == 1 else ()
+    shown = (
+        [first_move(group.analysis.verdict) for group in content.first[:1]]
+        if not moves
+        else [move.text for move in moves]
+    )
+    return not content.ladder and any("`rooflens profile" in one or "ncu " in one for one in shown)
+
+
 def versions(content: Content, ladder: Ladder) -> Markup:
-    """Show reports that are versions of one program one below the other, and what to try next on the fastest."""
+    """Show reports that are versions of a program one below the other, and what to try next on the fastest."""
     keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(content.launches)}
     links = [
         keys.get((rung.analysis.kernel.digest, rung.analysis.kernel.name), "") if rung.analysis else ""
@@ -145,7 +153,7 @@ def what_first(content: Content) -> Markup:
         more=len(rest),
         more_share=None if own else time_part(rest),
         own=own,
-        earlier=len(earlier_versions(content)),
+        earlier=len(content.earlier),
         versions=_versions(content),
         limited=at_limit(content),
         untold=cannot_tell(content),
@@ -154,7 +162,7 @@ def what_first(content: Content) -> Markup:
 
 
 def verdict(content: Content) -> Markup:
-    """Answer for a page of one kernel: its sentence and limit, what to try first, loops and hottest lines."""
+    """Answer for a page of a kernel: its sentence and limit, what to try first, loops and hottest lines."""
     (kernel,) = content.kernels
     analysis = kernel.analysis
     traffic = find_traffic(analysis.kernel)
@@ -184,9 +192,8 @@ def _chosen(choice: Choice, kernel: KernelSummary) -> ChosenMove:
 
 def _entries(content: Content) -> Iterator[Entry]:
     """List what can stand in the list: its rows, the next ones, and parts of kernels by verdict."""
-    earlier = earlier_versions(content)
-    rows = rows_of(content)
-    first = {row.group.key for row in ranking(content)}
+    earlier, rows = content.earlier, content.rows
+    first = {row.key for row in content.first}
     kept = [*(row for row in rows if row.key in first), *(row for row in rows if row.key not in first)]
     kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
@@ -219,13 +226,13 @@ def _entry(row: Ranked, longest_ns: float) -> Entry:
 
 def _unlisted(content: Content, shown: Collection[str]) -> list[KernelSummary]:
     """Return the kernels that no row of the list stands for; earlier versions are not among them."""
-    rows = (row for row in rows_of(content) if row.key not in shown)
+    rows = (row for row in content.rows if row.key not in shown)
     return [kernel for row in rows for kernel in row.members or (row,)]
 
 
 def _versions(content: Content) -> Counter[str]:
     """Count the versions of each kernel that replaced others, by the key of the newest."""
-    counts = Counter(newest.key for newest in earlier_versions(content).values())
+    counts = Counter(newest.key for newest in content.earlier.values())
     return counts + Counter(counts.keys())
 
 

@@ -19,7 +19,7 @@ from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.plane.plane import ALL, OWN
-from rooflens.report.summary import earlier_versions, places_in_ranking, version_place
+from rooflens.report.summary import places_in_ranking
 from rooflens.report.templates import render
 from rooflens.report.words.program import place_of
 
@@ -173,7 +173,9 @@ def _pickers(content: Content, rows: list[dict[str, Any]]) -> Iterable[Picker]:
     programs = (launch.analysis.in_program for launch in content.launches)
     has_modules = any(program is not None and program.module for program in programs)
     yield _picker("range", "Range, module" if has_modules else "NVTX range", rows)
-    yield _picker("process", "Process", rows)
+    # Where each report is of one process, the reports are the choice.
+    if len({(row["r"], row["process"]) for row in rows}) > len({row["r"] for row in rows}):
+        yield _picker("process", "Process", rows)
     yield _picker("device", "Device", rows, "device {}".format)
 
 
@@ -209,10 +211,10 @@ def _place(place: tuple[str, Tier] | None) -> dict[str, Any]:
 
 def _versions(content: Content) -> dict[str, dict[str, Any]]:
     """Give each kernel with versions the key of the newest of them and its place in the order of recording."""
-    earlier = earlier_versions(content)
+    earlier, places = content.earlier, {digest: place for place, digest in enumerate(content.report_labels)}
     newest = {kernel.key for kernel in earlier.values()}
     return {
-        group.key: {"f": earlier.get(group.key, group).key, "v": version_place(content, group)}
+        group.key: {"f": earlier.get(group.key, group).key, "v": places[group.analysis.kernel.digest]}
         for group in content.kernels
         if group.key in earlier or group.key in newest
     }

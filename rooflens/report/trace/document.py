@@ -355,7 +355,7 @@ def _move(one: ProgramKernel) -> Words:
         return ""
     from rooflens.model.summary import first_move  # noqa: PLC0415 - only where there is a report
 
-    return Span(first_move(one.measured).partition(": ")[0], "dim")
+    return Span(first_move(one.measured.verdict).partition(": ")[0], "dim")
 
 
 def _key(name: str) -> Key:

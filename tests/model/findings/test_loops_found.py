@@ -74,7 +74,7 @@ def test_reuse_is_read_from_the_body_of_the_product() -> None:
         pipes={"fp32": Pipe(2.0 * 32 * 16, "FLOP", "opcode", share=0.1)},
     )
     facts = replace(facts, levels={**facts.levels, "dram": Level(amount_bytes=1.0)})
-    body = main_product(facts.kernel)
+    body = main_product(facts.kernel.inside)
     assert body is not None
     assert (body.shared_operands, body.global_operands, body.results) == (2, 0, 1)
     found = low_reuse(facts)
@@ -110,10 +110,10 @@ def test_a_change_of_one_loop_gains_no_more_than_its_part_of_the_time() -> None:
     """Amdahl: without the loop that takes 40 of 100 samples a kernel is 1.67 times as fast."""
     kernel = facts_of(tiles()).kernel
     at = Hotspot("line", "gemm.cu", 3)
-    assert most_of_one_loop(kernel, (Place(at, 1.0),)) == pytest.approx(1 / 0.6)
-    assert most_of_one_loop(kernel, (Place(at, 0.5),)) is None
-    assert most_of_one_loop(kernel, ()) is None
-    assert most_of_one_loop(facts_of(None).kernel, (Place(at, 1.0),)) is None
+    assert most_of_one_loop(kernel.inside, (Place(at, 1.0),)) == pytest.approx(1 / 0.6)
+    assert most_of_one_loop(kernel.inside, (Place(at, 0.5),)) is None
+    assert most_of_one_loop(kernel.inside, ()) is None
+    assert most_of_one_loop(facts_of(None).kernel.inside, (Place(at, 1.0),)) is None
 
 
 def test_the_finding_stands_among_those_that_cost_time() -> None:

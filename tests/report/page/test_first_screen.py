@@ -6,19 +6,20 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from browsing import apart
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
 from rooflens.model.records import Analysis, AnalyzedReport, Gain, Limit, Move
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import Content, build_content
+from rooflens.report.content import RANKED_SHOWN, Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
 from rooflens.report.page.headline import headline
 from rooflens.report.page.selectors import items
-from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, caveats, earlier_versions, ranking
+from rooflens.report.summary import at_limit, cannot_tell, caveats, ranking
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
@@ -72,18 +73,14 @@ def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
 
 def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
     """A page lists the ranking with its moves, then the next kernels in brief, and holds more of them hidden."""
-    apart = [
-        replace(one, verdict=replace(one.verdict, moves=(Move(f"try {i}", "fuse"), *one.verdict.moves[1:])))
-        for i, one in enumerate(samples.many(60))
-    ]
-    lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart))))
+    lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart(60)))))
     assert len(lines) == KEPT
     assert [" hidden" in line for line in lines] == [False] * LISTED + [True] * (KEPT - LISTED)
     assert ["brief" in line for line in lines] == [False] * RANKED_SHOWN + [True] * (KEPT - RANKED_SHOWN)
 
 
 def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
-    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain half one."""
+    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain is half."""
     one, other = samples.every_verdict()[:2]
     long = replace(one, kernel=replace(one.kernel, counters={"duration_ns": 2e6}))
     won = replace(long, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(4 / 3)),)))
@@ -232,7 +229,7 @@ def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
         total = one.flop_total * factor if one.flop_total and factor else None
         larger = replace(second, analyses=(replace(one, flop=flop, flop_total=total),))
         page = build_content([first, larger], "sizes", default_thresholds())
-        assert earlier_versions(page) == {}
+        assert page.earlier == {}
         assert "newest of" not in str(what_first(page))
 
 
@@ -279,7 +276,7 @@ def test_without_a_plane_there_is_no_level_to_choose() -> None:
     ],
 )
 def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said: str) -> None:
-    """Alone on the page or listed, a kernel of 1 ms has the time after its first move, its limit and no more."""
+    """Alone on the page or listed, a kernel of 1 ms has the time after its first move and its limit."""
     one, other = samples.every_verdict()[:2]
     kernel = replace(one.kernel, counters={"duration_ns": 1e6})
     limit = Limit(2.5, 4e5, "FP32 arithmetic", proven=True)

@@ -1,4 +1,4 @@
-"""What a digest says of one kernel: a few lines, or one."""
+"""What a digest says of a kernel: a few lines, or one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAME_WORK = frozenset({"lsu"})
 
 
 def block(place: int, group: KernelSummary, page: Content) -> Document:
-    """Show one kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
+    """Show a kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
     verdict = group.analysis.verdict
     on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
     return (
@@ -55,7 +55,7 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
 
 
 def row(place: int, group: KernelSummary, page: Content) -> Document:
-    """Show one kernel in a line: its time, what limits it as `analyze` says it, and how much faster it could be."""
+    """Show a kernel in a line: its time, what limits it as `analyze` says it, and how much faster it could be."""
     more = _two_numbers(group)
     more = f"; {more}" if more else ""
     words = plain(f"{takes(group)}; {verdict_words(group.analysis)}{more}", SENTENCE_WIDTH)
@@ -86,7 +86,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
     if why := [_finding(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
-        yield f"try: {fitted(first_move(analysis), MOVE_WIDTH)}"
+        yield f"try: {fitted(first_move(analysis.verdict), MOVE_WIDTH)}"
     if loops := inside_line(analysis):
         yield f"loops: {plain(loops, LOOPS_WIDTH)}"
     if hot := hot_words(analysis):
@@ -143,14 +143,14 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
 def _finding(finding: Finding, analysis: Analysis) -> str:
     """Name a finding with its gain and the numbers that fit whole; the first move says those of its own."""
     said = shown(finding)
-    if finding.move == first_move(analysis):
+    if finding.move == first_move(analysis.verdict):
         return plain(said.title, FINDING_WIDTH)
     briefs = [said.brief(numbers) for numbers in range(NUMBERS_SHOWN, -1, -1)]
     return plain(next((brief for brief in briefs if len(brief) <= FINDING_WIDTH), briefs[-1]), FINDING_WIDTH)
 
 
 def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:
-    """Name the hottest lines, or instructions where no line is known, each with its part of the samples and its code.
+    """Name the hottest lines, or instructions if lines are unknown, each with its share of the samples and its code.
 
     A second line of the same file is named by its number.
     """
@@ -175,7 +175,7 @@ def plain(text: str, width: int | None = None) -> str:
 
 
 def fitted(move: str, width: int) -> str:
-    """Write a move; where it is too long, a command in it is cut and stays a command."""
+    """Write a move; if it is too long, shorten a command in it so that it can still be run."""
     said, tick, command = move.partition("`")
     inner, closed, rest = command.rpartition("`")
     if len(move) <= width or not tick or not closed or "`" in inner:

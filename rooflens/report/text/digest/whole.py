@@ -113,7 +113,7 @@ def _head_lines(page: Content) -> Iterator[Words]:
         launches = fmt.count(page.failed_count, "launch")
         yield f"Failed, and in no number here: {launches} of ", *names, f": {plain(why, _LINE_WIDTH)}."
         if not page.kernels:
-            yield f"Try: {fitted(first_move(page.failed[0].analysis), MOVE_WIDTH)}."
+            yield f"Try: {fitted(first_move(page.failed[0].analysis.verdict), MOVE_WIDTH)}."
     if page.unread:
         names = few([code(PurePath(source).name) for source, _ in page.unread], _NAMED)
         yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
@@ -147,7 +147,7 @@ def _rows(page: Content, kernels: Sequence[KernelSummary], start: int, room_byte
 
 
 def _cut(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | None) -> Document:
-    """Say how much was left out, if anything; versions of one program have no time in common."""
+    """Say how much was left out, if anything; versions of a program have no time in common."""
     if not left:
         return ()
     kernels = sum(len(row.members) or 1 for row in left)
