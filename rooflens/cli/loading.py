@@ -85,7 +85,7 @@ _NVTX = click.option(
 
 
 def with_selection(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that choose kernels; they come together, as `selection`, None where all are wanted."""
+    """Give a command the options that choose kernels; they come together, as `selection`, None if all are wanted."""
 
     @_KERNEL
     @_NVTX
@@ -140,7 +140,7 @@ def find_reports(
         path_text(path)
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
     inputs = find_inputs(paths, pipes)
-    _name_ignored(inputs.ignored, "no report")
+    _name_ignored(inputs.ignored, "a report")
     if inputs.closed:
         named = some([f"{path} ({reason})" for path, reason in inputs.closed])
         say(f"warning: skipped {count(len(inputs.closed), 'place')}: {named}")
@@ -195,7 +195,7 @@ class Traces(NamedTuple):
 
 
 def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object) -> Traces | None:
-    """Part timelines from reports; None where there is no timeline. A folder without reports stands for its timelines.
+    """Part timelines from reports; None if there is no timeline. A folder without reports stands for its timelines.
 
     Args:
         paths: What was given.
@@ -257,7 +257,7 @@ def answer_of(
 
 
 def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
-    """Return what another command is given to read the same; nothing where a pipe was read, which is empty now."""
+    """Return what another command is given to read the same; nothing if a pipe was read, which is empty now."""
     from rooflens.ingest.reports.inputs import is_pipe
 
     if store is not None:
@@ -328,7 +328,7 @@ def load_analyzed(
             with_evidence=with_evidence,
             timeline=read,
         )
-        _name_ignored(found.ignored, "no part of the store")
+        _name_ignored(found.ignored, "part of the store")
     else:
         from rooflens.analyzing import analyze_inputs
         from rooflens.ingest.load import processes_for
@@ -384,8 +384,8 @@ def print_remarks(read: Analyzed | Ingested) -> None:
 
 def _name_ignored(files: Sequence[Path], what: str) -> None:
     if files:
-        verb = "is" if len(files) == 1 else "are"
-        say(f"left {count(len(files), 'file')} unread that {verb} {what}: {some([file.name for file in files])}")
+        kind = what if len(files) == 1 else what.replace("a report", "reports")
+        say(f"skipped {count(len(files), 'file')}: not {kind}: {some([file.name for file in files])}")
 
 
 def _note_idle_gpu(found: Analyzed, reading: ReadOptions | None) -> None:

@@ -93,7 +93,7 @@ def test_a_single_recording_fails_beyond_ten_per_cent_and_says_why(tmp_path: Pat
     comparison = rl.compare(rl.open(base), rl.open(head))
     assert "beyond the 10 % that a single run may differ by" in comparison.failed(0.05)[0]
     assert rl.compare(rl.open(base), rl.open(recorded(tmp_path / "near", 1_090_000.0))).failed(0.05) == ()
-    assert any("noise is not known" in warning for warning in comparison.warnings)
+    assert any("noise unknown" in warning for warning in comparison.warnings)
 
 
 def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:

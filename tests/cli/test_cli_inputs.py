@@ -221,7 +221,7 @@ def test_what_belongs_to_a_report_is_not_called_unread(tmp_path: Path) -> None:
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)
     for name in ("a.unprofiled.json", "b.unprofiled.json", "a.ncu.log"):
         (tmp_path / name).write_text("{}", encoding="utf-8")
-    assert "left 1 file unread that is no report: b.unprofiled.json" in run("analyze", tmp_path).stderr
+    assert "skipped 1 file: not a report: b.unprofiled.json" in run("analyze", tmp_path).stderr
 
 
 def test_a_gzipped_report_is_found_in_a_folder(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_gzipped_report_is_found_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"text"))
     result = run("analyze", tmp_path, "--format", "csv")
     assert len(result.stdout.splitlines()) == 2
-    assert "left 1 file unread that is no report: b.txt.gz" in result.stderr
+    assert "skipped 1 file: not a report: b.txt.gz" in result.stderr
     assert "a.ncu-rep.gz` does, and can be read as it is" in run("analyze", tmp_path / "a.ncu-rep").stderr
 
 
@@ -265,7 +265,7 @@ def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
     result = run("analyze", tmp_path, "--format", "csv", *GPU)
     read = [line.split(",")[0] for line in result.stdout.splitlines()[1:]]
     assert read == [str(tmp_path / name) for name in ("a.ncu-rep", "b.csv", "c.csv.gz")]
-    assert "left 2 files unread that are no report: d.csv, e.csv.gz" in result.stderr
+    assert "skipped 2 files: not reports: d.csv, e.csv.gz" in result.stderr
 
 
 def test_whatever_reads_an_export_takes_the_gpu_that_it_does_not_name(tmp_path: Path) -> None:

@@ -48,8 +48,14 @@ def at_limiter(resource: str, share: float) -> dict[str, Any]:
 
 
 def unsaid(evidence: Iterable[Evidence], text: str) -> list[Evidence]:
-    """Return the evidence whose number does not stand in a text as `rooflens.format` writes it."""
-    return [one for one in evidence if not any(form in text for form in _forms(one))]
+    """Return the evidence whose number does not stand in a text as `rooflens.format` writes it.
+
+    A number that was counted with one that stands there, or is a part of its ratio, need not be said as well.
+    """
+    told, rest = [], []
+    for one in evidence:
+        (told if any(form in text for form in _forms(one)) else rest).append(one)
+    return [one for one in rest if not any(one.source in other.source for other in told)]
 
 
 def _forms(one: Evidence) -> tuple[str, ...]:

@@ -31,10 +31,10 @@ UNITS: tuple[tuple[str, str, str], ...] = (
 
 STALLS: Mapping[str, str] = {
     "long_scoreboard": "waits for global memory",
-    "lg_throttle": "waits for the queue of global memory instructions",
-    "tex_throttle": "waits for the texture queue",
+    "lg_throttle": "load/store queue full",
+    "tex_throttle": "texture queue full",
     "short_scoreboard": "waits for shared memory or special functions",
-    "mio_throttle": "waits for the MIO queue",
+    "mio_throttle": "queue to shared memory and special functions full",
     "barrier": "waits at barriers",
     "membar": "waits at memory fences",
     "gmma": "waits to issue warpgroup matrix instructions",
@@ -49,9 +49,9 @@ STALLS: Mapping[str, str] = {
     "drain": "waits for writes to drain at exit",
     "sleeping": "sleeps",
     "misc": "waits for other reasons",
-    "not_selected": "is ready, but another warp was picked",
+    "not_selected": "ready, not selected",
 }
-"""Stall reason -> what the warp does."""
+"""Stall reason -> what the warp does, or what stops it."""
 
 SAMPLED_AS: Mapping[str, str] = {"no_instruction": "no_instructions"}
 """Reasons that the warp sampler spells otherwise than the counters."""
@@ -90,7 +90,7 @@ WAITS: tuple[Counter, ...] = (
     *(
         exact(
             f"stall_{reason}_cycles",
-            f"cycles between two instructions in which a warp {what}",
+            f"cycles between two instructions of a warp: {what}",
             f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
         )
         for reason, what in STALLS.items()
@@ -99,7 +99,7 @@ WAITS: tuple[Counter, ...] = (
     *(
         exact(
             f"stall_{reason}_share",
-            f"part of the time of a warp in which it {what}",
+            f"part of the time of a warp: {what}",
             f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct",
             scale=0.01,
         )

@@ -296,7 +296,7 @@ ARITHMETIC: tuple[FindingRule, ...] = (
     FindingRule("integer_divisions", "integer divisions", "index", integer_divisions, (("warp_opcodes",),)),
     FindingRule(
         "unfused_arithmetic",
-        "unfused additions and multiplications",
+        "missed FMAs",
         "instructions",
         unfused_arithmetic,
         (

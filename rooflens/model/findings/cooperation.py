@@ -1,7 +1,7 @@
 """Findings about how the threads of a block work together: what they pass on, and how they end in one value.
 
 A block that reduces has few values to store and many steps to take: several elements in each thread make it worth its
-steps, the last of which are those of one warp.
+steps, the last of which are those of a warp.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.format import percent, significant
 from rooflens.model.counters.execution import WARP_THREADS
@@ -46,8 +45,8 @@ def passed_through_global(facts: Facts) -> Found | None:
             Evidence("barrier stalls", waiting, "share", "samples or cycles of the warps"),
         ),
         move="exchange values in shared memory, such as to reduce there, as threads of a block seem to pass them on "
-        f"through global memory: {percent(part)} of the bytes that loads touch were touched before, a warp waits at "
-        f"barriers for {percent(waiting)} of its time, and the launch has no shared memory",
+        f"through global memory: {percent(part)} of the bytes loaded were loaded before, warps spend "
+        f"{percent(waiting)} of their time at barriers, and the launch has no shared memory",
         bears_on=waste.bears_on,
         gain=speedup(facts, waste),
         confidence="medium",
@@ -72,6 +71,8 @@ _FEW_ELEMENTS = 4
 """A thread that adds up as many before the block reduces spends most of its time on loads, as it should."""
 _STEP_INSTRUCTIONS = 8
 """A step in shared memory with its branch, its barrier and its addresses: with fewer it is unrolled or shuffles."""
+_IDLE_STEP = 4
+"""A step of a warp that has nothing to add: it counts, compares, waits at the barrier, and goes back."""
 _WARP_STEPS = int(math.log2(WARP_THREADS))
 _ACCESSES_A_STEP, _SHUFFLES_A_STEP = 3, 1
 """Two loads and a store of shared memory, and the shuffle that stands for them."""
@@ -83,9 +84,9 @@ class _Reduction(Struct, frozen=True):
     """A block that ends in one value, by steps in shared memory.
 
     Attributes:
-        elements: Values that a thread loads, in the mean; None where not counted.
+        elements: Values that a thread loads, in the mean; None if not counted.
         steps: Of halving, for the threads of a block.
-        instructions: That a warp executes; None where not counted.
+        instructions: That a warp executes; None if not counted.
     """
 
     threads: float
@@ -95,7 +96,7 @@ class _Reduction(Struct, frozen=True):
 
 
 def _reduction(facts: Facts) -> _Reduction | None:
-    """Recognize a reduction by one value of shared memory a thread, and one value that a block stores."""
+    """Recognize a reduction: each thread has one value in shared memory, and a block stores one."""
     counters, threads, blocks = facts.kernel.counters, facts.counter("block_size"), facts.counter("grid_size")
     parts = [counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
     if not threads or not blocks or threads <= WARP_THREADS or None in parts:
@@ -112,7 +113,7 @@ def _reduction(facts: Facts) -> _Reduction | None:
 
 
 def _stores_one_value(facts: Facts, value: float, blocks: float) -> bool:
-    """Return whether a block stores once, or where that is not counted fills one value of each sector it stores.
+    """Return whether a block stores once, or, if stores are not counted, one value per stored sector.
 
     So do scattered stores of all threads, but their sectors keep L2 busier than DRAM.
     """
@@ -155,7 +156,7 @@ def reduction_without_shuffles(facts: Facts) -> Found | None:
         Waste(dict.fromkeys(("l1", "smem", "lsu", "mio"), part), waits=_of_last_warp(block), stalls=_TREE_STALLS),
         _of_steps(block),
         f"finish with shuffles: {_WARP_STEPS} of the {block.steps} steps are within one warp, "
-        f"{percent(_of_last_warp(block))} of them, and need no shared memory{_executed(block)}",
+        f"{percent(_of_last_warp(block))}, and need no shared memory{_executed(block)}",
     )
 
 
@@ -167,14 +168,23 @@ def barriers_in_last_warp(facts: Facts) -> Found | None:
     opcodes, blocks = facts.kernel.warp_opcodes, facts.counter("grid_size") or 0.0
     if opcodes and executed(opcodes, ("BAR",)) < block.steps * warps_of(block.threads) * blocks:
         return None
-    found = _found(
+    parts = dict.fromkeys(_TREE_UNITS, _spared_by_leaving(block))
+    return _found(
         facts,
-        Waste({}, waits=_of_last_warp(block), stalls=("barrier",)),
+        Waste(parts, waits=_of_last_warp(block), stalls=("barrier",)),
         _of_steps(block),
         "leave the block's barriers out of the last warp, and unroll the steps for a block size known when "
-        f"compiling: {percent(_of_last_warp(block))} of the {block.steps} steps are within one warp{_executed(block)}",
+        f"compiling: {_WARP_STEPS} of the {block.steps} steps, {percent(_of_last_warp(block))}, are within one warp"
+        f"{_executed(block)}",
     )
-    return replace(found, bears_on=frozenset({LATENCY, "l1", "smem"}))
+
+
+def _spared_by_leaving(block: _Reduction) -> float:
+    """Return the part of the instructions that go when all warps but one leave before the steps within a warp."""
+    if block.instructions is None:
+        return 0.0
+    warps = warps_of(block.threads)
+    return min(1.0, _WARP_STEPS * (warps - 1) * _IDLE_STEP / (warps * block.instructions.value))
 
 
 def _tree(facts: Facts) -> _Reduction | None:
@@ -190,7 +200,7 @@ def _of_last_warp(block: _Reduction) -> float:
 
 
 def _executed(block: _Reduction) -> str:
-    return f"; a warp executes {block.instructions.value:.0f} instructions for all" if block.instructions else ""
+    return f"; each warp executes {block.instructions.value:.0f} instructions" if block.instructions else ""
 
 
 def _of_steps(block: _Reduction) -> tuple[Evidence, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
 
-from rooflens.format import quantity
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.cooperation import COOPERATION
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
@@ -30,7 +30,7 @@ from rooflens.model.findings.rule import (
 )
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Evidence, Finding, Severity
+from rooflens.model.records import Finding, MoveKind, Severity
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import library_of
@@ -102,7 +102,7 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
 def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     """Order by cost, with NVIDIA's unchecked estimates after ours.
 
-    A limiter without a factor leads: what it costs is more than can be told, such as a grid of one block. A wait comes
+    A limiter without a factor leads: what it costs is more than can be told, such as a grid of a block. A wait comes
     after what in the launch or in the code may be the cause of it, unless its factor is well over that one's.
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
@@ -131,7 +131,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         title=rule.title,
         severity=severity,
         evidence=found.evidence,
-        move=found.move if library is None else _of_library(library, found.evidence),
+        move=found.move if library is None else _of_library(library, found.move, found.kind or rule.kind),
         kind=(found.kind or rule.kind) if library is None else "library",
         gain=gain,
         where=found.where,
@@ -139,10 +139,14 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     )
 
 
-def _of_library(library: str, evidence: Sequence[Evidence]) -> str:
-    """Say the numbers of a finding about a library's kernel: its callers cannot change its code."""
-    numbers = (f"{one.name.replace('_', ' ')} {quantity(one.value, one.unit)}" for one in evidence)
-    return f"in {library}'s own code: {', '.join(numbers)}"
+_OF_A_LAUNCH = frozenset({"blocks", "balance", "occupancy", "shape"})
+
+
+def _of_library(library: str, move: str, kind: MoveKind) -> str:
+    """Say only the numbers of a finding about a library's kernel, its move's last part: callers cannot change it."""
+    whose = f"{library} picks this" if kind in _OF_A_LAUNCH else f"in {library}'s own code"
+    numbers = re.split("; or |, and all of these", move.rpartition(": ")[2])[0]
+    return f"{numbers} ({whose})"
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:

@@ -7,7 +7,7 @@ import math
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.format import count, duration, percent, si, si_of, significant
+from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
@@ -31,8 +31,8 @@ from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
-_WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}
-"""What a grid is judged by: counter -> unit."""
+_GRID = {"grid_size": "blocks", "sm_count": "SMs"}
+"""What a grid is judged by, besides the part of the block slots that it fills: counter -> unit."""
 
 
 def short_kernel(facts: Facts) -> Found | None:
@@ -67,26 +67,29 @@ def launch_gaps(facts: Facts) -> Found | None:
 
 def small_grid(facts: Facts) -> Found | None:
     """Say that the grid has fewer blocks than the GPU holds at once."""
-    waves, blocks, sms = (facts.counter(name) for name in _WAVES)
+    waves, (blocks, sms) = facts.counter("waves"), (facts.counter(name) for name in _GRID)
     an_sm = ratio(blocks, sms)
     is_below_sms = an_sm is not None and 0 < an_sm < 1
     if not is_below_sms and (not waves or waves >= facts.limits.small_grid_waves):
         return None
     beside: Severity = "note" if facts.at_roof else "contributes"
-    share = f"{significant(waves)} waves" if waves else ""
-    words, gain, severity = f"the grid is {share}", 1 / waves if waves else 1.0, None
+    share = f"{percent(waves)} of the block slots" if waves else ""
+    words, gain, severity = f"the grid fills {share}", 1 / waves if waves else 1.0, None
+    counted = tuple(facts.measured(name, unit) for name, unit in _GRID.items() if facts.counter(name) is not None)
+    source = facts.kernel.counter_sources.get("waves", "waves")
+    filled = (Evidence("block slots filled", waves, "share", source),) if waves else ()
     if an_sm and blocks and sms:
         grid = count(int(blocks), "block")
         if an_sm < 1:
-            leave = "leaves" if blocks == 1 else "leave"
-            words = f"{grid}{share and f' ({share})'} {leave} {sms - blocks:,.0f} of {sms:,.0f} SMs idle"
+            words = f"{grid} for {sms:,.0f} SMs, {sms - blocks:,.0f} of which stay idle"
         else:
-            words = f"{grid} are {share} on {sms:,.0f} SMs and do not fill the GPU once"
+            words = f"{grid} fill {share} of {sms:,.0f} SMs"
+        filled = filled if an_sm >= 1 else ()
         # With a block on every SM more of them only even out and hide waits, and a unit that limits leaves no waits.
         gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain
         severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.empty_grid_waves else beside
     return Found(
-        evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),
+        evidence=(*counted, *filled),
         move=f"launch more blocks: split the work finer, split the reduction, or batch: {words}",
         bears_on=_IDLE_WAITS,
         gain=facts.without_wait(gain),
@@ -119,8 +122,8 @@ def tail_wave(facts: Facts) -> Found | None:
     do, kind, numbers = _fill_last_wave(facts, waves)
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle), *numbers),
-        move=f"{do}: of {significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle "
-        f"for {percent(idle)} of the time",
+        move=f"{do}: of {significant(waves)} waves (a wave fills all SMs once) the last is {percent(rest)} full, and "
+        f"SMs idle for {percent(idle)} of the time",
         bears_on=_IDLE_WAITS,
         gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,
@@ -400,7 +403,7 @@ class _Limit(Struct, frozen=True):
     """What allows no more blocks on an SM.
 
     Attributes:
-        more: Warps that its named step allows over those allowed now, as a factor; None where no step is named.
+        more: Warps that its named step allows over those allowed now, as a factor; None if no step is named.
     """
 
     words: str
@@ -479,7 +482,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
         return None
     waves = facts.counter("waves")
-    evidence = [facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")]
+    evidence = [facts.measured("achieved_occupancy", "share"), facts.measured("theoretical_occupancy", "share")]
     is_small = waves is not None and waves < facts.limits.small_grid_waves
     kind: MoveKind = "balance"
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
@@ -487,7 +490,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= _MOST_OF_A_GAP * (allowed - achieved)
     if is_small:  # `small_grid` says what there is to say
         kind = "blocks"
-        fill = f"launch more blocks than the {significant(waves)} waves of this grid"
+        fill = f"launch more blocks: the grid fills {percent(waves)} of the block slots"
     elif is_alone and block:
         kind = "shape"
         fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"
@@ -563,28 +566,26 @@ def thread_divergence(facts: Facts) -> Found | None:
         threads = Evidence("threads_per_inst", mean, "threads", "thread / warp instructions by opcode")
     if threads is None or threads.value >= least:
         return None
-    waste = Waste(dict.fromkeys(facts.pipes, 1 - threads.value / WARP_THREADS))
     # Idle lanes are those that blocks leave empty where enough of the threads that are there do work.
     block, fill = _block_size(kernel), warp_fill(kernel)
     by_block = fill is not None and fill != 1 and (block == 1 or threads.value >= least * fill)
     switched_off = (facts.counter("threads_per_inst") or 0.0) >= least
     branches = facts.counter("divergent_branch_count")
-    evidence, said = [threads], f"{significant(threads.value)} of 32 threads do work in an instruction"
-    parting = ""
-    if branches and not by_block and not switched_off:
-        evidence.append(facts.measured("divergent_branch_count", "branches"))
-        parting = f" and the threads of a warp part at {si_of(branches, 'branches')}"
-    move = (
-        f"group threads that take the same path: {said}{parting}; sort or compact the work by branch, "
-        "or let a warp share the items of one thread"
-    )
+    evidence, said = [threads], f"{significant(threads.value)} of 32 lanes active"
+    idle = 1 - threads.value / WARP_THREADS
+    parts = dict.fromkeys(facts.pipes, idle)
     if by_block:
         move = f"change the block size, not the branches: {said}, as blocks of {block} do not fill warps"
     elif switched_off:
-        move = (
-            f"give idle threads work: {said}, the others are predicated off; split the work so that "
-            "whole warps skip what they need not do"
-        )
+        move = f"give idle lanes work, or let whole warps skip it: {said}, the others are predicated off"
+    else:
+        move = f"group threads that take the same path: warps diverge, {said}"
+        # Each path issues its own loads and stores; how many of all they are is not counted.
+        parted = 1 - facts.kernel.counters.get("threads_per_inst", threads.value) / WARP_THREADS
+        parts |= dict.fromkeys(("l1", "smem"), parted / 2)
+        if branches:
+            evidence.append(facts.measured("divergent_branch_count", "branches"))
+    waste = Waste(parts)
     return Found(
         evidence=tuple(evidence),
         move=move,
@@ -597,7 +598,7 @@ def thread_divergence(facts: Facts) -> Found | None:
 
 
 def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
-    """Return the lines, or where there are none the instructions, that lose most lanes; at most three."""
+    """Return the lines that lose most lanes, or the instructions if lines are unknown; at most three."""
     if "warp_inst" not in kernel.code_totals or "thread_inst" not in kernel.code_totals:
         return ()
     total = kernel.code_totals["warp_inst"] * WARP_THREADS - kernel.code_totals["thread_inst"]
@@ -650,14 +651,14 @@ def _block_size(kernel: Kernel) -> int | None:
 
 
 LAUNCH: tuple[FindingRule, ...] = (
-    FindingRule("short_kernel", "as short as its launch", "fuse", short_kernel, (("duration_ns",),)),
+    FindingRule("short_kernel", "launch-sized kernel", "fuse", short_kernel, (("duration_ns",),)),
     FindingRule("launch_gaps", "gaps around its launches", "graph", launch_gaps, (("in_program",),)),
 )
 _IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm_cycles_elapsed_avg", "elapsed_cycles"))
 """What tells that SMs idle for longer than the last wave explains."""
 
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "grid below one wave", "blocks", small_grid, (("waves",), ("grid_size", "sm_count"))),
+    FindingRule("small_grid", "too few blocks", "blocks", small_grid, (("waves",), ("grid_size", "sm_count"))),
     FindingRule("tail_wave", "partial last wave", "balance", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",
@@ -691,7 +692,7 @@ OCCUPANCY: tuple[FindingRule, ...] = (
 DIVERGENCE: tuple[FindingRule, ...] = (
     FindingRule(
         "thread_divergence",
-        "idle threads in warps",
+        "idle lanes in warps",
         "divergence",
         thread_divergence,
         (("threads_per_inst",), ("threads_on_per_inst",), ("thread_opcodes", "warp_opcodes")),

@@ -46,6 +46,8 @@ _ROW_SECTORS = 2
 _SECTOR_VALUES = 8
 """Values of four bytes that fill a sector."""
 _CACHES = frozenset({"l1", "l2"})
+_READ_ON = 0.5
+"""L1 serves most sectors again where each thread reads on in the one that it touched: a wide load takes it whole."""
 
 
 class _Use(Struct, frozen=True):
@@ -55,7 +57,7 @@ class _Use(Struct, frozen=True):
         used: Part of the bytes of its sectors that are asked for, 0 to 1.
         sectors: Sectors it touches; None where only the ratio is known.
         said: The sentence part that holds the numbers of the evidence.
-        apart: The addresses of a warp lie apart; False where they touch the fewest sectors that they can.
+        apart: The addresses of a warp lie apart; False if they touch the fewest sectors that they can.
     """
 
     used: float
@@ -87,10 +89,10 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     is_much = use.sectors is not None or (excess := _excess_of_all(facts)) is None or excess >= least
     is_shifted = use.apart and _is_shifted(facts, side, use)
     fills_cache = facts.limiter is not None and facts.limiter.resource in _CACHES
-    verb, hold = "read", "stage tiles through shared memory"
+    verb = "read"
     wider = "loads per thread, or keep in shared memory what all threads of a warp read"
     if side == "store":
-        verb, hold = "write", "gather rows in shared memory"
+        verb = "write"
         wider = "stores per thread, or let more threads of a warp write"
     kind: MoveKind = "wide"
     move = f"use wider {wider}: {use.said}"
@@ -102,10 +104,10 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         kind = "coalesce"
-        move = (
-            f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: "
-            f"{use.said}; else {hold}"
-        )
+        move = f"let neighbouring threads {verb} neighbouring addresses: {use.said}"
+        hits = facts.counter("l1_hit_rate")
+        if side == "load" and hits is not None and hits >= _READ_ON:
+            move += f"; or load 16 bytes at once per thread, as L1 serves {percent(hits)} of the sectors again"
     return Found(
         evidence=use.evidence,
         move=move,
@@ -141,7 +143,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
                 Evidence(f"{side}_excess_share", part, "share", source),
                 Evidence(f"{side}_sectors", by_address, "sectors", source),
             ),
-            said=f"{percent(part)} of the {si_of(by_address, 'sectors')} that global {side}s touch are unnecessary",
+            said=f"global {side}s waste {percent(part)} of their {si_of(by_address, 'sectors')}",
         )
     sectors, requests = facts.counter(sectors_name), facts.counter(requests_name)
     if used_bytes := facts.counter(f"global_{side}_bytes_per_sector"):
@@ -149,7 +151,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
             used=min(1.0, used_bytes / SECTOR_BYTES),
             sectors=sectors,
             evidence=(facts.measured(f"global_{side}_bytes_per_sector", "bytes/sector"),),
-            said=f"{significant(used_bytes)} of the 32 bytes of each sector that global {side}s touch are used",
+            said=f"global {side}s use {significant(used_bytes)} of the 32 bytes of each sector",
             apart=not is_told,
         )
     if not any(f"{one}_sectors" in totals or facts.counter(_HARDWARE[one][0]) for one in _SIDES) and not used_bytes:
@@ -168,8 +170,8 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
                 Evidence(f"global_{side}_bytes_per_sector", a_sector, "bytes/sector", source),
                 facts.measured(sectors_name, "sectors"),
             ),
-            said=f"at most {significant(a_sector)} of the 32 bytes of each of the {si_of(sectors, 'sectors')} that "
-            f"global {side}s touch are used",
+            said=f"global {side}s use at most {significant(a_sector)} of the 32 bytes of each of their "
+            f"{si_of(sectors, 'sectors')}",
             confidence="medium",
         )
     wasted = _wasted_of_both(facts, side)
@@ -185,7 +187,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
                 Evidence(f"{side}_excess_share", part, "share", source),
                 facts.measured(sectors_name, "sectors"),
             ),
-            said=f"{percent(part)} of the {si_of(sectors, 'sectors')} that global {side}s touch are unnecessary",
+            said=f"global {side}s waste {percent(part)} of their {si_of(sectors, 'sectors')}",
             confidence="medium",
         )
     if requests and sectors / requests > most:  # more than coalesced accesses of 16 bytes a thread take
@@ -195,8 +197,8 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
             used=most / a_request,
             sectors=sectors,
             evidence=(Evidence(name, a_request, "sectors/request", "sectors / requests"),),
-            said=f"global {side}s take {significant(a_request)} sectors per request, where the widest coalesced one "
-            f"takes {significant(most)}",
+            said=f"global {side}s take {significant(a_request)} sectors per request, a coalesced one at most "
+            f"{significant(most)}",
             confidence="medium",
         )
 
@@ -234,7 +236,7 @@ def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
     own, most = a_request[side], facts.limits.sectors_per_request
     if touched and ideal is not None and (side == "store") is only_stores:
         part, source = max(0.0, 1 - ideal / touched), "memory_l2_theoretical_sectors_global, _ideal"
-        said = f"{percent(part)} of the {si_of(touched, 'sectors')} that global accesses touch are unnecessary"
+        said = f"global accesses waste {percent(part)} of their {si_of(touched, 'sectors')}"
         evidence = [
             Evidence("excess_share", part, "share", source),
             Evidence("sectors", touched, "sectors", source),
@@ -248,7 +250,7 @@ def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
             used=most / own,
             sectors=None,
             evidence=(facts.measured(f"global_{side}_sectors_per_request", "sectors/request"),),
-            said=f"global {side}s take {significant(own)} sectors per request, where the widest coalesced one takes "
+            said=f"global {side}s take {significant(own)} sectors per request, a coalesced one at most "
             f"{significant(most)}",
             confidence="medium",
         )
@@ -311,7 +313,7 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
 
 
 def _excess_of_all(facts: Facts) -> float | None:
-    """Return the part of all global sectors that no access needs, 0 to 1: no more of them is waste of one side."""
+    """Return the part of all global sectors that no access needs, 0 to 1: no more of them is waste of a side."""
     touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
     return max(0.0, 1 - ideal / touched) if touched and ideal is not None else None
 
@@ -319,9 +321,11 @@ def _excess_of_all(facts: Facts) -> float | None:
 def _of_l1(facts: Facts, part: float) -> float:
     """Return which part of L1's work goes with a part of its sectors, 0 to 1.
 
-    An instruction passes its input once, however many sectors it touches: where the input is full, it stays so.
+    An instruction passes its input once, however many sectors it touches: where the input is full, it stays so. Of the
+    data that pass it, those of shared memory are no sectors.
     """
-    level = facts.levels["l1"]
+    level, shared = facts.levels["l1"], facts.share("smem") or 0.0
+    part *= max(0.0, 1 - shared / level.share) if level.share else 1.0
     stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
     if not level.share or not input_share:
         return part
@@ -369,15 +373,16 @@ def bank_conflicts(facts: Facts) -> Found | None:
         Evidence("conflict_share", conflicts.part, "share", conflicts.source),
         Evidence("wavefronts", conflicts.wavefronts, "wavefronts", conflicts.source),
     ]
-    said, many = f"{percent(conflicts.part)} of the {si_of(conflicts.wavefronts, conflicts.what)}", ""
+    wasted, passes = percent(conflicts.part), f"passes of {conflicts.what}"
+    said = f"bank conflicts waste {wasted} of the {passes}"
     if ideal and not collide_only:
         ways = conflicts.wavefronts / ideal
         evidence.append(Evidence("conflict_ways", ways, "wavefronts/access", conflicts.source))
-        many = f", {significant(ways)} passes per access,"
-    move = f"pad or swizzle shared memory: {said}{many} are bank conflicts"
+        said = f"bank conflicts waste {wasted} of the passes, {significant(ways)} per access"
+    move = f"pad or swizzle shared memory: {said}"
     if collide_only:
         move = (
-            f"keep its shared-memory layout: {said} are replays, but each warp's addresses are free "
+            f"keep its shared-memory layout: {wasted} of the {passes} are replays, but each warp's addresses are free "
             "of conflicts, so these are collisions with other traffic"
         )
     return Found(
@@ -398,7 +403,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
     if wavefronts is None or excess is None:
         wavefronts, ideal = counters.get("smem_access_wavefronts"), counters.get("smem_ideal_wavefronts")
         excess = None if wavefronts is None or ideal is None else max(0.0, wavefronts - ideal)
-    what = "wavefronts of shared memory"
+    what = "shared memory"
     if wavefronts and excess is not None:
         source = "memory_l1_wavefronts_shared, memory_l1_wavefronts_shared_ideal"
         yield _Conflicts(wavefronts, excess, what, source, by_address=True)
@@ -408,7 +413,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         excess, wavefronts = counters.get(excess_name), counters.get(f"smem_{side}_wavefronts")
         if excess is not None and wavefronts:
             source = sources.get(excess_name, "")
-            sides.append(_Conflicts(wavefronts, excess, f"wavefronts of shared {side}s", source, by_address=False))
+            sides.append(_Conflicts(wavefronts, excess, f"shared {side}s", source, by_address=False))
     excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("smem_bytes")
     if sides:
         yield max(sides, key=lambda side: side.part)
@@ -466,12 +471,12 @@ def many_wavefronts(facts: Facts) -> Found | None:
         severity = (
             "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts.kernel) else "contributes"
         )
-    passes = f"a memory instruction takes {significant(each)} passes through L1, where the widest coalesced one takes 4"
+    passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
     if uses_shared_memory(kernel):
         kind = "pad"
-        move = f"pad or swizzle shared memory, and use neighbouring global addresses in neighbouring threads: {passes}"
+        move = f"pad or swizzle shared memory, or let neighbouring threads use neighbouring addresses: {passes}"
     return Found(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
         move=move,

@@ -205,7 +205,7 @@ def _is_narrow(kernel: Kernel) -> bool:
 REUSE: tuple[FindingRule, ...] = (
     FindingRule(
         "low_reuse",
-        "operands fetched again and again",
+        "no data reuse",
         "results",
         low_reuse,
         (

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from rooflens.format import percent, si_of, significant
+from rooflens.format import percent, si_of
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.loops import loops_of
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
@@ -43,8 +43,8 @@ _MEASURED_AS = {
 }
 """Reason -> the counter of its cycles, and how the warp sampler spells it."""
 _NEUTRAL = {
-    "short_scoreboard": "waits for results from the MIO queue",
-    "mio_throttle": "waits for room in the MIO queue",
+    "short_scoreboard": "waits for results of the MIO unit",
+    "mio_throttle": "MIO queue full",
 }
 """What a move says instead of the general words, which name what the kernel may not use at all."""
 _MAJORITY = 0.5
@@ -69,15 +69,13 @@ def stall(
     if issued is not None and issued >= facts.limits.full_issue_share:
         return None
     what, counter = _NEUTRAL.get(reason, STALLS[reason]), f"stall_{reason}_cycles"
-    during = "is ready while another one is selected for" if what.startswith("is ready") else f"{what} for"
-    words = f"a warp {during} {percent(share)} of its time"
+    words = f"warps spend {percent(share)} of their time {_doing(what)}"
     source = facts.kernel.counter_sources.get(f"{STALL}{reason}_share", "samples of the warps")
     evidence: tuple[Evidence, ...] = (Evidence(f"{reason} stalls", share, "share", source),)
     if facts.counter(counter) is not None and facts.counter("warp_latency_cycles"):
         cycles, between = (facts.measured(name, "cycles") for name in (counter, "warp_latency_cycles"))
         part = Evidence(f"{reason} stalls", share, "share", f"{cycles.source} / {between.source}")
         evidence = (part, cycles, between)
-        words += f", {significant(cycles.value)} of {significant(between.value)} cycles between two instructions"
     # Twice as many loads in flight, or half of the barriers, leave half of the wait.
     gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
     whole = [1 / kept for kept in (1 - share, issued) if kept]
@@ -99,27 +97,42 @@ def stall(
     )
 
 
+def _doing(what: str) -> str:
+    """Say what warps do meanwhile: `waiting for global memory`, `sleeping`, `with the load/store queue full`."""
+    for says, doing in _DOING.items():
+        if what.startswith(says):
+            return doing + what.removeprefix(says)
+    return f"with the {what}"
+
+
+_DOING = {"waits": "waiting", "sleeps": "sleeping", "ready": "ready"}
+
+
 def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
-    """Give a wait's move another kind than the one its row has."""
+    """Override the kind of a wait's move."""
     return replace(found, kind=kind) if found else None
 
 
 def stall_shares(kernel: Kernel) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
+    parts = ((reason, counted_part(kernel, reason)) for reason in _MEASURED_AS)
+    return {reason: part for reason, part in parts if part is not None}
+
+
+def counted_part(kernel: Kernel, reason: str) -> float | None:
+    """Return the part of the time of a kernel's warps that one reason takes, 0 to 1; None where not measured."""
     counters, stalls = kernel.counters, kernel.stalls
-    between = counters.get("warp_latency_cycles")
+    counter, sampled_as = _MEASURED_AS[reason]
+    cycles, between = counters.get(counter), counters.get("warp_latency_cycles")
+    part = counters.get(f"{STALL}{reason}_share")
+    if cycles is not None and between:
+        return min(1.0, cycles / between)
+    if part is not None:
+        return min(1.0, part)
+    share = stalls.get(reason, stalls.get(sampled_as))
     issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
     waiting = 1 - issued / samples if issued is not None and samples else 1.0
-    shares = {}
-    for reason, (counter, sampled_as) in _MEASURED_AS.items():
-        cycles, part = counters.get(counter), counters.get(f"{STALL}{reason}_share")
-        if cycles is not None and between:
-            shares[reason] = min(1.0, cycles / between)
-        elif part is not None:
-            shares[reason] = min(1.0, part)
-        elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
-            shares[reason] = share * waiting
-    return shares
+    return None if share is None else share * waiting
 
 
 def instructions_a_warp(facts: Facts) -> Evidence | None:
@@ -178,7 +191,8 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     name, opcodes, do, kind, behind = max(_QUEUED, key=lambda queued: executed(table, queued[1]))
     part = executed(table, opcodes) / total if total else 0.0
     if not part:
-        return stall(facts, reason, otherwise)
+        through = "" if table else ", which takes shared memory, special functions and shuffles"
+        return stall(facts, reason, f"{otherwise}{through}")
     source = "sass__inst_executed_per_opcode_with_modifier_all"
     found = stall(
         facts,
@@ -294,7 +308,7 @@ def imc_miss(facts: Facts) -> Found | None:
 
 
 def drain(facts: Facts) -> Found | None:
-    """Say that warps wait at their exit for what they wrote; atomics where there are no stores."""
+    """Report warps that wait at exit for their stores, or atomics if there are no stores."""
     opcodes = facts.kernel.warp_opcodes
     if executed(opcodes, ("RED", "REDG", "ATOM", "ATOMG")) and not executed(opcodes, ("STG", "ST")):
         first = "reduce within the warp and the block first, as its only writes are atomics"
@@ -403,8 +417,8 @@ STALLED: tuple[FindingRule, ...] = (
         "l1",
         "lsu",
     ),
-    _queue("short_scoreboard", "inflight", "move independent work between these instructions and their use"),
-    _queue("mio_throttle", "instructions", "issue fewer instructions to this queue"),
+    _queue("short_scoreboard", "inflight", "move independent work before the use of what the MIO unit returns"),
+    _queue("mio_throttle", "instructions", "issue fewer instructions to the MIO unit"),
     _row("math_pipe_throttle", "instructions", math_pipe_throttle),
     _row("barrier", "barrier", barrier),
     _row("wait", "inflight", wait),

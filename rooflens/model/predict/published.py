@@ -115,7 +115,7 @@ def _point(row: dict[str, str]) -> Point:
 
 
 def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = None) -> Attainable | None:
-    """Return what published kernels of an operation and of its kind would take; None where none are published.
+    """Return what published kernels of an operation and of its kind would take; None if none are published.
 
     Args:
         operation: Name of an operation.
@@ -151,12 +151,12 @@ def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
 
 
 def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None = None) -> str:
-    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4 times that`.
+    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
 
     Args:
         floor_s: From cold caches.
-        found: What published kernels attain; None where none are published.
-        warm_s: Where L2 holds operands and results; None where they do not fit.
+        found: What published kernels attain; None if none are published.
+        warm_s: Where L2 holds operands and results; None if they do not fit.
     """
     floor = f"floor {duration(floor_s * 1e9)}"
     if warm_s is not None:
@@ -165,9 +165,9 @@ def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None =
     if found is None:
         return floor
     low, typical, high = (significant(time_s / floor_s, 2) for time_s in (found.low_s, found.typical_s, found.high_s))
-    unproven = "" if found.proven else "; unproven: one source"
-    cold = "the cold one" if warm_s is not None and warm_s < floor_s else "that"
-    return f"{floor}; tuned kernels take {low} to {high} times {cold} (median {typical}{unproven})"
+    unproven = "" if found.proven else " (unproven: one source)"
+    cold = " as the cold one" if warm_s is not None and warm_s < floor_s else ""
+    return f"{floor}; tuned kernels take {low} to {high}x as long{cold}, typically {typical}x{unproven}"
 
 
 def time_words(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
@@ -176,7 +176,7 @@ def time_words(time_s: float, floor_s: float, found: Attainable | None, without_
     Args:
         time_s: As measured.
         floor_s: From cold caches.
-        found: What published kernels attain; None where none are published.
+        found: What published kernels attain; None if none are published.
         without_dram_s: The longest time of the work without DRAM: caches cannot make it shorter.
     """
     taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"

@@ -82,7 +82,7 @@ def _has_bit_work(kernel: Kernel) -> bool:
 
 
 def _is_coalesced(kernel: Kernel) -> bool:
-    """Return whether global accesses touch hardly more sectors than their bytes fill; False where not measured."""
+    """Return whether global accesses touch hardly more sectors than their bytes fill; False if not measured."""
     sectors, excess = (
         sum(kernel.code_totals.get(f"{side}_{what}", 0.0) for side in ("load", "store"))
         for what in ("sectors", "excess_sectors")
@@ -158,19 +158,25 @@ def _has_no_usual_function(kernel: Kernel) -> bool:
 
 
 def _copies(kernel: Kernel) -> bool:
-    """Return whether it copies to shared memory past registers already, by opcode or by what copies bring."""
+    """Return whether it already copies to shared memory asynchronously, by opcode or by bytes copied."""
     return copies_asynchronously(kernel.warp_opcodes) or bool(kernel.counters.get("smem_async_bytes"))
 
 
-_STORE_LESS = Move("write fewer bytes: fuse it with the kernel that reads them, or use a narrower type", "fuse")
+_STORE_LESS = Move("write fewer bytes: fuse it with the kernel that reads them, or store fp16 or bf16", "fuse")
 _STORE_WIDER = Move("store wider: one 16-byte access instead of four", "wide")
 
 _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     "dram": (
         _Move(
-            "use a narrower type, or a larger batch where weights are re-read", "precision", only_if=_has_matrix_work
+            "halve the bytes, in a narrower type if accuracy allows, or use a larger batch where weights are re-read",
+            "precision",
+            only_if=_has_matrix_work,
         ),
-        _Move("use a narrower type", "precision", unless=lambda one: _has_matrix_work(one) or _has_no_flop(one)),
+        _Move(
+            "halve the bytes: fp16 or bf16, if accuracy allows",
+            "precision",
+            unless=lambda one: _has_matrix_work(one) or _has_no_flop(one),
+        ),
         _Move(
             "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2",
             "tile",
@@ -203,7 +209,7 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "tensor": (
         _Move("overlap loads with matrix work: a deeper pipeline, warp specialisation", "overlap"),
         _Move("use warpgroup matrix instructions (wgmma) if it does not yet", "tensor", (9, 0), (10, 0), _has_wgmma),
-        _Move("use a narrower type where accuracy allows", "precision"),
+        _Move("compute in a narrower type, if accuracy allows", "precision"),
     ),
     "fp32": _FLOAT_PIPES,
     "fp16": _FLOAT_PIPES,
@@ -263,7 +269,7 @@ _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 _BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
 """Units that many kinds of instructions fill: which ones they are says where to begin."""
 _NAMED = 3
-_AT_COMPUTE_ROOF = "this pipe is full, at {}: only fewer operations{} help now"
+_AT_COMPUTE_ROOF = "do fewer operations{}: this pipe is saturated ({})"
 
 
 def memory_moves(
@@ -281,7 +287,7 @@ def memory_moves(
         levels: Its memory levels.
         level: The one that limits; `lsu` is L1 where load and store instructions fill its input.
         at_roof: The level is full.
-        asked_bytes: What the SMs asked L2 for; None where not all of it is counted.
+        asked_bytes: What the SMs asked L2 for; None if not all of it is counted.
     """
     if level in {"l2", "l1"} and _loads_nothing(kernel):
         return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)
@@ -290,16 +296,19 @@ def memory_moves(
     match level:
         case "dram":
             dram_bytes = levels["dram"].amount_bytes
-            moved, asked = f" than {si(dram_bytes, 'B')}" if dram_bytes else "", ratio(asked_bytes, dram_bytes)
+            moved = f"fewer than {si(dram_bytes, 'B')}" if dram_bytes else "fewer bytes"
+            asked = ratio(asked_bytes, dram_bytes)
             if asked and asked <= 1 - default_thresholds().wasted_sector_share:
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
-            full = f"{memory_label(kernel.gpu)} is full, so only moving less{moved} helps"
-            only = full if at_roof else f"move less{moved}"
-            first = Move(f"{only}: fuse with a neighbour so that intermediates stay on chip", "fuse")
+            share = levels["dram"].share
+            full = f"{memory_label(kernel.gpu)} is saturated" + (f" ({percent(share)})" if share else "")
+            why = f"; {full}" if at_roof else ""
+            first = Move(f"move {moved}: fuse with a neighbour so that intermediates stay on chip{why}", "fuse")
         case "l2":
             first = _at_l2(kernel, levels)
         case "l1" | "lsu" if _declares_shared_memory(kernel):
-            busy = f": the path of its loads and stores is {percent(levels['l1'].share or 0.0)} busy"
+            used = percent(levels["l1"].share or 0.0)
+            busy = f": {used} of load/store slots used" if level == "lsu" else f": L1 is {used} busy"
             first = Move(f"let each thread compute several results, such as 2 x 2, from what it loads{busy}", "results")
         case "l1":
             keep = "keep reused values in registers or shared memory"
@@ -387,7 +396,7 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     if at_roof and key in _ARITHMETIC:
         # CUDA cores compute narrow types in fp32, and products that tensor cores could do have a finding.
         narrower = key in {"tensor", "fp64"}
-        full = _AT_COMPUTE_ROOF.format(percent(busy), " or narrower ones" if narrower else "")
+        full = _AT_COMPUTE_ROOF.format(" or narrower ones" if narrower else "", percent(busy))
         return (Move(full, "precision" if narrower else "algorithm"), *moves[-1:])
     counts: Counter[str] = Counter()
     for opcode, count in kernel.warp_opcodes.items() if key in _BY_OPCODE else ():

@@ -205,7 +205,7 @@ def _shows_waiting(facts: Facts) -> bool:
 
 
 def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
-    """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
+    """Judge against the attainable roof if known; a stage may still be at its peak.
 
     DRAM must be near its peak at its own clock, too: at the profiled one it may have been slower. L2's attainable roof
     is that of the path back to the SMs, so only what comes back counts.
@@ -236,7 +236,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     if is_latency:
         cause = (longest_wait(facts) or NOT_MEASURED) if unmeasured else causes[0].title
     elif bound == "overhead":
-        cause = "gaps around its launches" if facts.waiting else "as short as its launch"
+        cause = "gaps around its launches" if facts.waiting else "launch-sized kernel"
     elif bound == "unknown":
         cause = failure_words(kernel) if kernel.failed else "missing counters"
     elif facts.full_for_a_while:
@@ -353,7 +353,7 @@ _UNTOLD = 1.25
 
 
 def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
-    """Choose the moves for a full unit: all of them where no finding costs time, one where none says what fills it."""
+    """Choose the moves for a full unit: all if no finding costs time, one if no finding says what fills it."""
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
@@ -362,7 +362,7 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
         at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
         if limiter.resource is None and (queued := _queued_share(facts)) >= facts.limits.dominant_stall:
             shared = "take load off shared memory, with larger fragments per warp and wider accesses"
-            waits = f"{shared}: a warp waits in the MIO queue for {percent(queued)} of its time"
+            waits = f"{shared}: warps spend {percent(queued)} of their time waiting for it (MIO queue)"
             at_limiter = (Move(waits, "results"), *at_limiter)
     elif limiter is not None:
         at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rooflens.format import duration, percent, si, significant
+from rooflens.format import duration, percent, si
 from rooflens.model.knowledge.roles import COPIES, FILLS
 from rooflens.model.records import Analysis, Kernel, Move, Role, timed
 from rooflens.model.roofline.opcodes import uses_tensor_cores
@@ -55,7 +55,7 @@ _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
 def library_of(kernel: Kernel) -> str | None:
-    """Name the library that a kernel is part of; None where its name tells none."""
+    """Name the library that a kernel is part of; None if its name tells none."""
     names = f"{kernel.name} {kernel.function_name}"
     return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
 
@@ -104,18 +104,19 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     moves = []
     if waves is not None and 0 < waves < 1 and facts.bound == "latency":
         more = "a larger batch or several calls side by side"
-        moves.append(Move(f"give {library} more work in a call, {more}: {significant(waves)} waves", "blocks"))
+        filled = f"its blocks fill {percent(waves)} of the GPU"
+        moves.append(Move(f"give {library} more work in a call, {more}: {filled}", "blocks"))
     if library == "NCCL":
         moves.append(Move(f"send less, or overlap it with computation{moved}", "overlap"))
     elif is_product:
         is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
         if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(kernel, facts.pipes)):
-            other = f"call {library} with {max(roofs, key=roofs.__getitem__)} where accuracy allows"
+            other = f"call {library} with {max(roofs, key=roofs.__getitem__)}, if accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
             moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))
         elif not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
-            moves.append(Move(f"call {library} with a narrower type where accuracy allows{used}", "precision"))
+            moves.append(Move(f"call {library} with a narrower type, if accuracy allows{used}", "precision"))
         around = "fuse what comes before and after into its epilogue"
         moves.append(Move(f"try another algorithm, layout or batch of {library}, and {around}{moved}", "library"))
     else:
@@ -132,7 +133,7 @@ def _computes_narrow(facts: Facts) -> bool:
 
 
 def _moved(facts: Facts) -> str:
-    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of one launch, as far as bytes and time are known and matter.
+    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of a launch, as far as bytes and time are known and matter.
 
     Else the time with the busiest unit: the time alone is no evidence for anything.
     """

@@ -14,7 +14,7 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
-from rooflens.model.roofline.levels import binding_stage, leading_stage
+from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, active_part, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.bottleneck import both_sides, in_order
@@ -29,6 +29,8 @@ _FEW_REASONS = 10
 """The cause of a kernel that waits, where nothing measured says most of why."""
 _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 """Words, with their article, that a sentence uses instead of the label."""
+_STAGES = {LSU_INPUT: "load/store slots", "data": "data passes", WHOLE: "stage not named"}
+"""Stages in the words of what a kernel uses of them: an instruction takes a slot, and its data a pass of 128 bytes."""
 _UNITS = re.compile(r"\b(lsu|l2)\b")
 _ENOUGH_READY = 1.0
 """One warp that is ready in every cycle is what a scheduler can issue."""
@@ -41,6 +43,10 @@ _WHOLE_PAIRS = frozenset({"8.6", "8.9", "12.0"})
 """Chips whose GDDR memory is read by pairs of sectors."""
 _WORTH_NAMING = 0.1
 _ROUNDED = 0.01
+_MOSTLY_WORKING = 0.9
+"""SMs that idle for a tenth of the run make each unit look less busy than it is for the blocks that run."""
+_ONE_UNIT = 0.0003
+"""NVIDIA's per cents that differ by no more than their rounding are of one unit."""
 
 
 @lru_cache(maxsize=1024)
@@ -55,8 +61,21 @@ def resource_label(resource: str | None, *gpus: str | None) -> str:
 
 
 def stage_label(stage: str) -> str:
-    """Name a stage of a memory level: `LSU input`, `bank reads`, `to L2`."""
-    return _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
+    """Name what a stage of a memory level counts: `load/store slots`, `data passes`, `bank reads`, `to L2`."""
+    return _STAGES.get(stage) or _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
+
+
+def _stage_words(facts: Facts, stage: str, busy: float) -> str:
+    """Say how busy a stage is: `86 % of load/store slots used`, `its bank reads stage is 70 % busy`."""
+    share = percent(busy)
+    if stage == WHOLE:
+        moving, taking = (facts.counter(f"sol_memory_{what}_share") for what in ("access", "request"))
+        if moving is not None and abs(moving - busy) <= _ONE_UNIT:
+            return f"{share} busy moving data"
+        if taking is not None and abs(taking - busy) <= _ONE_UNIT:
+            return f"{share} busy with requests"
+        return f"{share} busy, in a stage that the report does not name"
+    return f"{share} of {_STAGES[stage]} used" if stage in _STAGES else f"its {stage_label(stage)} stage {share} busy"
 
 
 def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
@@ -186,9 +205,10 @@ def bytes_part(level: Level) -> str:
 
 
 def level_share_words(level: Level) -> str:
-    """Write how busy a level is; where a stage sets that, which one, and what its bytes are of its roof."""
+    """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
     share, stage, by_bytes = percent(level.share or 0.0), binding_stage(level), bytes_part(level)
-    return f"{share} ({stage_label(stage)} stage{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
+    what = stage_label(stage) if stage in _STAGES else f"{stage_label(stage)} stage" if stage else ""
+    return f"{share} ({what}{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
 
 
 def stage_full_words(analysis: Analysis) -> str:
@@ -198,15 +218,16 @@ def stage_full_words(analysis: Analysis) -> str:
     stage = binding_stage(level) if level else None
     if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
         return ""
+    busy = percent(level.share or 0.0)
+    if stage == LSU_INPUT:
+        return f"Too many small loads and stores: {busy} of the slots for {part} of the bandwidth."
     name = resource_label(limiter.resource, analysis.kernel.gpu)
-    return (
-        f"The {stage_label(stage)} stage fills up before the bandwidth does: by bytes {name} is at {part} of its roof."
-    )
+    return f"By bytes {name} is at {part} of its roof: {busy} of its {stage_label(stage)} are used."
 
 
 def _spoken(resource: str | None, gpu: str | None) -> str:
     if resource is None:
-        return "NVIDIA's busiest unit"
+        return "a unit that the report does not name"
     label = resource_label(resource, gpu)
     return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
 
@@ -278,14 +299,18 @@ def _on_the_plateau(facts: Facts) -> str:
 def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
     """Name the limiter of a kernel, with how much of its peak it does; at the roof it is full."""
     resource, where = limiter.resource or "", _spoken(limiter.resource, facts.kernel.gpu)
+    other = f"; or {_classes(facts.or_bound)}, as {unmeasured_words(facts.or_bound)}" if facts.or_bound else ""
+    if limiter.resource is None:
+        head = _possibly(f"{facts.bound.capitalize()}-bound") if other else f"{facts.bound.capitalize()}-bound"
+        return f"{head} ({percent(limiter.share)} of peak; the report does not name the unit){other}"
     if facts.bound == "memory":
         head, joint, numbers = "Memory-bound", "at", _of_the_level(facts, limiter)
     else:
         head, joint, numbers = "Limited" if resource == "issue" else "Compute-bound", "by", _of_the_pipe(facts, limiter)
-    if facts.or_bound:
-        other = f"or {_classes(facts.or_bound)}, as {unmeasured_words(facts.or_bound)}"
-        return f"{_possibly(head)} {joint} {where}: {numbers}; {other}"
-    return f"{head}: {where} is full, {numbers}" if facts.at_roof else f"{head} {joint} {where}: {numbers}"
+    if other:
+        return f"{_possibly(head)} {joint} {where}: {numbers}{other}"
+    is_full = facts.at_roof and resource != "issue"
+    return f"{head}: {where} is saturated, {numbers}" if is_full else f"{head} {joint} {where}: {numbers}"
 
 
 def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
@@ -297,7 +322,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     share, level = percent(limiter.share), facts.levels.get(limiter.resource or "")
     if level is None:
         return f"{share} of its peak"
-    verb, busy = ("moving", share) if facts.at_roof else ("moves", f"is {share}")
+    verb = "moving" if facts.at_roof else "moves"
     stage, of_rates, rates = binding_stage(level), None, ""
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
@@ -311,9 +336,9 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     elif stage is None and rates:
         is_of_rates = _are_one(of_rates, limiter.share)
         stage = leading_stage(level) or "busiest"
-        numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, its {stage_label(stage)} stage {busy} busy"
+        numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(facts, stage, limiter.share)}"
     else:
-        numbers = f"its {stage_label(stage or 'busiest')} stage {busy} busy"
+        numbers = _stage_words(facts, stage or "busiest", limiter.share)
     intensity = level.intensity_flop_per_byte
     return f"{numbers} at {significant(intensity)} FLOP/B" if intensity and not facts.at_roof else numbers
 
@@ -321,6 +346,8 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
 def _of_the_pipe(facts: Facts, limiter: Bottleneck) -> str:
     """Write how much of its peak a pipe does, or how busy it is."""
     share, pipe = percent(limiter.share), facts.pipes.get(limiter.resource or "")
+    if limiter.resource == "issue":
+        return f"{share} of slots used"
     if pipe is None or pipe.amount_per_s is None or not pipe.peak_per_s:
         return f"{share} busy"
     about = "about " if pipe.source == "estimated" else ""
@@ -343,18 +370,17 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
             return f"Unknown: {kernel.status_reason or ALL_NAN}"
         duration_too = "" if kernel.duration_ns is not None else "duration and no "
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
-    top = percent(max((side.share for side in sides if side is not None), default=0.0)).removeprefix("<")
-    idle = f"no {'measured ' if missing else ''}unit above {top}"
+    idle = _busiest_words([side for side in sides if side is not None], facts)
     if len(missing) > 1:
         idle = "use of memory and compute is not measured"
     elif missing:
         idle += f"; use of {missing[0]} is not measured"
     if facts.bound == "overhead":
-        what = f"as short as its launch ({duration(kernel.duration_ns or 0.0)})"
         if facts.waiting is not None:
             gap, time = duration(facts.waiting.gap_ns), duration(facts.waiting.time_ns)
-            what = f"the GPU is idle for {gap} around a launch of {time}"
-        return f"{_head_of(facts, 'Overhead-bound')}: {what}; {idle}"
+            return f"{_head_of(facts, 'Overhead-bound')}: the GPU is idle for {gap} around a launch of {time}; {idle}"
+        what = f"{duration(kernel.duration_ns or 0.0)}, about what a launch costs"
+        return f"{_head_of(facts, 'Too short to matter alone')}: {what}; {idle}"
     ready = kernel.counters.get("eligible_warps_per_cycle")
     few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
     why = [cause.title for cause in causes[:2]]
@@ -362,11 +388,22 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
         why = [longest_wait(facts) or "why warps wait was not measured"]
         most = max(causes, key=lambda cause: cause.gain.factor if cause.gain else 0.0, default=None)
         if most is not None:
-            why = [f"{why[0]}, and {most.title} is a part of it at most"]
+            why += [f"may contribute: {most.title}"]
     time_ns = kernel.duration_ns
     if time_ns is not None and facts.limits.overhead_duration_ns <= time_ns < facts.limits.short_duration_ns:
         why.append(f"of its {duration(time_ns)} about {_START_AND_END} are start and end")
     return f"{_head_of(facts, 'Latency-bound')}: {'; '.join((idle, *few, *why))}"
+
+
+def _busiest_words(sides: Sequence[Bottleneck], facts: Facts) -> str:
+    """Say that no unit is busier than the busiest; of a unit of the SMs how busy it is while these have work, too."""
+    top = max(sides, key=lambda side: side.share, default=None)
+    share = top.share if top is not None else 0.0
+    words = f"no {'measured ' if facts.unseen else ''}unit above {percent(share).removeprefix('<')}"
+    working, unit = active_part(facts.kernel.counters), top and (top.unit or top.resource)
+    if facts.unseen or unit in {None, "dram", "l2"} or not working or not share <= working < _MOSTLY_WORKING:
+        return words
+    return f"{words} ({percent(share / working)} while SMs have work)"
 
 
 def _head_of(facts: Facts, head: str) -> str:
@@ -396,7 +433,7 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
             named = f"busiest {what} unit: {_spoken(side.unit or side.resource, kernel.gpu)} {percent(side.share)}"
             filled = f", filled by {_spoken(side.resource, kernel.gpu)}" if side.unit else ""
             is_named = side.resource is not None
-            lines.append(f"{named}{filled}" if is_named else f"NVIDIA's busiest unit of {what}: {percent(side.share)}")
+            lines.append(f"{named}{filled}" if is_named else f"busiest {what} unit, not named: {percent(side.share)}")
     for name, level in facts.levels.items():
         if level.share is None or level.share < _SHOWN_SHARE:
             continue
@@ -408,7 +445,7 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
         lines.append(line)
     lines += _disagreements(facts)
     if facts.bound == "latency":
-        what = "a part of the cause at most" if unmeasured else "cause"
+        what = "may contribute" if unmeasured else "cause"
         lines += [f"{what}: {cause.title}" for cause in causes]
     achieved, allowed = (kernel.counters.get(f"{which}_occupancy") for which in ("achieved", "theoretical"))
     if achieved is not None:

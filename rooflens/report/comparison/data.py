@@ -38,14 +38,14 @@ from rooflens.model.compare.matching import How
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Finding
 from rooflens.report.data import json_text
-from rooflens.report.rungs import LADDER, SIGNED, TIMING, TRUTH_OR_NULL, Judging, gain_of
+from rooflens.report.ladder_data import LADDER, SIGNED, TIMING, TRUTH_OR_NULL, Judging, gain_of
 from rooflens.report.words.change import change_sentence
 
 SCHEMA_VERSION = 2
 
 
 class Told(Struct, frozen=True):
-    """What became of one kernel, with its ladder."""
+    """What became of a kernel, with its ladder."""
 
     change: Change
     ladder: Ladder
@@ -177,7 +177,7 @@ CHANGE = fixed(
     Key("time", TIMING, "of all launches", value=lambda told: Judging(told.change.timing, told.ladder.threshold)),
     Key("mean_launch", TIMING, "of one", value=lambda told: Judging(told.change.mean_launch, told.ladder.threshold)),
     Key("base", nullable(KERNEL), "its median launch; null for a new kernel", value=attrgetter("change.base")),
-    Key("head", nullable(KERNEL), "what became of it; null where it is gone", value=attrgetter("change.head")),
+    Key("head", nullable(KERNEL), "the kernel on that side; null where it is gone", value=attrgetter("change.head")),
     Key(
         "findings",
         nullable(FINDINGS),
@@ -185,7 +185,7 @@ CHANGE = fixed(
         value=lambda told: changed_findings(told.change),
     ),
     Key("slower_lines", items(LINE), "where it lost time, worst first", value=lambda told: slower_lines(told.change)),
-    Key("sentence", TEXT, "what became of it, in words", value=lambda told: change_sentence(told.change, told.ladder)),
+    Key("sentence", TEXT, "the change, in words", value=lambda told: change_sentence(told.change, told.ladder)),
 )
 
 PROGRAM = fixed(

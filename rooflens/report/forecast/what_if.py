@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rooflens.format import duration, factor
 from rooflens.model.predict.other_gpu import WhatIf
 from rooflens.report.document import SPARE, Column, Document, Table, Words, bullets, code, few, paragraph
-from rooflens.report.words.forecast import worth_words
+from rooflens.report.words.worth import worth_words
 
 _COLUMNS = (
     Column("kernel", fit="name", least=18, most=48),

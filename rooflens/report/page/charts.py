@@ -123,7 +123,7 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
 
 
 def collecting(content: Content, figures: Sequence[RooflineFigure]) -> str:
-    """Say once on a page how to collect what a roofline lacks, or why nobody can; empty where none lacks anything.
+    """Say once on a page how to collect what a roofline lacks, or why nobody can; empty if none lacks anything.
 
     The command is that of the kernel that takes most time on the first GPU that lacks it.
     """

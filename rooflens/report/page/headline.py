@@ -31,7 +31,7 @@ class Headline(Struct, frozen=True):
     """The answer in one sentence.
 
     Attributes:
-        name: The kernel that it is about; empty where it is about none.
+        name: The kernel that it is about; empty if it is about none.
         said: What is said of it.
         key: Of the launch that it links to; empty if there is none.
     """
@@ -92,7 +92,7 @@ def move_head(move: str) -> str:
 
 
 def _doubt(group: KernelSummary) -> str:
-    """Say that a side which was not measured may turn the verdict over; empty where the verdict is sure."""
+    """Say that a side which was not measured may turn the verdict over; empty if the verdict is sure."""
     verdict = group.analysis.verdict
     return f"{without_move(verdict).partition(':')[0]}: " if verdict.or_bound and not group.members else ""
 

@@ -39,7 +39,7 @@ class Cell(Struct, frozen=True):
     """One value of a row.
 
     Attributes:
-        raw: What is sorted and exported; empty where it is missing.
+        raw: What is sorted and exported; empty if it is missing.
         also: What is exported with it: the smaller end of a span, the name of a unit.
     """
 
@@ -53,11 +53,11 @@ class Column(Struct, frozen=True):
 
     Attributes:
         export: Its heading where raw values are exported: with the unit.
-        also: Heading of what is exported with it; empty where that is nothing.
+        also: Heading of what is exported with it; empty if that is nothing.
         hint: What the heading means, where it needs words.
         of: The set it is offered in.
         shown: Whether it is there from the start.
-        quantity: What the catalogue gives it; None where the cells of a kernel are written together.
+        quantity: What the catalogue gives it; None if the cells of a kernel are written together.
     """
 
     key: str
@@ -177,7 +177,7 @@ def _cell(one: Quantity, value: Any, work: Unit) -> Cell:
 
 
 def _span(one: Quantity, values: Sequence[Any]) -> Cell:
-    """Write what differs between launches from the least to the most; nothing where a launch lacks it."""
+    """Write what differs between launches from the least to the most; nothing if a launch lacks it."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return Cell(fmt.MISSING)
@@ -250,7 +250,7 @@ class Launches(Struct, frozen=True):
 
 
 def launches(group: KernelSummary, cards: Collection[str]) -> Launches | None:
-    """List the launches of a kernel; None where it has one.
+    """List the launches of a kernel; None if it has one.
 
     Args:
         group: The kernel.

@@ -22,7 +22,7 @@ OUTSIDE = "outside of any range"
 
 
 def program_map(content: Content) -> Markup:
-    """Draw where the time goes as one strip; nothing for one kernel, for versions of one program, or without times."""
+    """Draw where the time goes as one strip; nothing for a kernel, for versions of a program, or without times."""
     several = len(content.kernels) > 1
     if not several or not content.total_ns or content.ladder or own_reports(content):
         return Markup()
@@ -59,7 +59,7 @@ def _strips(content: Content) -> Iterator[Strip]:
 
 
 def _program(content: Content) -> Unprofiled | None:
-    """Return what a timeline says of the only program; None where there are several, or none was looked at."""
+    """Return what a timeline says of the only program; None if there are several, or none was looked at."""
     return content.reports[0].unprofiled if len(content.reports) == 1 else None
 
 

@@ -79,7 +79,7 @@ def reasons(plane: Plane) -> tuple[str, ...]:
 
 
 def bar_rows(plane: Plane) -> list[dict[str, Any]]:
-    """Make one row per launch and level, the median launches first; `n` and `t` stand once in the rows of a launch.
+    """Make a row per launch and level, the median launches first; `n` and `t` stand once in the rows of a launch.
 
     Keys: `l` place of the bar in its kernel, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel
     by time, `head` name of a bar that is no level's.

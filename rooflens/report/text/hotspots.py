@@ -36,7 +36,7 @@ CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES, "key")
 
 
 class Listing(Struct, frozen=True):
-    """The hot spots of one kernel that are to be shown.
+    """The hot spots of a kernel that are to be shown.
 
     Attributes:
         by: Lines, instructions or functions.
@@ -131,7 +131,7 @@ def _amount(measure: str) -> Callable[[Kernel, Hotspot], str]:
 
 
 def _excess(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel, Hotspot], str]:
-    """Write what is beyond the need, and which part of the whole that is."""
+    """Write the excess, and its share of the whole."""
 
     def write(_: Kernel, hotspot: Hotspot) -> str:
         part, whole = (sum(hotspot.measures.get(name, 0.0) for name in names) for names in (parts, wholes))
@@ -160,7 +160,7 @@ _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]]
         ("thread_inst",),
     ),
     "excess sectors": (_excess(_SECTORS, ("load_sectors", "store_sectors")), _SECTORS),
-    "excess wavefronts": (_excess(_WAVEFRONTS, ("shared_wavefronts",)), _WAVEFRONTS),
+    "excess passes": (_excess(_WAVEFRONTS, ("shared_wavefronts",)), _WAVEFRONTS),
     "local sectors": (_amount("local_sectors"), ("local_sectors",)),
 }
 """Heading -> what writes the cell, and the measures, at least one of which must be present."""
@@ -187,7 +187,7 @@ _WORTH: Mapping[str, int] = {
     "local sectors": 1,
     "threads of 32": 2,
     "executed": 3,
-    "excess wavefronts": 4,
+    "excess passes": 4,
     "excess sectors": 5,
     "waits for": 6,
     "source": 7,

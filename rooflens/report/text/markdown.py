@@ -122,7 +122,7 @@ def _ranking(page: Content) -> Document:
     rest, earlier = unranked(page), page.earlier
     rows = Bullets(tuple(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page)), numbered=True)
     more = f"{fmt.count(len(rest), 'more kernel')}{_part(rest)}, in the table below." if rest else ""
-    before = f"Not ranked: {fmt.count(len(earlier), 'earlier version')}; a later report holds the same work."
+    before = f"{fmt.count(len(earlier), 'older version')} hidden."
     lines = [paragraph(line) for line in (more, before if earlier else "") if line]
     return (Heading("What to fix first", 3), rows, *lines)
 
@@ -144,7 +144,7 @@ def _ranked(row: Ranked, *, named: bool) -> Item:
 
 
 def _finding(finding: ShownFinding) -> Words:
-    """Write one finding of a ranked kernel: title, gain, first numbers and place."""
+    """Write a finding of a ranked kernel: title, gain, first numbers and place."""
     place = next((place.label for place in finding.places if place.label), "")
     at = (" at ", code(_cut(place))) if place else ()
     gain = f", {finding.gain}" if finding.gain else ""

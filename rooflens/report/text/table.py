@@ -12,16 +12,19 @@ from rooflens.errors import UnknownKeyError
 from rooflens.format import count, cut_name, duration, factor, percent, quantity, si, significant
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
+from rooflens.model.keys import short_names
+from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.content import RANKED_SHOWN
-from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
+from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code, few
 from rooflens.report.summary import most_first
 from rooflens.report.words.findings import costing
 from rooflens.report.words.labels import UNITS, flag_label
+from rooflens.report.words.worth import worth_words
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
@@ -168,7 +171,7 @@ def shown(one: Quantity, value: Any) -> str:
 
 
 def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
-    """Write one kernel: the times of all its launches, and what is said of the median."""
+    """Write a kernel: the times of all its launches, and what is said of the median."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
@@ -230,6 +233,27 @@ def _waits(analysis: Analysis) -> str:
     return analysis.verdict.cause or next((finding.title for finding in costing(analysis)), "")
 
 
+def not_profiled(names: Sequence[str], shares: Sequence[float]) -> Document:
+    """List the kernels of a timeline that its reports lack, below those that they hold: nothing is known of them yet.
+
+    Args:
+        names: Those that cost most first.
+        shares: Of the program's kernel time, one each.
+    """
+    if not names:
+        return ()
+    columns = (_NAME, Column("share", right=True, worth=9), Column("verdict", fit="wrap", worth=8))
+    short = short_names(names)
+    rows = tuple(
+        (code(short[name]), percent(share), Span("unknown", "unknown"))
+        for name, share in zip(names, shares, strict=True)
+    )
+    title = f"Not profiled: {count(len(names), 'kernel')}, {percent(sum(shares))} of the program's kernel time"
+    return (Table(columns, rows, title, shown=_MOST_MISSING, rest=" with less time"),)
+
+
+_MOST_MISSING = 10
+
 MOST_LINES = 3
 _MOST_PLACES = 3
 """Paths that a command is written with; more are on the command line above it."""
@@ -237,7 +261,11 @@ _MOST_PLACES = 3
 
 def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
     """Say what to do next, and what makes a verdict other than it looks."""
-    parts = (("Next:", next_lines(kernels, place)), ("Caveats:", caveat_lines(kernels)))
+    parts = (
+        ("Next:", next_lines(kernels, place)),
+        ("Another type:", type_lines(kernels)),
+        ("Caveats:", caveat_lines(kernels)),
+    )
     return tuple(block for title, lines in parts if lines for block in (Heading(title, 3), bullets([*lines])))
 
 
@@ -248,7 +276,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
 
     Args:
         kernels: All kernels, as the table shows them.
-        place: What to give to a command: paths, or a store; empty where no command is wanted.
+        place: What to give to a command: paths, or a store; empty if no command is wanted.
     """
     ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
     if not ranked:
@@ -258,6 +286,16 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
     movable = [kernel for kernel in ranked if kernel not in lacking]
     listed = [*movable[: MOST_LINES - len(lacking[:1] or command)], *lacking[:1]]
     return [*(_move(kernel) for kernel in ranked if kernel in listed), *command]
+
+
+def type_lines(kernels: Sequence[KernelSummary]) -> list[Words]:
+    """Say of the first kernels of the ranking whether fp16 is worth it, those with one answer together."""
+    said: dict[str, list[str]] = {}
+    for kernel in worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:MOST_LINES]:
+        answer = type_answer(kernel.analysis)
+        if answer is not None and (words := worth_words(answer)):
+            said.setdefault(words, []).append(cut_name(kernel.shown, _NAME.most))
+    return [(*few([*map(code, names)], MOST_LINES), f": {words}") for words, names in said.items()]
 
 
 def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:

@@ -5,6 +5,7 @@ These are measured facts without a judgement: a reader who knows the kernel chec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rooflens import format as fmt
@@ -12,7 +13,8 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Kernel
-from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy
+from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy, warps_of
+from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.traffic import Traffic
 from rooflens.report.words.labels import stall_label
 
@@ -43,6 +45,27 @@ def warp_facts(kernel: Kernel) -> Iterator[str]:
         yield f"{fmt.significant(working)} of {WARP_THREADS} threads of a warp do work, not predicated off"
 
 
+_KINDS_SHOWN = 6
+_LEAST_KIND = 0.01
+
+
+def instruction_facts(kernel: Kernel) -> Iterator[str]:
+    """Say how many instructions warps execute, and of which kinds they are, where opcodes are counted."""
+    kinds: Counter[str] = Counter()
+    for opcode, count in kernel.warp_opcodes.items():
+        kinds[opcode_group(opcode)] += count
+    total, blocks, threads = (
+        kinds.total() or kernel.counters.get("executed_inst"),
+        kernel.counters.get("grid_size"),
+        kernel.counters.get("block_size"),
+    )
+    if total and blocks and threads:
+        yield f"{fmt.si_of(total, 'instructions')}, {fmt.significant(total / (blocks * warps_of(threads)))} per warp"
+    if kinds:
+        shares = ((kind, count / kinds.total()) for kind, count in kinds.most_common(_KINDS_SHOWN))
+        yield ", ".join(f"{kind} {fmt.percent(share)}" for kind, share in shares if share >= _LEAST_KIND)
+
+
 def _waits(kernel: Kernel) -> list[str]:
     """Name the longest waits: in cycles of a warp between two instructions where these are known, else as parts."""
     between = kernel.counters.get("warp_latency_cycles")
@@ -59,7 +82,7 @@ def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:
 
     Args:
         traffic: Of one kernel.
-        has_hits: False where a drawing beside these words shows the hit rates.
+        has_hits: False if a drawing beside these words shows the hit rates.
     """
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
     touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
@@ -67,9 +90,9 @@ def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:
         yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 16 bytes take 16)"
     used = (("loads", traffic.load_bytes_per_sector), ("stores", traffic.store_bytes_per_sector))
     if filled := [f"{what} {fmt.significant(value)}" for what, value in used if value is not None]:
-        yield f"bytes used of the {SECTOR_BYTES:.0f} of a sector: {', '.join(filled)}"
+        yield f"bytes used of each {SECTOR_BYTES:.0f}-byte sector: {', '.join(filled)}"
     if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
-        yield f"shared-memory accesses need {fmt.factor(traffic.shared_excess)} the wavefronts that their bytes need"
+        yield f"shared memory: {fmt.factor(traffic.shared_excess)} the passes needed, from bank conflicts"
     rates = (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate)) if has_hits else ()
     hits = [f"{name} {fmt.percent(rate)}" for name, rate in rates if rate is not None]
     if hits:
@@ -123,4 +146,4 @@ def _waves(kernel: Kernel, waves: float, idle: float) -> str:
     if waves < 1:
         return f"{fmt.significant(waves, 2)} waves{grid}: {fmt.percent(idle)} of the block slots stay empty"
     tail = "hardly any tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"
-    return f"{fmt.significant(waves)} waves{grid}: {tail}"
+    return f"{fmt.significant(waves)} waves{grid}, each what all SMs hold at once: {tail}"

@@ -78,12 +78,16 @@ def evidence_name(evidence: Evidence) -> str:
     """Name in words a number that supports a finding."""
     if _STALLED.fullmatch(evidence.name):
         return "cycles stalled"
+    if (reason := evidence.name.removesuffix(" stalls")) in STALLS:
+        return STALLS[reason]
     return _EVIDENCE_NAMES.get(evidence.name) or evidence.name.removesuffix("_ns").replace("_", " ")
 
 
 def evidence_words(evidence: Evidence) -> str:
     """Write a number that a finding stands on: `registers now 188`, `grid size 64 blocks`."""
     name = evidence_name(evidence)
+    if evidence.name.endswith(" stalls"):
+        return f"{name} {fmt.quantity(evidence.value, evidence.unit)} of warps' time"
     is_named = evidence.unit != "share" and f" {evidence.unit.replace('/', ' per ')} " in f" {name} "
     return f"{name} {fmt.quantity(evidence.value, '' if is_named else evidence.unit)}"
 
@@ -95,6 +99,6 @@ def flag_name(flag: str) -> str:
 
 
 def flag_label(flag: str) -> str:
-    """Explain a flag in the model's sentence; one that it does not know is shown by its key."""
+    """Explain a flag in a sentence; an unknown flag is shown by its key."""
     known = find_item("flags", flag)
     return known.sentence if known else flag_name(flag)

@@ -36,7 +36,7 @@ class LadderRow(Struct, frozen=True):
     """One version in words.
 
     Attributes:
-        time: Time of one launch, or of the whole program.
+        time: Time of a launch, or of the whole program.
         against_first: How many times as fast as the first; a dash where there is nothing to compare.
         part: Its time as a part of the longest one that is compared; 0 where it is not.
         changed: How it compares with the version before, and what changed.
@@ -94,6 +94,13 @@ def ladder_table(ladder: Ladder) -> Table:
 def times(value: float | None) -> str:
     """Write a factor in three digits: `1.12x`; a dash where it is unknown."""
     return "-" if value is None else f"{significant(value)}x"
+
+
+def _speed(factor: float | None) -> str:
+    """Say a factor with its direction: `1.28x slower`; a dash where it is unknown."""
+    if factor is None:
+        return times(factor)
+    return f"{times(factor)} faster" if factor >= 1 else f"{times(1 / factor)} slower"
 
 
 def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THRESHOLD) -> str:
@@ -216,7 +223,7 @@ def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
         str(len(own)),
         duration(first) if first is not None else "-",
         (duration(last) if last is not None else "-") + (" a launch" if kernel.is_mean else ""),
-        times(kernel.factor),
+        _speed(kernel.factor),
         sparkline(known, blocks),
         verdicts([analysis for _, analysis in own]),
     )

@@ -64,7 +64,7 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
         facts: What it is about, in a line below the heading.
         document: What it says; its highest headings come right below that of the page. The first line of an answer
             that it begins with is the headline.
-        synthetic: Which data a generator wrote; empty where all was measured.
+        synthetic: Which data a generator wrote; empty if all was measured.
     """
     highest = min((block.level for block in _all(document) if isinstance(block, Heading)), default=2)
     writer = _Writer(lift=highest - 2, rows_left=MAX_ROWS)

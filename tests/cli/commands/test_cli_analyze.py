@@ -65,7 +65,7 @@ def test_some_kernels_of_a_store_are_asked_for(judged: Path, fixtures: Path, tmp
     none = run("analyze", "--store", store, "--gpu", "none such")
     assert (none.exit_code, "no kernel ran on a GPU whose name contains `none such`" in none.stderr) == (1, True)
     assert "there are: NVIDIA H200, a GPU that is not named" in none.stderr
-    assert "left 1 file unread that is no part of the store: mine.parquet" in none.stderr
+    assert "skipped 1 file: not part of the store: mine.parquet" in none.stderr
 
 
 def test_verdicts_are_kept_anew_where_a_calibration_changed(

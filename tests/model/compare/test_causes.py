@@ -72,5 +72,5 @@ def test_what_explains_the_time_comes_first() -> None:
 def test_blocks_and_the_work_of_a_thread() -> None:
     """Another block is named; a quarter of the threads for the same work do four times as much each."""
     assert causes_words(kernel(2e6), kernel(1e6, block=(32, 2, 1))) == (
-        "blocks of 32x2 instead of 256 threads, 4.00x the work a thread"
+        "blocks of 32x2 instead of 256 threads, 4.0x work per thread"
     )

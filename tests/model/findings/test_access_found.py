@@ -28,7 +28,7 @@ def test_loads_are_uncoalesced_from_a_tenth_of_the_sectors_on(excess: float, *, 
     assert (found is not None) is said
     assert uncoalesced_global_store(facts) is None
     if found is not None:
-        assert "10 % of the 1.00 M sectors that global loads touch are unnecessary" in found.move
+        assert "global loads waste 10 % of their 1.00 M sectors" in found.move
         assert unsaid(found.evidence, found.move) == []
 
 
@@ -56,12 +56,12 @@ def test_rows_that_start_within_a_sector_are_told_to_start_at_one(
 @for_all(
     "load, store, excess, said",
     [
-        ((29_821.0, 2048.0), (16_384.0, 2048.0), 16_384.0, "55 % of the 29.8 k sectors that global loads"),
+        ((29_821.0, 2048.0), (16_384.0, 2048.0), 16_384.0, "global loads waste 55 % of their 29.8 k sectors"),
         (
             (75_500_000.0, 8_388_608.0),
             (262_144.0, 8192.0),
             50_000_000.0,
-            "66 % of the 75.5 M sectors that global loads",
+            "global loads waste 66 % of their 75.5 M sectors",
         ),
         ((16_384.0, 2048.0), (16_000.0, 2048.0), 8_000.0, ""),
     ],

@@ -94,7 +94,7 @@ def test_a_tail_promises_the_smaller_of_the_measured_and_the_computed(active: fl
     """1.5 waves take the time of two: 4/3 is all that whole waves can give."""
     found = tail_wave(make_facts({**TAIL, "sm_cycles_active_avg": active}))
     assert found is not None
-    assert "of 1.50 waves the last is 50 % full, so SMs run partly empty" in found.move
+    assert "of 1.50 waves (a wave fills all SMs once) the last is 50 % full" in found.move
     assert found.gain == pytest.approx(speedup)
 
 

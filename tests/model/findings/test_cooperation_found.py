@@ -49,7 +49,7 @@ def test_what_is_loaded_again_between_barriers_goes_through_global_memory(
     found = passed_through_global(facts)
     assert (found is not None) is said
     if found is not None:
-        assert "75 % of the bytes that loads touch were touched before" in found.move
+        assert "75 % of the bytes loaded were loaded before" in found.move
         assert found.gain == pytest.approx(1 / (1 - 0.75 * 0.6))
         assert unsaid(found.evidence, found.move) == []
 
@@ -80,8 +80,8 @@ def test_a_reduction_is_told_its_elements_its_shuffles_and_its_barriers() -> Non
     assert barriers is not None
     assert "a thread loads 1.00 elements for 8 steps in blocks of 256 threads" in elements.move
     assert elements.gain == pytest.approx(2.0)  # half as many blocks, and nothing else is as busy
-    assert "5 of the 8 steps are within one warp, 62 % of them" in shuffles.move
-    assert "a warp executes 100 instructions for all" in barriers.move
+    assert "5 of the 8 steps are within one warp, 62 %" in shuffles.move
+    assert "each warp executes 100 instructions" in barriers.move
     for found in (elements, shuffles, barriers):
         assert unsaid(found.evidence, found.move) == []
         assert found.severity != "note"

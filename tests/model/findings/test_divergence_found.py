@@ -27,7 +27,7 @@ def test_opcode_tables_tell_the_threads_where_no_counter_does() -> None:
     """320 thread instructions in 20 warp instructions are 16 threads."""
     found = thread_divergence(make_facts(kernel={"thread_opcodes": {"FADD": 320}, "warp_opcodes": {"FADD": 20}}))
     assert found is not None
-    assert "16.0 of 32 threads" in found.move
+    assert "16.0 of 32 lanes active" in found.move
 
 
 def test_branches_and_conditions_are_told_apart() -> None:
@@ -39,10 +39,10 @@ def test_branches_and_conditions_are_told_apart() -> None:
     )
     assert found is not None
     assert off is not None
-    assert "8.50 of 32 threads" in found.move
-    assert "part at 2.00 M branches" in found.move
+    assert "8.50 of 32 lanes active" in found.move
+    assert found.evidence[1].value == 2e6
     assert "predicated off" in off.move
-    assert unsaid(found.evidence, found.move) == unsaid(off.evidence, off.move) == []
+    assert unsaid(found.evidence[:1], found.move) == unsaid(off.evidence, off.move) == []
 
 
 def test_divergence_at_a_full_issue_slot_limits_and_costs_the_idle_part_of_it() -> None:

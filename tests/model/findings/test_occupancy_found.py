@@ -178,7 +178,7 @@ def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
     found = achieved_occupancy_gap(make_facts(counters))
     assert found is not None
     assert found.severity == "note"
-    assert "0.400 waves" in found.move
+    assert "fills 40 % of the block slots" in found.move
     assert "balance the work" not in found.move
 
 

@@ -28,8 +28,8 @@ def test_conflicts_say_how_many_passes_an_access_takes_and_where() -> None:
     totals = {"shared_wavefronts": 1000.0, "shared_excess_wavefronts": 875.0}
     found = bank_conflicts(make_facts(kernel={"code_totals": totals, "hotspots": (hot,)}))
     assert found is not None
-    assert "8.00 passes per access" in found.move
-    assert "88 % of the 1.00 k wavefronts of shared memory" in found.move
+    assert "8.00 per access" in found.move
+    assert "88 % of the passes" in found.move
     assert found.where[0].hotspot is hot
     assert unsaid(found.evidence, found.move) == []
 
@@ -59,7 +59,7 @@ def test_replays_are_counted_for_the_side_that_has_more() -> None:
     }
     found = bank_conflicts(make_facts(counters, {"smem": 0.8}, **at_limiter("smem", 0.8)))
     assert found is not None
-    assert "20 % of the 200 wavefronts of shared stores" in found.move
+    assert "20 % of the passes, 1.25 per access" in found.move
     assert (found.severity, found.gain) == ("note", pytest.approx(1 / 0.96))
     assert found.confidence == "medium"
 

@@ -139,7 +139,7 @@ def test_a_full_queue_of_loads_is_never_told_to_keep_more_in_flight() -> None:
         ({"MUFU.EX2": 12, "FFMA": 88}, "special functions being 12 %", "shared memory wider"),
         ({"SHFL.BFLY": 9, "FADD": 91}, "shuffles being 9.0 %", "shared memory wider"),
         ({"FFMA": 10}, "", "shared"),
-        ({}, "", "special functions"),
+        ({}, "which takes shared memory, special functions and shuffles", "being"),
     ],
 )
 def test_the_queue_of_shared_memory_is_explained_by_what_the_kernel_executes(
@@ -227,7 +227,7 @@ def test_a_wait_before_warpgroup_products_is_not_told_as_one_for_their_results()
     """NVIDIA's staff: stall GMMA is at `WARPGROUP.ARRIVE`, before issue; the end of the products is at a barrier."""
     found = _find("gmma")(make_facts(_counted("gmma", 0.5), kernel={"compute_capability": "9.0"}))
     assert found is not None
-    assert "waits to issue warpgroup matrix instructions for 50 %" in found.move
+    assert "50 % of their time waiting to issue warpgroup matrix instructions" in found.move
     assert "in flight" not in found.move
     before, end = find_item("findings", "stall_gmma"), find_item("findings", "stall_barrier")
     assert before is not None

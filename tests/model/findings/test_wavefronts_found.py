@@ -22,7 +22,7 @@ def test_shares_tell_the_passes_of_an_instruction(capability: str, data: float, 
     found = many_wavefronts(make_facts(counters, {"l1": data}, kernel={"compute_capability": capability}))
     assert (found is not None) is (each is not None)
     if found is not None:
-        assert f"takes {each} passes" in found.move.replace("\u00a0", " ")
+        assert f"takes {each} L1 passes" in found.move.replace("\u00a0", " ")
         assert unsaid(found.evidence, found.move) == []
         assert found.severity == "contributes"
 
@@ -71,5 +71,5 @@ def test_the_per_cent_of_the_sm_bounds_the_instructions_that_fill_l1(
     found = many_wavefronts(facts)
     assert (found is not None) is (each is not None)
     if found is not None:
-        assert f"takes {each} passes" in found.move.replace("\u00a0", " ")
+        assert f"takes {each} L1 passes" in found.move.replace("\u00a0", " ")
         assert (found.kind, found.severity) == ("coalesce", "limiter")

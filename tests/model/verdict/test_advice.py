@@ -42,9 +42,9 @@ def test_an_unnamed_level_has_a_general_move() -> None:
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
     """The move names the bytes there are; below the roof it does not say that nothing else helps."""
     first = words_of(advice.memory_moves, make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
-    assert first.startswith("DRAM is full, so only moving less than 3.00 GB helps")
+    assert first.startswith("move fewer than 3.00 GB: fuse with a neighbour")
     assert words_of(advice.memory_moves, make_kernel(), levels(), "dram", at_roof=False)[0].startswith(
-        "move less: fuse"
+        "move fewer bytes: fuse"
     )
 
 
@@ -92,11 +92,11 @@ def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, fl
 def test_weights_are_spoken_of_only_where_there_is_matrix_work(
     counters: dict[str, float], opcodes: dict[str, int], *, told: bool
 ) -> None:
-    """An optimizer step has no weights that a larger batch would share; a narrower type helps it all the same."""
+    """An optimizer step has no weights that a larger batch would share; half the bytes help it all the same."""
     kernel = make_kernel(counters, warp_opcodes=opcodes)
     moves = words_of(advice.memory_moves, kernel, levels(), "dram", at_roof=False)
     assert any("weights" in move for move in moves) is told
-    assert sum("narrower type" in move for move in moves) == 1
+    assert sum("halve the bytes" in move for move in moves) == 1
 
 
 @for_all(
@@ -209,7 +209,9 @@ def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
 )
 def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
     """At the roof of a FLOP pipe nothing is left; a full ALU or issue slot is still to be relieved."""
-    assert words_of(advice.compute_moves, make_kernel(), pipe, at_roof=True)[0].startswith("this pipe is full") is ends
+    assert words_of(advice.compute_moves, make_kernel(), pipe, at_roof=True)[0].startswith("do fewer operations") is (
+        ends
+    )
 
 
 def test_collecting_is_a_command() -> None:
@@ -327,7 +329,7 @@ def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, s
     first = words_of(
         advice.memory_moves, make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes
     )[0]
-    assert first.startswith(f"DRAM is full, so only moving less than 304 MB{said} helps: fuse")
+    assert first.startswith(f"move fewer than 304 MB{said}: fuse")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])
@@ -348,4 +350,4 @@ def test_a_full_memory_side_without_a_name_is_shared_memory_where_warps_queue_fo
     counters = {"duration_ns": 1e6, "sol_memory": 0.88, "sol_compute": 0.64, "stall_mio_throttle_share": queued}
     move = analyze(make_kernel(counters)).verdict.moves[0].text
     assert move.startswith("take load off shared memory") == is_shared
-    assert ("43 % of its time" in move.replace("\u00a0", " ")) == is_shared
+    assert ("43 % of their time" in move.replace("\u00a0", " ")) == is_shared

@@ -49,7 +49,7 @@ def test_memory_sentence_has_rate_roof_and_intensity() -> None:
     """1.41 GB in 1 ms of 2 TB/s with 1.41e9 FLOP: 1.41 TB/s, 70 %, 1 FLOP/B, then the move."""
     sentence = analyze(make_kernel(MEMORY, thread_opcodes={"FADD": 1_410_000_000})).verdict.sentence
     assert sentence.startswith("Memory-bound at DRAM: ")
-    for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove less"):
+    for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove fewer than"):
         assert words in sentence
 
 
@@ -62,7 +62,7 @@ def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
     """L1's data stage at 99 % with few bytes: the stage is named and its bytes are not shown."""
     counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e8, "l1_peak_bytes_per_s": 1e13, "alu_share": 0.1}
     sentence = analyze(make_kernel(counters)).verdict.sentence
-    assert sentence.startswith("Memory-bound: L1 is full, its data stage 99 % busy.")
+    assert sentence.startswith("Memory-bound: L1 is saturated, 99 % of data passes used.")
     assert "B/s" not in sentence
 
 
@@ -84,7 +84,7 @@ def test_compute_sentence_has_rate_and_roof() -> None:
 def test_a_pipe_without_rate_says_how_busy_it_is() -> None:
     """A pipe known by its per cent alone is so many per cent busy."""
     sentence = analyze(make_kernel({"dram_share": 0.1, "xu_share": 0.91})).verdict.sentence
-    assert "the XU pipe is full, 91 % busy" in sentence
+    assert "the XU pipe is saturated, 91 % busy" in sentence
 
 
 def test_estimates_are_called_so() -> None:
@@ -109,14 +109,14 @@ def test_latency_says_the_top_and_the_causes() -> None:
     """The busiest unit is named by its share, and the first causes by their numbers."""
     kernel = make_kernel({"waves": 0.25, "grid_size": 33.0, "sm_count": 132.0})
     sentence = reach(make_case({"dram": 0.31, "fp32": 0.1}, kernel=kernel)).sentence
-    for words in ("Latency-bound", "31 %", "33 blocks (0.250 waves) leave 99 of 132 SMs idle", "aunch more blocks"):
+    for words in ("Latency-bound", "31 %", "33 blocks for 132 SMs, 99 of which stay idle", "aunch more blocks"):
         assert words in sentence
 
 
 def test_overhead_says_the_duration() -> None:
     """3.2 µs is of the order of a launch."""
     sentence = reach(make_case({"dram": 0.1, "fp32": 0.1}, {"duration_ns": 3200.0})).sentence
-    for words in ("Overhead-bound", "3.20 µs", "10 %"):
+    for words in ("Too short to matter alone: 3.20 µs", "10 %"):
         assert words in sentence
 
 
@@ -235,7 +235,7 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
 
 
 def test_a_limit_names_the_side_that_sets_it() -> None:
-    """A factor with its side where it is proven, and nothing where it is unknown."""
+    """A factor with its side where it is proven, and nothing if it is unknown."""
     limit = Limit(2.1, 5e6, "FP32 arithmetic", proven=True)
     assert (limit_factor_words(limit), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
     nothing = Limit(missing="`gpu__time_duration.sum`")
@@ -268,7 +268,7 @@ def test_a_full_stage_below_its_roof_is_explained() -> None:
     """1e9 B in 1 ms of 2 TB/s are half of the roof by bytes, while the data stage is full."""
     counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_peak_bytes_per_s": 2e12, "alu_share": 0.1}
     words = stage_full_words(analyze(make_kernel(counters))).replace("\u00a0", " ")
-    assert words.startswith("The data stage fills up before the bandwidth does")
+    assert words.startswith("By bytes L1 is at 50 % of its roof: 99 % of its data passes are used")
     assert "L1 is at 50 % of its roof" in words
 
 

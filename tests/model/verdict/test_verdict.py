@@ -81,7 +81,7 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
     """A limiter at 80 % is at its roof, and the class stays what it is."""
     found = verdict(shares)
     assert found.at_roof is at_roof
-    assert (" is full, " in found.sentence or ", at the roof" in found.sentence) is at_roof
+    assert (" is saturated, " in found.sentence or ", at the roof" in found.sentence) is at_roof
 
 
 @pytest.mark.parametrize(
@@ -123,17 +123,22 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
 @pytest.mark.parametrize(
     ("shares", "counters", "at_roof", "says"),
     [
-        ({"issue": 0.72}, {}, False, "Possibly limited by instruction issue: 72 % busy; or memory-bound"),
+        ({"issue": 0.72}, {}, False, "Possibly limited by instruction issue: 72 % of slots used; or memory-bound"),
         ({"issue": 0.72, "l1": 0.3}, {}, False, "Possibly limited by instruction issue"),
-        ({"issue": 0.72, "l2": 0.3}, {}, False, "Limited by instruction issue: 72 % busy."),
-        ({"tensor_bf16": 0.85}, {}, True, "Compute-bound: tensor bf16 is full, "),
+        ({"issue": 0.72, "l2": 0.3}, {}, False, "Limited by instruction issue: 72 % of slots used."),
+        ({"tensor_bf16": 0.85}, {}, True, "Compute-bound: tensor bf16 is saturated, "),
         (
             {},
             {"sol_compute": 0.97},
             False,
-            "Possibly compute-bound by NVIDIA's busiest unit: 97 % busy",
+            "Possibly compute-bound (97 % of peak; the report does not name the unit); or",
         ),
-        ({}, {"sol_compute": 0.97, "sol_memory": 0.5}, True, "Compute-bound: NVIDIA's busiest unit is full, 97 % busy"),
+        (
+            {},
+            {"sol_compute": 0.97, "sol_memory": 0.5},
+            True,
+            "Compute-bound (97 % of peak; the report does not name the unit)",
+        ),
         ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
     ],
 )
@@ -168,7 +173,7 @@ def test_what_collects_more_is_the_last_move() -> None:
 def test_launch_and_stalls_speak_where_no_unit_was_measured(
     counters: dict[str, float], stalls: dict[str, float]
 ) -> None:
-    """A grid below one wave, a low occupancy or a leading stall make a provisional latency of low confidence."""
+    """A too few blocks, a low occupancy or a leading stall make a provisional latency of low confidence."""
     found = verdict({}, kernel=make_kernel(counters, stalls=stalls))
     assert (found.bound, found.confidence) == ("latency", "low")
     assert "use of memory and compute is not measured" in found.sentence
@@ -289,7 +294,7 @@ def test_short_kernels_with_no_busy_unit_are_overhead(duration_ns: float, share:
     """Below 5 us a kernel is as long as its launch, unless a unit is 60 % busy."""
     found = verdict({"dram": share, "fp32": 0.1}, {"duration_ns": duration_ns})
     assert found.bound == bound
-    assert (found.cause == "as short as its launch") is (bound == "overhead")
+    assert (found.cause == "launch-sized kernel") is (bound == "overhead")
 
 
 @pytest.mark.parametrize(("gap_ns", "bound"), [(None, "memory"), (6_000_000, "memory"), (6_000_001, "overhead")])
@@ -302,19 +307,19 @@ def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str
 
 
 def test_gaps_are_not_called_a_short_kernel() -> None:
-    """A kernel of 1 ms between gaps is not `as short as its launch`: the gaps are the reason."""
+    """A kernel of 1 ms between gaps is not `launch-sized`: the gaps are the reason."""
     sentence = verdict(
         {"dram": 0.7, "fp32": 0.1}, outside=Outside(in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000))
     ).sentence
-    assert "as short as" not in sentence
+    assert "Too short" not in sentence
     assert "is idle for 3.00 ms around a launch of 1.00 ms" in sentence
 
 
 def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
     """Gaps that do not outweigh its time are not the reason, in the cause or in the sentence."""
     found = verdict(LOW, SHORT, outside=Outside(in_program=InProgram(time_ns=4_000, gap_ns=400)))
-    assert found.cause == "as short as its launch"
-    assert "as short as its launch" in found.sentence
+    assert found.cause == "launch-sized kernel"
+    assert "about what a launch costs" in found.sentence
 
 
 def test_overhead_goes_before_balanced_and_latency() -> None:
@@ -331,7 +336,7 @@ def test_latency_names_its_first_cause() -> None:
         {"waves": 0.2},
         kernel=make_kernel({"waves": 0.2}, stalls={"barrier": 0.5}),
     )
-    assert (found.bound, found.cause) == ("latency", "grid below one wave")
+    assert (found.bound, found.cause) == ("latency", "too few blocks")
     assert sum(line.startswith("cause: ") for line in found.evidence) == 2
     assert "more blocks" in found.advice[0]
 
@@ -481,7 +486,7 @@ def test_a_full_load_store_unit_is_memory() -> None:
     """Load and store instructions that fill L1's input limit as memory does; the move is to issue fewer of them."""
     found = reach(place(make_kernel(LSU_FULL)))
     assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
-    assert "L1 is full, its LSU input stage 94 % busy" in found.sentence
+    assert "L1 is saturated, 94 % of load/store slots used" in found.sentence
     assert found.advice[0].startswith("load wider")
 
 
@@ -605,7 +610,7 @@ def test_a_report_with_nvidias_pair_alone(memory: float, compute: float, bound: 
     assert (result.verdict.bound, result.verdict.resource, result.verdict.confidence) == (bound, None, "low")
     assert any(COLLECT in move for move in result.verdict.advice)
     assert result.flags == ("sol_pair_only",)
-    assert "NVIDIA's busiest unit" in " ".join((result.verdict.sentence, *result.verdict.evidence))
+    assert "busiest memory unit, not named" in " ".join((result.verdict.sentence, *result.verdict.evidence))
 
 
 def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
@@ -681,7 +686,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
         ("stall_lg_throttle", {"l1": 0.83, "fp32": 0.1}, "keep reused values"),
         ("uncoalesced_global_load", {"l1": 0.83, "fp32": 0.1}, "of the finding"),
         ("stall_long_scoreboard", {"dram": 0.74, "fp32": 0.1}, "of the finding"),
-        ("stall_long_scoreboard", {"dram": 0.92, "fp32": 0.1}, "DRAM is full, so only moving less"),
+        ("stall_long_scoreboard", {"dram": 0.92, "fp32": 0.1}, "move fewer bytes"),
         ("low_occupancy", {"issue": 0.68, "dram": 0.1}, "issue fewer instructions"),
     ],
 )

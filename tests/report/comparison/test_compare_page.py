@@ -164,7 +164,7 @@ def test_single_samples_are_marked_and_not_judged() -> None:
     one = compared(before, [timed(before[0], 2)], (1.0,))
     html = text_of(judged_page([one, replace(one, program="other")], Gate(1.05)))
     assert html.count("2.00x slower (1 run each)") == 6  # a row of the overview, a headline and a row for each program
-    assert "noise is not known, so nothing is judged" in html
+    assert "1 run on a side, so noise is unknown" in html
     assert "The gate could not judge" in html
 
 

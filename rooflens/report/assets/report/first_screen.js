@@ -109,7 +109,7 @@
     const { kernels, first, listed, earlier } = ranked(left);
     const longest = Math.max(...listed.map((kernel) => kernel.ns || 0));
     byId("ranking-earlier").hidden = earlier === 0;
-    write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "earlier version"));
+    write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "older version"));
     for (const entry of entries) entry.hidden = true;
     for (const [place, kernel] of listed.entries()) {
       const entry = entryOf(kernel);
@@ -159,7 +159,7 @@
     });
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
-    write(line, `${percent(share)} of GPU time is spent at a hardware limit: ${words}.`);
+    write(line, `${percent(share)} of GPU time: a unit is saturated: ${words}.`);
   }
 
   for (const entry of entries) {

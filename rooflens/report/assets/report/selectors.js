@@ -89,8 +89,9 @@
     const text = lens.filtered() ? `${count.format(left)} of ${count.format(every)} ${noun}` : "";
     const tally = byId("tally");
     const others = tally?.parentElement.dataset.others;
-    const rest = others ? `, ${others} more in one sum` : "";
-    if (tally) tally.textContent = text || (rest ? `${count.format(every)} ${noun}${rest}` : "");
+    const grouped = Number((others || "0").replaceAll(",", ""));
+    const rest = grouped ? ` (${others} grouped)` : "";
+    if (tally) tally.textContent = text || (rest ? `${count.format(every + grouped)} launches${rest}` : "");
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
     if (byId("shown")) byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());

@@ -1,33 +1,34 @@
-"""All that matters of one kernel: what limits it, why, where, what to try in which order, and what would confirm it."""
+"""All that matters of a kernel: what limits it, why, where, what to try in which order, and what would confirm it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rooflens import format as fmt
-from rooflens.errors import RooflensError
+from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
-from rooflens.model.predict.other_gpu import next_type, what_if
+from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import cautions, notes, summarize
+from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.bottleneck import both_sides
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
     first_gain_words,
     gain_words,
     level_share_words,
     limit_factor_words,
     resource_label,
+    unmeasured_words,
     without_move,
 )
 from rooflens.report.document import (
-    Block,
     Bullets,
     Column,
     Document,
@@ -45,8 +46,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
 from rooflens.report.words.findings import code_of, costing, shown
-from rooflens.report.words.forecast import worth_words
-from rooflens.report.words.how_it_runs import memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.how_it_runs import instruction_facts, memory_facts, occupancy_facts, warp_facts
 from rooflens.report.words.inside import (
     body_words,
     class_words,
@@ -59,13 +59,14 @@ from rooflens.report.words.inside import (
 )
 from rooflens.report.words.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.words.program import in_program_lines
+from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out
+from rooflens.report.words.worth import worth_words
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4
 LINES_SHOWN = 5
 NOTES_SHOWN = 4
 RULES_SHOWN = 3
-UNTOLD_SHOWN = 6
 
 _NAME_WIDTH = 200
 _LEAST_HOT = 0.01
@@ -73,7 +74,7 @@ _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
 def explain_document(report: AnalyzedReport, analysis: Analysis) -> Document:
-    """Show all that matters of one kernel, with the counters behind it.
+    """Show all that matters of a kernel, with the counters behind it.
 
     Args:
         report: Its report, which gives its part of the time.
@@ -139,7 +140,9 @@ def _launch(analysis: Analysis) -> Words:
     numbers = (
         fmt.quantity(registers, "registers per thread") if (registers := counters.get("registers_per_thread")) else "",
         f"{fmt.si(shared, 'B')} of shared memory per block" if shared else "",
-        fmt.quantity(waves, "waves") if waves else "",
+        fmt.quantity(waves, "waves") + (f" (fills {fmt.percent(waves)} of the block slots)" if waves < 1 else "")
+        if waves
+        else "",
     )
     occupancy = [
         f"{name.partition('_')[0]} occupancy {fmt.percent(min(1.0, counters[name]))}"
@@ -172,11 +175,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _type_words(analysis: Analysis) -> str:
     """Say whether fp16, or fp32 for fp64, is worth it, as `predict --from --dtype` does; empty if that says nothing."""
-    (kernel,) = summarize([analysis])
-    try:
-        words = worth_words(what_if(kernel, None, next_type(analysis)))
-    except RooflensError:  # it computes in that type already or not at all, or its GPU is not known
-        return ""
+    answer = type_answer(analysis)
+    words = worth_words(answer) if answer else ""
     return f"{words}." if words else ""
 
 
@@ -208,6 +208,7 @@ def _running(_: AnalyzedReport, analysis: Analysis) -> Document:
     kernel = analysis.kernel
     sections = (
         ("Warps", warp_facts(kernel)),
+        ("Instructions", instruction_facts(kernel)),
         ("Memory", memory_facts(find_traffic(kernel))),
         ("Occupancy", occupancy_facts(kernel)),
     )
@@ -244,16 +245,35 @@ def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
 
 
 def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """Say why it is slow, worst first, with the numbers and where they come from; then what costs no time."""
+    """Say why it is slow, worst first, with the numbers and where they come from."""
     items = tuple(Item(_finding(finding)) for finding in costing(analysis))
-    rest = [finding for finding in analysis.findings if finding.severity == "note"]
-    blocks: list[Block] = [Bullets(items, numbered=True)] if items else []
-    if rest:
-        named = "; ".join(plain(finding.title) for finding in rest[:NOTES_SHOWN])
-        more = f"; {len(rest) - NOTES_SHOWN} more" if len(rest) > NOTES_SHOWN else ""
-        claim = "Also true" if "one_side_only" in analysis.flags else "Also seen, minor"
-        blocks.append(paragraph(f"{claim}: {named}{more}."))
-    return (Heading("Why"), *blocks) if blocks else ()
+    return (Heading("Why"), Bullets(items, numbered=True)) if items else ()
+
+
+def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """Say in a line each which causes it has not, which cost little, and which the report cannot show."""
+    if analysis.kernel.failed:
+        return ()
+    claim = "Also true" if "one_side_only" in analysis.flags else "Minor"
+    lines = (
+        ("Not the cause", ruled_out(analysis)),
+        (claim, [*_minor(analysis)]),
+        ("Not measured", not_measured(analysis)),
+    )
+    said: list[Words] = [plain(f"{name}: {'; '.join(parts)}.") for name, parts in lines if parts]
+    return (Heading("Ruled out"), bullets(said)) if said else ()
+
+
+def _minor(analysis: Analysis) -> Iterator[str]:
+    """Yield the findings that cost little, each with its first number, and how many more there are."""
+    notes = (finding for finding in analysis.findings if finding.severity == "note")
+    rest = [finding for finding in notes if finding.id != NVIDIA_RULE]  # the caveats name those
+    for finding in rest[:NOTES_SHOWN]:
+        number = shown(finding).numbers[:1]
+        yield f"{finding.title} ({number[0]})" if number else finding.title
+    yield from hardly_one(analysis)
+    if len(rest) > NOTES_SHOWN:
+        yield f"{len(rest) - NOTES_SHOWN} more"
 
 
 def _finding(finding: Finding) -> Words:
@@ -369,15 +389,28 @@ def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _move(move: Move, analysis: Analysis) -> str:
     words = f"{plain(f'{move.text[:1].upper()}{move.text[1:]}')}."
-    gain = gain_words(move.gain, analysis.kernel.duration_ns)
+    gain = gain_words(move.gain, analysis.kernel.duration_ns) or _why_unknown(move, analysis)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
     kind = "" if move.kind == "collect" else f"Kind: {move.kind}."
     return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm, kind)))
 
 
+def _why_unknown(move: Move, analysis: Analysis) -> str:
+    """Say why a move has no figure; empty of one that asks for counters."""
+    if move.kind == "collect":
+        return ""
+    if analysis.verdict.or_bound:
+        return f"Gain not known: {unmeasured_words(analysis.verdict.or_bound)}"
+    if analysis.verdict.confidence == "low":
+        return "Gain not known: the counters carry no more than the class"
+    if move.finding is None or move.kind == "algorithm":
+        return "Gain not known: it depends on the algorithm"
+    return "Gain not known: no counter says how much time it takes"
+
+
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
-    """Say what makes numbers other than they look, what the report cannot tell, and what NVIDIA's rules estimate."""
+    """List caveats: what distorts numbers, what the report cannot show, and what NVIDIA's rules estimate."""
     rules = sorted(
         (rule for rule in analysis.kernel.rules if rule.speedup_pct), key=lambda rule: -(rule.speedup_pct or 0.0)
     )
@@ -385,20 +418,19 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
         f"{plain(rule.title or rule.identifier)} {fmt.percent((rule.speedup_pct or 0.0) / 100)}"
         for rule in rules[:RULES_SHOWN]
     )
-    missing = [one.rule.title for one in untold([analysis.kernel], traced=report.unprofiled is not None)]
+    missing = len(untold([analysis.kernel], traced=report.unprofiled is not None))
     note = analysis.kernel.inside.note if analysis.kernel.inside else ""
     lines: list[Words] = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
-        *([f"This report cannot show {_some(missing)}: {_LACKS} says what would."] if missing else []),
+        *(
+            [f"{missing} of {len(RULES)} findings need counters that this report lacks: {_LACKS} names them."]
+            if missing
+            else []
+        ),
         *([plain(f"Its loops are not known: {note}.")] if note else []),
         *([f"NVIDIA's rules estimate (time it would save): {said}."] if said else []),
     ]
     return (Heading("Caveats"), bullets(lines)) if lines else ()
-
-
-def _some(titles: Sequence[str]) -> str:
-    more = f", and {len(titles) - UNTOLD_SHOWN} more findings" if len(titles) > UNTOLD_SHOWN else ""
-    return ", ".join(titles[:UNTOLD_SHOWN]) + more
 
 
 _LACKS = "`rooflens metrics --report REPORT`"
@@ -412,5 +444,5 @@ def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
 
 
-_SECTIONS = (_head, _verdict, _moves, _loops, _lines, _findings, _doubts, _running, _units, _full_name)
+_SECTIONS = (_head, _verdict, _moves, _ruled_out, _loops, _lines, _findings, _doubts, _running, _units, _full_name)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""
