@@ -129,7 +129,7 @@ def test_time_at_a_limit_is_named_with_its_kernels() -> None:
     share = next(group.time_share for group in page.kernels if group.name == memory.kernel.name)
     assert share is not None
     said = at_limit(page).replace("\u00a0", " ")
-    assert said.startswith(f"{100 * share:.0f} % of GPU time is spent at a hardware limit: ")
+    assert said.startswith(f"{100 * share:.0f} % of GPU time: a unit is saturated: ")
     assert "HBM2" in said
     assert at_limit(page_of(memory, compute, *rest)) == ""
 
