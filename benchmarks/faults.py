@@ -340,7 +340,7 @@ def _write(folder: Path, seed: int) -> None:
 
 
 def _wrong_with(folder: Path, known: set[str]) -> str:
-    """Return what is wrong with a store; nothing where all is well. Adds to what is known to be there."""
+    """Return what is wrong with a store; nothing if all is well. Adds to what is known to be there."""
     found = list(Store.existing(folder).reports())
     reports = [one for one in found if isinstance(one, StoredReport)]
     digests = Counter(one.run.digest for one in reports)

@@ -120,7 +120,7 @@ def main() -> int:
 
 
 def printed_by_ncu(report: Path) -> str | None:
-    """Return NVIDIA's own export of a report in base units; None where its version does not open it."""
+    """Return NVIDIA's own export of a report in base units; None if its version does not open it."""
     command = ["ncu", "--import", report, "--page", "raw", "--csv", "--print-units", "base"]
     done = subprocess.run(command, capture_output=True, check=False, text=True, errors="replace")
     return None if done.returncode else done.stdout

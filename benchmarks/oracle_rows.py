@@ -43,7 +43,7 @@ class Result(Struct, frozen=True):
         return float(value) if isinstance(value, float | int) and value == value else None  # noqa: PLR0124 - NaN
 
     def total(self, names: Iterable[str]) -> float | None:
-        """Add stored numbers; None where one is missing."""
+        """Add stored numbers; None if one is missing."""
         values = [self.number(name) for name in names]
         known = [value for value in values if value is not None]
         return sum(known) if len(known) == len(values) else None
@@ -87,12 +87,12 @@ class Row(Struct, frozen=True):
 
     @property
     def median(self) -> float | None:
-        """Median deviation, without its sign; None where nothing was compared."""
+        """Median deviation, without its sign; None if nothing was compared."""
         return median(abs(pair.deviation) for pair in self.pairs) if self.pairs else None
 
     @property
     def largest(self) -> float | None:
-        """Largest deviation, without its sign; None where nothing was compared."""
+        """Largest deviation, without its sign; None if nothing was compared."""
         return max((abs(pair.deviation) for pair in self.pairs), default=None)
 
     @property

@@ -33,7 +33,7 @@ def is_address(given: str) -> bool:
 
 
 def is_remote(given: str) -> bool:
-    """Return whether this is the address of anything but a local file."""
+    """Return whether this is an address, not a local path."""
     return is_address(given) and not given.lower().startswith("file://")
 
 

@@ -72,7 +72,7 @@ class Missing(Struct, frozen=True):
     Attributes:
         source: Path of the report as it was given; of the timeline, where that shows them.
         names: Names of the kernels, the ones that cost most first.
-        shares: Their shares of the program's kernel time; empty where they were not timed.
+        shares: Their shares of the program's kernel time; empty if they were not timed.
     """
 
     source: str
@@ -133,13 +133,13 @@ class Analyzed(Struct, frozen=True):
         skipped_count: Copies of a report that was given under another name as well.
         ignored: Files in the given folders that are not reports; in a store, files in `runs` that are not ours.
         missing: Reports that lack kernels which ran: ncu took their launches for another kernel's, or was stopped.
-        not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
+        not_kept: Why the store did not take the verdicts; None if it did, or was not asked to.
         warnings: Path and error of what could not be used: for a sidecar the path of its report, for a calibration that
             of the folder.
         notes: Path of a report, and a remark on how it was read.
-        whole: Where launches were chosen, the reports with all of theirs; empty where none was left out.
+        whole: Where launches were chosen, the reports with all of theirs; empty if none was left out.
         reading: How the reports were read, and are read again to look into kernels.
-        places: Where those lie whose names are no paths from here; None where none may be opened again.
+        places: Where those lie whose names are no paths from here; None if none may be opened again.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -296,7 +296,7 @@ def look_into(found: Analyzed, wanted: Iterable[Analysis] | None = None) -> Anal
 
 
 def looked_into(found: Analyzed, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-    """Look inside of one kernel; return its whole report and itself with what was found."""
+    """Look inside of a kernel; return its whole report and itself with what was found."""
     report = found.whole_of(analysis)
     if analysis.kernel.inside is not None:
         return report, analysis
@@ -493,7 +493,7 @@ class _Analyzer:
             return replace(self.analyze(run, kernels, None), warnings=((run.source, error),))
 
     def analyze(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> Analyzed:
-        """Analyze one report, and name the kernels that it should hold but does not."""
+        """Analyze a report, and name the kernels that it should hold but does not."""
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:

@@ -21,7 +21,7 @@ class RooflensError(Exception):
     Attributes:
         hint: The next step, shown after `hint:`; empty if there is none.
         exit_code: Status of the process when this error ends it.
-        kept: Path of the partial report that was kept when collecting failed; None where nothing was kept.
+        kept: Path of the partial report that was kept when collecting failed; None if nothing was kept.
         is_of_program: Whether the profiled program failed by itself, without ncu: another program may still run.
         is_certain: Whether ncu named the cause, so that it would fail with any program.
     """
@@ -133,7 +133,7 @@ class EnvironmentMissingError(RooflensError):
 
 
 def lacking_package(error: ImportError) -> EnvironmentMissingError | None:
-    """Name a package of others that is not installed or broken, and how to install it; None where it is not one."""
+    """Name a package of others that is not installed or broken, and how to install it; None if it is not one."""
     import shlex  # noqa: PLC0415 - only where something is missing
 
     module = (error.name or "rooflens").partition(".")[0]

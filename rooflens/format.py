@@ -111,7 +111,7 @@ def exact_duration(ns: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a fraction as per cent: 81 %, 8.2 %, 0.4 %; only none is 0 %, and only all of it 100 %."""
+    """Write a fraction as per cent: 81 %, 8.2 %, 0.4 %; only exact 0 and 1 become 0 % and 100 %."""
     if share is None:
         return MISSING
     value = share * 100

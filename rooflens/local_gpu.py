@@ -51,7 +51,7 @@ class LocalGpu:
 
     Attributes:
         also: Compute capabilities of the others that programs may find first, where CUDA does not say which.
-        assumed: Why this one is taken for the program's, in a sentence; empty where there is no doubt.
+        assumed: Why this one is taken for the program's, in a sentence; empty if there is no doubt.
     """
 
     name: str
@@ -119,7 +119,7 @@ def _differ(rows: Sequence[_Row]) -> bool:
 
 @cache
 def _answer(nvidia_smi: str | None) -> str | None:  # noqa: ARG001 - the key: another one may answer otherwise
-    """Ask once a process: where nothing keeps the driver awake the answer takes seconds. None where it hangs.
+    """Ask once a process: where nothing keeps the driver awake the answer takes seconds. None if it hangs.
 
     An error is asked again.
     """
@@ -192,7 +192,7 @@ def _passed(value: str | None) -> str:
 
 @cache
 def _first_of_cuda(visible: str, order: str) -> str | None:
-    """Return the UUID of the GPU that CUDA numbers 0 with these variables; None where it does not answer."""
+    """Return the UUID of the GPU that CUDA numbers 0 with these variables; None if it does not answer."""
     return query((sys.executable, "-ISc", _ASK_CUDA, visible, order))
 
 
@@ -228,7 +228,7 @@ def limited_clocks() -> str:
 
 
 def counters_are_open(root: Path = Path("/")) -> bool | None:
-    """Return whether the driver lets every user read the counters; None where it does not say.
+    """Return whether the driver lets every user read the counters; None if it does not say.
 
     Args:
         root: Folder under which `/proc` is; tests put their own here.

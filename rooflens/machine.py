@@ -85,7 +85,7 @@ class _Refusing:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Let nothing import pandas within the block, which pyarrow does for its first array, in 0.2 s.
+    """Block the import of pandas, which pyarrow does for its first array and which takes 0.2 s.
 
     pyarrow then takes it as not installed, and looks for it again when it is asked for a frame after the block. Only
     for processes of ours: whether a program that imports rooflens has pandas is its own affair.

@@ -77,7 +77,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """Exit status and output of a short program; the status is None where it hung and was ended."""
+    """Exit status and output of a short program; the status is None if it hung and was ended."""
 
     status: int | None
     stdout: str
@@ -139,7 +139,7 @@ def capture(argv: Sequence[str], timeout_s: float | None = None) -> Captured:
 
 
 def _give_up(process: subprocess.Popen[str]) -> None:
-    """Kill a program without waiting for its end: one that hangs in a driver may never come to it."""
+    """Kill a program without waiting for its end: a program that hangs in a driver may never end."""
     process.kill()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_KILLED_SECONDS)
@@ -149,7 +149,7 @@ def _give_up(process: subprocess.Popen[str]) -> None:
 
 
 def query(argv: Sequence[str]) -> str | None:
-    """Return what a short program prints; None where it cannot be started, fails or hangs."""
+    """Return what a short program prints; None if it cannot be started, fails or hangs."""
     try:
         answer = capture(argv, _QUERY_SECONDS)
     except EnvironmentMissingError:
@@ -160,7 +160,7 @@ def query(argv: Sequence[str]) -> str | None:
 def answered(
     argv: Sequence[str], question: bytes, timeout_s: float, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[bytes] | None:
-    """Start a process of our own, hand it a question through stdin, and return its answer; None where it hung.
+    """Start a process of our own, hand it a question through stdin, and return its answer; None if it hung.
 
     Raises:
         OSError: It cannot be started.
@@ -328,7 +328,7 @@ def _alive(process: subprocess.Popen[bytes], mark: str) -> set[int]:
 
 
 def marked(mark: str) -> set[int]:
-    """Return the processes whose environment carries a mark; empty where there is no /proc."""
+    """Return the processes whose environment carries a mark; empty if there is no /proc."""
     entry = f"{MARK}={mark}".encode()
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):

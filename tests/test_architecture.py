@@ -85,7 +85,7 @@ MAY_IMPORT: dict[str, str] = {
     "globs": "",
     "report/sizes": "",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
-    "report/rungs": "model/* report/words",
+    "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",
     "report/html": "format model/bounds",
     "report/templates": "format cache model/* report/words report/html report/writers",
@@ -96,7 +96,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/templates",
     "report/page": "format errors model/* report/document report/words report/content report/html report/plane "
     "report/roofline report/summary report/templates report/writers report/page/cards",
-    "report/data": "format model/* report/rungs",
+    "report/data": "format model/* report/ladder_data",
     "report/document": "",
     "report/words": "format model/* report/document",
     "report/writers": "format report/document report/html",
@@ -106,7 +106,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/summary report/text report/writers",
     "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/plane report/roofline "
-    "report/summary report/rungs report/data",
+    "report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
     "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
     "report/writers",

@@ -300,6 +300,18 @@ def test_a_report_beside_a_trace_refines_its_rows() -> None:
     assert "--kernel flash" not in shown.partition("2. rooflens")[2]
 
 
+def test_a_timeline_beside_a_report_lists_what_was_not_profiled() -> None:
+    """Kernels of the timeline that the report lacks stand below those that it holds, with their share and no class."""
+    shown = run("analyze", BESIDE[1], "--timeline", BESIDE[0]).stdout
+    held, _, open_rows = shown.partition("Not profiled: 2 kernels, 13 % of the program's kernel time\n")
+    assert "flash_attention_forward" in held
+    rows = [line.split() for line in open_rows.splitlines()[1:3]]
+    assert rows == [
+        ["multi_tensor_apply_kernel", "10", "%", "unknown"],
+        ["triton_poi_fused_gelu_1", "2.9", "%", "unknown"],
+    ]
+
+
 def test_a_report_of_another_program_refines_nothing_and_that_is_said(tmp_path: Path) -> None:
     """Names that do not match leave the rows as they were."""
     trace = write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10_000)])
@@ -442,7 +454,7 @@ def test_places_that_differ_by_number_alone_are_one(tmp_path: Path) -> None:
 
 
 def test_pauses_between_steps_make_no_kernel_overhead(tmp_path: Path) -> None:
-    """A pause of 5 ms before every hundredth launch is the host's; the launches themselves follow one another."""
+    """A pause of 5 ms before every hundredth launch is the host's; the launches themselves follow each other."""
     starts = [20_000 * i + 5_000_000 * (i // 100) for i in range(500)]
     launched = [Launched("own", start, start + 19_000) for start in starts]
     (row,) = data_of(write_export(tmp_path / "t.sqlite", launched))["kernels"]
@@ -523,6 +535,18 @@ def test_python_and_a_model_get_the_same_answer(tmp_path: Path) -> None:
     assert "Shown: 1 of 200 rows" in answers.open_report("t.json.gz", kernel="kernel_101")
     with pytest.raises(NoMatchError, match="no kernel matches `x`"):
         answers.open_report("t.json.gz", kernel="x")
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_commands_that_need_a_report_say_who_reads_a_trace(tmp_path: Path, name: str) -> None:
+    """Whoever gives a trace to `explain` or `hotspots` learns what takes it, and how."""
+    trace = write_trace(tmp_path / name, [launch(5, 1), kernel("own", 20, correlation=1)])
+    for command in ("explain", "hotspots"):
+        result = run(command, trace)
+        assert (result.exit_code, "`rooflens FILE` reads it, and --timeline beside a report" in result.stderr) == (
+            1,
+            True,
+        )
 
 
 def test_a_trace_in_perfettos_own_format_is_told_what_to_do(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ _SMALL = 0.005
 
 
 def _waited(kernel: Kernel, reason: str) -> tuple[float, float] | None:
-    """Return the cycles of a reason, and all between two instructions of a warp; None where one was not counted."""
+    """Return the cycles of a reason, and all between two instructions of a warp; None if one was not counted."""
     cycles = 1.0 if reason == "selected" else kernel.counters.get(f"{STALL}{reason}_cycles")
     between = kernel.counters.get("warp_latency_cycles")
     return (cycles, between) if cycles is not None and between else None

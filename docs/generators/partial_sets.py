@@ -27,16 +27,13 @@ from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import held_of, holdings_of
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import MEASURES, STALL, STORED_AS
-from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import NOT_MEASURED
-from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rooflens.model.records import Analysis, Kernel
 
-_THRESHOLDS = default_thresholds()
 _PUBLISHED = Path(__file__).parents[2] / "fixtures" / "published"
 _SETS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_name("partial_sets.toml").read_text(encoding="utf-8")
@@ -124,7 +121,7 @@ def _cut(kernel: Kernel, key: str) -> Kernel:
     sources = kernel.counter_sources.items()
     unasked = {q for q, source in sources if source.startswith(_UNASKED)} if chosen.get("report") else set()
     held = {step.name for step in plan_for(tuple(sorted(names)))[0]} | unasked
-    shares = {f"{STALL}{why}_share": part for why, part in stall_shares(Facts(kernel, {}, {}, _THRESHOLDS)).items()}
+    shares = {f"{STALL}{why}_share": part for why, part in stall_shares(kernel).items()}
     counters = {name: value for name, value in {**shares, **kernel.counters}.items() if name in held}
     is_sampled = _SAMPLES in names
     measures = {m for m in MEASURES if m != "samples" and names.issuperset(STORED_AS.get(m, ()))}

@@ -38,7 +38,7 @@ def echo(text: str, *, nl: bool = True) -> None:
 
 
 def echo_command(argv: Sequence[str]) -> None:
-    """Print a command; on a terminal in lines that fit, which a shell reads as one."""
+    """Print a command; on a terminal broken into lines that a shell joins again."""
     width = terminal_width()
     if width is None:
         echo(shlex.join(argv))
@@ -124,7 +124,7 @@ def show_bugs(analyses: Iterable[Analysis]) -> None:
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal that stdout is; None where it is none, so that lines stay whole for `grep`."""
+    """Return the columns of the terminal that stdout is; None if it is none, so that lines stay whole for `grep`."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

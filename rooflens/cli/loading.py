@@ -85,7 +85,7 @@ _NVTX = click.option(
 
 
 def with_selection(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that choose kernels; they come together, as `selection`, None where all are wanted."""
+    """Give a command the options that choose kernels; they come together, as `selection`, None if all are wanted."""
 
     @_KERNEL
     @_NVTX
@@ -195,7 +195,7 @@ class Traces(NamedTuple):
 
 
 def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object) -> Traces | None:
-    """Part timelines from reports; None where there is no timeline. A folder without reports stands for its timelines.
+    """Part timelines from reports; None if there is no timeline. A folder without reports stands for its timelines.
 
     Args:
         paths: What was given.
@@ -257,7 +257,7 @@ def answer_of(
 
 
 def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
-    """Return what another command is given to read the same; nothing where a pipe was read, which is empty now."""
+    """Return what another command is given to read the same; nothing if a pipe was read, which is empty now."""
     from rooflens.ingest.reports.inputs import is_pipe
 
     if store is not None:

@@ -65,7 +65,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return what a file says to us; None where it is not there, or says nothing."""
+    """Return what a file says to us; None if it is not there, or says nothing."""
     try:
         if not file.is_file():
             return None
@@ -90,7 +90,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def defaults_of(command: click.Command, ctx: click.Context, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn a table of options into what click takes as defaults; keys are spelt as on the command line.
+    """Turn a table of options into click's defaults; keys are spelt as on the command line.
 
     Options that a group's commands share are given to each that has them.
 

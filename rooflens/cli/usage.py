@@ -166,7 +166,7 @@ class NamedGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or suggest those that are called alike."""
+        """Find the command, or suggest similar names."""
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             raise UnknownNameError(self.kind, name, self.list_commands(ctx), f"{ctx.command_path} --help", self.meant)

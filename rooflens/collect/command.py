@@ -73,7 +73,7 @@ _OURS = {
     "--config-file-path": None,
     "--profile-from-start": None,
 }
-"""Options that rooflens sets -> our option that changes them; None where none does."""
+"""Options that rooflens sets -> our option that changes them; None if none does."""
 
 _NO_PROFILES = (
     "--help",
@@ -233,7 +233,7 @@ def _given(given: str, environment: Mapping[str, str]) -> Ncu:
 
 
 def _with_version(path: str) -> Ncu | None:
-    """Ask a program called `ncu` for its version; None where it does not say that it is Nsight Compute."""
+    """Ask a program called `ncu` for its version; None if it does not say that it is Nsight Compute."""
     answer = query((path, "--version")) or ""
     if _BANNER not in answer:
         return None
@@ -264,7 +264,7 @@ def moves_ranks_in_step(ncu: Ncu) -> bool:
 
 @cache
 def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
-    """Return the base names of the hardware metrics that an ncu knows on a chip; None where it does not know the chip.
+    """Return the base names of the hardware metrics that an ncu knows on a chip; None if it does not know the chip.
 
     One unknown name in `--metrics` fails the whole profile, and older releases know fewer. No GPU is needed. The answer
     takes seconds, so it is asked for once a process.
@@ -321,7 +321,7 @@ def can_profile_one_of_each(collection: Collection) -> bool:
 
 
 def profiles_whole(collection: Collection) -> str:
-    """Name what ncu profiles as a whole instead of kernel by kernel: `ranges`, `CUDA graphs`; empty where nothing."""
+    """Name what ncu profiles as a whole instead of kernel by kernel: `ranges`, `CUDA graphs`; empty if nothing."""
     if collection.replay_mode in RANGE_MODES:
         return "ranges"
     return "CUDA graphs" if collection.graph_profiling == "graph" else ""

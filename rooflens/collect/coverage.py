@@ -40,7 +40,7 @@ class Covered:
 
 
 def covered(recording: Recording) -> Covered | None:
-    """Compare a report with the un-profiled run; None where that named no kernels.
+    """Compare a report with the un-profiled run; None if that named no kernels.
 
     Where nothing reads reports, ncu's log names them, without template arguments and cut where they are long. A report
     of ranges or whole graphs names no kernels.
@@ -66,7 +66,7 @@ def covered(recording: Recording) -> Covered | None:
 
 
 def other_gpu(plan: Plan, report: Path) -> str:
-    """Say which GPU of a report has other counters than the chip they were asked for; empty where none has."""
+    """Say which GPU of a report has other counters than the chip they were asked for; empty if none has."""
     kernels = _read(report)
     ran_on = {kernel.gpu: kernel.compute_capability for kernel in kernels if kernel.gpu and kernel.compute_capability}
     for name, capability in ran_on.items():

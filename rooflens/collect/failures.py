@@ -390,7 +390,7 @@ def explain(log: str, program_streams: str, status: int | None, kernel: str | No
     Args:
         log: ncu's log.
         program_streams: What came out on stdout and stderr, of ncu and of the program.
-        status: Exit status of ncu; None where it was ended.
+        status: Exit status of ncu; None if it was ended.
         kernel: Name that kernels had to have.
     """
     words = f"{_PROGRESS.sub('', log)}\n{ncu_lines(program_streams)}"
@@ -426,7 +426,7 @@ def said_of(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _available(log: str, kernel: str | None) -> str:
-    """List the kernels that ncu names as available, those nearest to the name first; empty where it names none."""
+    """List the kernels that ncu names as available, those nearest to the name first; empty if it names none."""
     _, _, after = log.partition("Available Kernels:")
     names = list(dict.fromkeys(re.findall(r"^\s*\d+\.\s+(\S.*?)\s*$", after, re.MULTILINE)))
     if kernel is not None:

@@ -165,7 +165,7 @@ def _schedule(chip: str, groups: Iterable[tuple[bytes, ...]]) -> tuple[list[bool
 
 
 def _add(config: int, raw_counters: tuple[bytes, ...]) -> bool:
-    """Add the raw counters of one metric to a configuration; False where the chip cannot count them."""
+    """Add the raw counters of a metric to a configuration; False if the chip cannot count them."""
     requests = (_struct("NVPA_RawMetricRequest") * len(raw_counters))(
         *(_record("NVPA_RawMetricRequest", name=name, isolated=1, keep_instances=1) for name in raw_counters)
     )
@@ -180,7 +180,7 @@ def _add(config: int, raw_counters: tuple[bytes, ...]) -> bool:
 
 @cache
 def _raw_counters(chip: str, name: str) -> tuple[bytes, ...] | None:
-    """Return the raw counters behind one metric; None where the chip has no such metric."""
+    """Return the raw counters behind one metric; None if the chip has no such metric."""
     evaluator, request = _evaluator(chip).handle, _EvalRequest()
     address, size = ctypes.addressof(request), _size(_EvalRequest)
     converted = _call(
@@ -215,7 +215,7 @@ def _names_of_kind(chip: str, kind: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluator:
-    """An evaluator of one chip's metrics, and the memory it lives in."""
+    """An evaluator of a chip's metrics, and the memory it lives in."""
 
     handle: int
     memory: Any
@@ -245,7 +245,7 @@ def _checked(function: str, /, **values: Any) -> Any:
 
 
 def _call(function: str, /, **values: Any) -> Any:
-    """Call one function of the library; return its struct, filled in, or None where it reports a failure."""
+    """Call one function of the library; return its struct, filled in, or None if it reports a failure."""
     record = _record(function, **values)
     status = getattr(_library(), function)(ctypes.byref(record))
     return None if status else record

@@ -104,7 +104,7 @@ class TimeLimit:
         self._end_s: float | None = None
 
     def left_s(self) -> float | None:
-        """Return the seconds that are left, 0 or more; None where there is no limit."""
+        """Return the seconds that are left, 0 or more; None if there is no limit."""
         if self.total_s is None:
             return None
         now_s = time.monotonic()
@@ -334,7 +334,7 @@ def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
 
 
 def _chip(given: str | None, gpu: LocalGpu | None) -> ChipChoice:
-    """Choose the chip to ask counters for: the one the user names, else that of the GPU at hand."""
+    """Choose the chip to ask counters for: the user's choice, else that of the local GPU."""
     if given is not None or gpu is None:
         return ChipChoice(check_chip(given or ""))
     return chip_of(gpu.compute_capability)
@@ -371,7 +371,7 @@ def plan_cases(plan: Plan, workload: Workload, names: Sequence[str]) -> Plan | N
         names: The cases, as `WORKLOAD.CASE`.
 
     Returns:
-        The plan, whose report holds all cases; None where what is asked for counts launches of one case, or takes ncu's
+        The plan, whose report holds all cases; None where what is asked for counts launches of a case, or takes ncu's
         place in choosing them.
     """
     collection, limit_s = plan.collection, plan.request.timeout_s

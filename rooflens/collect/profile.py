@@ -47,10 +47,10 @@ class Recording:
 
     Attributes:
         plan: The plan as it was carried out.
-        unprofiled: The run without ncu; None where it was left out.
+        unprofiled: The run without ncu; None if it was left out.
         collected: ncu's report, with what it warned about.
         starts: How often the program was started; None where ncu started it for each pass.
-        lost: What could not be kept beside the report, in a sentence; empty where nothing was lost.
+        lost: What could not be kept beside the report, in a sentence; empty if nothing was lost.
     """
 
     plan: Plan

@@ -69,7 +69,7 @@ _LOCAL_RANK = "LOCAL_RANK"
 
 
 def own_rank(environment: Mapping[str, str] | None = None) -> tuple[str, str] | None:
-    """Name the variable that holds the rank of this process, and what started it; None where it is not one of several.
+    """Name the variable that holds the rank of this process, and what started it; None if it is not one of several.
 
     Args:
         environment: Environment variables; by default those of this process.
@@ -101,7 +101,7 @@ def is_one_ncu(options: Sequence[str]) -> bool:
 
 
 def split_launcher(command: Sequence[str]) -> Launcher | None:
-    """Split a command line; None where it is not torchrun's, or has no script."""
+    """Split a command line; None if it is not torchrun's, or has no script."""
     start = _after_name(command)
     if not start:
         return None
@@ -232,7 +232,7 @@ def run_ranks(
 
 
 def _explained(said: str, status: int | None, written: Sequence[Path]) -> InputError:
-    """Make the error from what the first rank that failed printed; the launcher's own messages come after that."""
+    """Make the error from the output of the first failed rank, which comes before the launcher's own messages."""
     error = re.search(r"(?:^|: ?|\]:)error: (.+)$", said, re.MULTILINE)
     hint = re.search(r"(?:^|: ?|\]:)hint: (.+)$", said[error.end() :] if error else "", re.MULTILINE)
     lines = [line.strip() for line in said.splitlines() if line.strip()]

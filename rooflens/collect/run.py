@@ -65,7 +65,7 @@ class Collected:
 
     Attributes:
         report: The name asked for, with the suffix of what ncu wrote: plain or compressed.
-        profiled_count: Kernels that ncu's log calls done, else results in the report; None where neither tells.
+        profiled_count: Kernels that ncu's log calls done, else results in the report; None if neither tells.
         max_passes: The most passes that a kernel took.
         capped: Whether ncu was stopped at the cap on launches, so that there may be more kernels than these.
         warnings: What ncu warned of.
@@ -227,7 +227,7 @@ def _nearest(output: Path) -> Path:
 
 
 def _full_disk(output: Path) -> EnvironmentMissingError | None:
-    """Make the error for a disk on which a report has no place; None where there is some."""
+    """Make the error for a disk on which a report has no place; None if there is some."""
     left_bytes = shutil.disk_usage(_nearest(output)).free
     if left_bytes >= _FULL_BYTES:
         return None
@@ -249,7 +249,7 @@ def _partial(output: Path) -> Path:
 
 
 def _sweep(output: Path) -> None:
-    """Remove what an earlier collection left if it was killed and could not clean up."""
+    """Remove what a killed collection left behind."""
     for path in output.parent.glob(f".{escape(output.stem)}.*{_PARTIAL}{PLAIN_SUFFIX}*"):
         pid = path.name.rpartition(_PARTIAL)[0].rpartition(".")[2]
         if pid.isdecimal() and not _is_alive(int(pid)):
@@ -257,7 +257,7 @@ def _sweep(output: Path) -> None:
 
 
 def _left_by_ncu(partial: Path) -> Path:
-    """Return where ncu wrote its report; the name it was given if it wrote none."""
+    """Return where ncu wrote its report, or the name it was given if it wrote none."""
     places = [partial.with_name(f"{partial.name}{suffix}") for suffix in _LEFT_AS]
     return next((place for place in places if place.exists()), partial)
 
@@ -329,7 +329,7 @@ def _keep_rest(error: RooflensError, run: _Run, left: Path, output: Path) -> Roo
 
 
 def _kernels_in(left: Path) -> int | None:
-    """Count the kernels that can be read; None where it cannot be read on this machine."""
+    """Count the kernels that can be read; None if it cannot be read on this machine."""
     if not left.exists():
         return 0
     try:

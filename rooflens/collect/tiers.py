@@ -62,7 +62,7 @@ def metrics_for(chip: str, detail: str) -> tuple[Metric, ...]:
 
 
 def hardware_names(chip: str, detail: str) -> tuple[str, ...]:
-    """Return the names of a tier that cost hardware passes, which the scheduler knows."""
+    """Return the names of a tier that cost hardware passes; the scheduler knows these."""
     return tuple(metric.name for metric in metrics_for(chip, detail) if metric.kind == "hardware")
 
 

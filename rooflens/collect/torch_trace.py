@@ -36,7 +36,7 @@ _MOST_BYTES = 1 << 30
 
 
 def split_python(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Part a Python command before its script, `-m` or `-c`; None where it is not one."""
+    """Part a Python command before its script, `-m` or `-c`; None if it is not one."""
     if not command or not _PYTHON.fullmatch(Path(command[0]).name):
         return None
     at = 1
@@ -53,7 +53,7 @@ def split_python(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ..
 def count_launches(
     program: Sequence[str], timeout_s: float | None, on_progress: Callable[[Progress], None]
 ) -> tuple[LaunchCount, ...] | None:
-    """Run a program under PyTorch's profiler; empty where that shows no kernels, None where it cannot be run so.
+    """Run a program under PyTorch's profiler; empty if that shows no kernels, None if it cannot be run so.
 
     Raises:
         StoppedError: Ctrl-C or a like signal.
@@ -72,7 +72,7 @@ def count_launches(
 
 
 def read_counts(trace: Path) -> tuple[LaunchCount, ...]:
-    """Count the launches in a trace of PyTorch's profiler; empty where it shows none."""
+    """Count the launches in a trace of PyTorch's profiler; empty if it has none."""
     try:
         if trace.stat().st_size > _MOST_BYTES:
             return ()

@@ -59,7 +59,7 @@ def check_machine(plan: Plan, on_progress: Callable[[Progress], None] = lambda _
 
 
 def _try(plan: Plan, on_progress: Callable[[Progress], None]) -> tuple[str, ...]:
-    """Profile one kernel; raise where ncu says why that cannot be, return a sentence where only the trial failed.
+    """Profile one kernel; raise if ncu names the obstacle, return a sentence if only the trial failed.
 
     The probe always uses kernel replay: application replay would start it for each pass, and it has no
     range. What ncu says of the mode it says while it reads its command line, with a program that launches nothing.

@@ -97,7 +97,7 @@ def run_cases(
 
 
 def parse_cases(stdout: str) -> dict[str, Unprofiled | None]:
-    """Read what bundled workloads say of their cases, by `WORKLOAD.CASE`; None where a result was wrong."""
+    """Read what bundled workloads say of their cases, by `WORKLOAD.CASE`; None if a result was wrong."""
     lines = [_object(line) for line in stdout.splitlines()]
     return {
         f"{values.get('workload')}.{values['case']}": _measured(values) if values.get("ok") is True else None
@@ -116,7 +116,7 @@ def parse_workload(ran: Ran) -> Unprofiled:
 
 
 def _measured(values: dict[str, Any]) -> Unprofiled:
-    """Read what a bundled workload says of one case."""
+    """Read what a bundled workload says of a case."""
     return Unprofiled(
         wall_ns=values["wall_ns"],
         kernel_ns=_count(values.get("kernel_ns")),

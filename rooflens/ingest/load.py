@@ -142,7 +142,7 @@ def load_reports(
 
 
 def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job], None] = lambda _: None) -> Batch:
-    """Read some reports, here or on a worker; NVIDIA's disassembler, which is slow to start, tells of all at once."""
+    """Read some reports, here or on a worker; NVIDIA's disassembler is slow to start, so it runs once for all."""
     outcomes = []
     for job in jobs:
         outcomes.append(read_one(job, replace(options, texts_later=not job.address)))
@@ -283,7 +283,7 @@ def tabulate_group(
 
 
 def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]], dict[int, InputError]]:
-    """Make the tables of reports together, or of each by itself where one holds what no table takes."""
+    """Make the tables of all reports together, or one by one if some value fits no table."""
     from rooflens.model.store.tables import report_tables  # noqa: PLC0415 - as above
 
     if not rows:

@@ -355,13 +355,13 @@ class CounterAbout(Struct, frozen=True):
 
     Attributes:
         name: As it was asked for.
-        unit: What counts, such as `an L2 slice`; None where the name has no known unit.
-        counts: What one count is, as far as the name says; empty where it does not.
+        unit: What counts, such as `an L2 slice`; None if the name has no known unit.
+        counts: What one count is, as far as the name says; empty if it does not.
         forms: Each known roll-up and sub-metric of the name, and its effect on the count.
-        quantities: What is read from it, first what trusts it most; empty where nothing is.
+        quantities: What is read from it, first what trusts it most; empty if nothing is.
         sources: For a quantity of ours, the counters it is read from, first the one trusted most; else empty.
-        stall: The stall reason that it counts, as its page is called; None where it counts none.
-        detail: The lowest tier in which a collection asks for it on any chip; None where none does.
+        stall: The stall reason that it counts, as its page is called; None if it counts none.
+        detail: The lowest tier in which a collection asks for it on any chip; None if none does.
         always: ncu stores it for every kernel, whatever it is asked for.
         near: For a counter that rooflens does not read, those of similar names that it reads.
         page: The section of its family in docs/reference/counters, `memory.md#dram`.

@@ -28,7 +28,7 @@ MODEL_VERSION = 7
 
 
 def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside | None = None) -> Analysis:
-    """Say everything the model knows of one kernel.
+    """Say everything the model knows of a kernel.
 
     Args:
         kernel: Its resolved counters.

@@ -30,7 +30,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one launch of one kernel of a case does.
+    """What one launch of a kernel of a case does.
 
     Attributes:
         match: Pattern of the kernel's name, `*` and `?` as in file names; it must cover the whole name.
@@ -51,8 +51,8 @@ class Case:
         parameters: Sizes by name, as the program takes them.
         toy: The same at a size that a CPU checks in a blink.
         dtype: Type of the operands: fp32, bf16, ...
-        flop: Floating-point operations of one iteration, by formula over the parameters; None where none is defined.
-        bytes: Compulsory DRAM traffic of one iteration in bytes, by formula; None where none is defined.
+        flop: Floating-point operations of one iteration, by formula over the parameters; None if none is defined.
+        bytes: Compulsory DRAM traffic of one iteration in bytes, by formula; None if none is defined.
         source: Where the formulas come from.
         needs: Compute capability of the only GPUs that can run it; None for any.
         parts: Its kernels one by one, where each is predicted alone; the first pattern that covers a name counts.

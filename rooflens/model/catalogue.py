@@ -53,7 +53,7 @@ class Shape(Struct, frozen=True):
     Attributes:
         schema: What the JSON Schema says of it.
         write: Makes it JSON; None for what is JSON as it is.
-        cell: What a cell of a flat table holds; None where it fits into none.
+        cell: What a cell of a flat table holds; None if it fits into none.
         keys: Of an object, its keys; of a mapping, those names that flat tables have columns of.
     """
 
@@ -768,7 +768,7 @@ KERNEL = fixed(
     Key("nvidia", NVIDIA, "NVIDIA's own rules where the report has them"),
     Key("flags", FLAGS, "traps that apply to this kernel: `rooflens about flags/NAME`"),
 )
-"""Everything that is written of one launch."""
+"""Everything that is written of a launch."""
 
 _RANKED_BY = ("gain", "limit", "time", "library", "fill")
 
@@ -871,7 +871,7 @@ PROGRAM = fixed(
     ),
     Key("gaps_after", items(GAPS_AFTER), "longest sum first", value=attrgetter("unprofiled.gaps_after")),
 )
-"""Everything that is written of one program that was also run without the profiler."""
+"""Everything that is written of a program that was also run without the profiler."""
 
 
 _SHAPE_TEXT = "sizes of the tensors that its operator was called with: `[2048, 256] [256, 512]`; null where unknown"
@@ -982,7 +982,7 @@ TRACE = fixed(
     Key("kernels", items(PROGRAM_KERNEL), "most to win first, then those of which that is not known, by time"),
     Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
 )
-"""Everything that is written of one trace without a report."""
+"""Everything that is written of a trace without a report."""
 
 
 @cache
@@ -1056,7 +1056,7 @@ TOTALS: tuple[Key, ...] = (
 
 @cache
 def kernel_quantities() -> dict[str, Quantity]:
-    """List what tables of kernels can show, by name: totals, then what is said of the median launch."""
+    """List the columns of tables of kernels by name: totals, then those of the median launch."""
     totals = (Quantity(key.name, (key.name,), key, key.take) for key in TOTALS)
     medians = (Quantity(one.name, one.path, one.key, _of_median(one.value)) for one in quantities())
     return {one.name: one for one in (*totals, *medians)}

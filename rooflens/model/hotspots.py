@@ -84,7 +84,7 @@ class WaitFor(Struct, frozen=True):
 
 
 def waits_for(inside: Inside | None, hotspot: Hotspot) -> Iterator[WaitFor]:
-    """Yield what the warps at a line or instruction wait for, most first; nothing where nobody looked inside."""
+    """Yield what the warps at a line or instruction wait for, most first; nothing if nobody looked inside."""
     samples = hotspot.measures.get("samples")
     if inside is None or not inside.waits or hotspot.by == "function" or not samples:
         return
@@ -102,7 +102,7 @@ def waits_for(inside: Inside | None, hotspot: Hotspot) -> Iterator[WaitFor]:
 
 
 def loops_around(inside: Inside | None, hotspot: Hotspot) -> list[int]:
-    """List the loops that a line or instruction stands in, by their numbers; empty where nobody looked inside."""
+    """List the loops that a line or instruction stands in, by their numbers; empty if nobody looked inside."""
     if inside is None or hotspot.by == "function":
         return []
     pcs = (hotspot.pc,) if hotspot.by == "sass" else inside.pcs.get((hotspot.file or "", hotspot.line or 0), ())

@@ -142,7 +142,7 @@ def _short_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_SIGNATURES_KEPT)
 def _telling_name(name: str) -> str:
-    """Return the function, or of one that runs another what that is: functor, operation with its tile."""
+    """Return the function, or for a wrapper what it runs: a functor, an operation with its tile."""
     tile = _TILE_OF_NAME.search(name)
     if tile:
         return f"{tile[1]}_{tile[2]}"
@@ -179,7 +179,7 @@ def _differing(names: Sequence[str]) -> list[list[str]]:
 
 
 class Keys:
-    """Name the launches of one report, in its order: those that were seen decide what the next one is called."""
+    """Name the launches of a report, in its order: those that were seen decide what the next one is called."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()

@@ -30,7 +30,7 @@ Group = tuple[str, ...]
 
 
 def tier_of(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> Detail | None:
-    """Return the tier from which on all names of a group are collected on a chip; None where none collects them.
+    """Return the tier from which on all names of a group are collected on a chip; None if none collects them.
 
     Args:
         group: Names of one group of `FindingRule.needs`.
@@ -46,7 +46,7 @@ def tier_of(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> Detai
 
 
 def names_for(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> tuple[str, ...] | None:
-    """Return what ncu is asked for to collect all names of a group, by the arguments of `tier_of`; None if nothing."""
+    """Return what to ask ncu for to collect a group's names, by the arguments of `tier_of`; None if nothing."""
     asked = {metric.name: DETAILS.index(metric.detail) for metric in metrics}
     parts = [_names(need, asked, chip) for need in group]
     known = [part for part in parts if part is not None]

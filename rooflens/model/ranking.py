@@ -127,7 +127,7 @@ def _alike_as_one(rows: Sequence[KernelSummary]) -> list[KernelSummary]:
 
 
 def _own_move(kernel: KernelSummary) -> tuple[object, ...]:
-    """Say what makes the first move of a kernel the same as that of others; empty where it stays alone."""
+    """Name what kernels with the same first move share; empty if the kernel has no such peers."""
     verdict = kernel.analysis.verdict
     if kernel.members or not verdict.moves or verdict.moves[0].kind == "collect":
         return ()
@@ -172,7 +172,7 @@ def _shared_move(verdict: Verdict, role: Role) -> SharedMove:
 
 
 def _folded(members: Sequence[KernelSummary], move: Move) -> KernelSummary:
-    """Make one row of kernels that one move is for; the one with most time gives its name, class and limit."""
+    """Make a row of kernels that one move is for; the one with most time gives its name, class and limit."""
     first = max(members, key=lambda kernel: kernel.duration_ns or 0.0)
     verdict = first.analysis.verdict
     head = (

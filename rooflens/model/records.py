@@ -64,8 +64,8 @@ class Rule(Struct, frozen=True):
 
     Attributes:
         speedup_pct: NVIDIA's estimated speed-up of the whole kernel, as the per cent of its time that would be saved;
-            None where the rule states none, or one of a single unit.
-        unit_speedup_pct: The same of the unit alone that the rule looks at; None where it states none.
+            None if the rule states none, or one of a single unit.
+        unit_speedup_pct: The same of the unit alone that the rule looks at; None if it states none.
     """
 
     identifier: str
@@ -81,7 +81,7 @@ class Hotspot(Struct, frozen=True):
 
     Attributes:
         by: Which of the three it is; `pc` and `sass` are those of an instruction only.
-        line: From 1; None where the report has no line information.
+        line: From 1; None if the report has no line information.
         function: Name of the function the instructions belong to; None for a line that belongs to several. Reports name
             only the kernel itself: what it calls is `function at +0x1a00`, by its offset.
         pc: Offset of the instruction from the start of the kernel's code, called functions included, in bytes.
@@ -107,7 +107,7 @@ class Series(Struct, frozen=True):
     Attributes:
         interval_ns: Time between two samples.
         shares: Fraction of the unit's peak by sample, from the kernel's start to its end, by level or pipe name; under
-            `RESIDENT` the resident warps over the most at any moment; None where a sample is missing.
+            `RESIDENT` the resident warps over the most at any moment; None if a sample is missing.
     """
 
     interval_ns: float
@@ -182,12 +182,12 @@ class Anatomy(Struct, frozen=True):
         dtype: Type of most of them; None without any.
         is_matrix: Matrix instructions make them.
         global_operands, shared_operands: Values loaded for each multiply-add; None without any.
-        results: Registers that sums are kept in: results of one thread; None for matrix instructions.
-        in_flight: Global loads under way where most of the wait for them is; None where nothing waits for any.
+        results: Registers that sums are kept in: results of a thread; None for matrix instructions.
+        in_flight: Global loads under way where most of the wait for them is; None if nothing waits for any.
         barriers: Block-wide barriers a trip.
         address_share: Part of the instructions that only count, move, jump and compute addresses, 0 to 1.
         copies_asynchronously: It copies to shared memory without waiting.
-        unroll: How far its counter steps; None where no one register counts.
+        unroll: How far its counter steps; None if no one register counts.
     """
 
     instructions: float
@@ -244,20 +244,20 @@ class Loop(Struct, frozen=True):
 
 
 class JudgedLoop(Struct, frozen=True):
-    """A loop or straight part of a kernel with its part of the time, its place in the plane and its class.
+    """A loop or straight-line part of a kernel: its share of the time, its place in the plane and its class.
 
     Attributes:
         loop: What was counted of it.
         share, share_self: Part of the kernel's samples in it, with and without inner loops, 0 to 1: of the time of
             warps, which is not the clock's. None without samples.
-        flop: Floating-point operations, inner loops too; None where nothing tells types.
+        flop: Floating-point operations, inner loops too; None if nothing tells types.
         flop_per_s: The same over the part of the kernel's time in which warps are in it; None if unknown.
         l2_bytes: Its part of the kernel's L2 bytes, by the sectors that its global and local accesses touch; None where
             not counted.
         smem_bytes: The same of shared memory, by wavefronts.
         intensity: FLOP per byte of `l2_bytes`; None without either.
         bound: Its class, of its own amounts: by what is busy while warps are in it, else by what they wait for.
-        resource: Level or pipe that is busy; None where none is.
+        resource: Level or pipe that is busy; None if none is.
         resource_share: How busy, 0 to 1; None where other parts of the kernel run at the same moment.
         wait: Stall reason of most of its own samples that wait; None without one.
         wait_share: Part of its own samples that wait for that.
@@ -310,10 +310,10 @@ class Kernel(Struct, frozen=True):
         index: Position in the report, from 0, over all its results.
         name: Demangled name where the report has one, else the function name.
         function_name: Name without template arguments and parameters.
-        status_reason: Why it failed, or which values could not be read; None where neither is so.
+        status_reason: Why it failed, or which values could not be read; None if neither is so.
         workload: What was profiled: kernel, range, graph or command list.
         gpu: Name of the GPU; it ends in `GUESSED` where the file does not give it.
-        device: Number of the GPU in its process; None where the report does not say.
+        device: Number of the GPU in its process; None if the report does not say.
         process: Name and number of the process that launched it: `python 4711`.
         nvtx_range: Path of the NVTX ranges it was launched in, from the outermost in: `train/step/forward`.
         counters: Resolved value by counter name (`rooflens.model.counters`); a missing counter has no entry.
@@ -326,8 +326,8 @@ class Kernel(Struct, frozen=True):
         rules: NVIDIA's own verdicts.
         hotspots: Its hottest lines, instructions and functions.
         code_totals: Sum over all of its instructions, by measure of the hot spots; 0 where measured and none found.
-        series: What was sampled while it ran; None where the report holds no samples.
-        inside: Its loops and waits; None where nobody looked, as only kernels that are shown in full are looked into.
+        series: What was sampled while it ran; None if the report holds no samples.
+        inside: Its loops and waits; None if nobody looked, as only kernels that are shown in full are looked into.
     """
 
     digest: str
@@ -366,11 +366,11 @@ class Kernel(Struct, frozen=True):
 
     @property
     def duration_ns(self) -> float | None:
-        """GPU time of one launch in nanoseconds."""
+        """GPU time of a launch in nanoseconds."""
         return self.counters.get("duration_ns")
 
     def per_s(self, amount: float | None) -> float | None:
-        """Return an amount of one launch per second; None where the amount or the time is unknown."""
+        """Return an amount of a launch per second; None if the amount or the time is unknown."""
         duration_ns = self.counters.get("duration_ns")
         return amount / duration_ns * 1e9 if amount is not None and duration_ns else None
 
@@ -394,7 +394,7 @@ class Level(Struct, frozen=True):
         source: The counters the bytes came from.
         stages: Share of peak by stage (0 to 1); `share` is the largest of them.
         intensity_flop_per_byte: FLOP of the kernel per byte at this level; None without FLOPs or bytes.
-        attainable_per_s: Bytes per second that a calibration of this GPU reached; None where none is known.
+        attainable_per_s: Bytes per second that a calibration of this GPU reached; None if none is known.
     """
 
     amount_bytes: float | None = None
@@ -415,7 +415,7 @@ class Pipe(Struct, frozen=True):
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
         source: `opcode`, `tensor_ops`, `sass`, `counter`, `estimated` or `upper_bound`.
         peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
-        attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None where none is known.
+        attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None if none is known.
     """
 
     amount: float | None
@@ -437,7 +437,7 @@ class Bottleneck(Struct, frozen=True):
     """The busiest unit, whether it bounds the kernel or not.
 
     Attributes:
-        resource: Level or pipe; None where the report holds only NVIDIA's summary per cent.
+        resource: Level or pipe; None if the report holds only NVIDIA's summary per cent.
         share: Fraction of its peak, 0 to 1.
         unit: The level or pipe whose share this is, where `resource` names what fills it and has another share.
     """
@@ -457,12 +457,12 @@ class Limit(Struct, frozen=True):
     It bounds no change of algorithm, of types or of instructions.
 
     Attributes:
-        factor: Time over the floor; None where neither the arithmetic nor the traffic is known.
+        factor: Time over the floor; None if neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
         by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
         proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
             lost from a full cache, can be spared.
-        missing: What would tell it; None where it is known.
+        missing: What would tell it; None if it is known.
     """
 
     factor: float | None = None
@@ -482,9 +482,9 @@ class Gain(Struct, frozen=True):
 
     Attributes:
         factor: Time over the time after the move.
-        time_after_ns: The time after the move; None where the time is unknown.
+        time_after_ns: The time after the move; None if the time is unknown.
         proven: The factor is a bound that nothing can beat, and no model's estimate.
-        changes: What the move changes that the limit keeps: `types`, `instructions`, `bytes`; None where nothing.
+        changes: What the move changes that the limit keeps: `types`, `instructions`, `bytes`; None if nothing.
     """
 
     factor: float
@@ -500,7 +500,7 @@ class Phases(Struct, frozen=True):
         resource: Level or pipe that is busiest on the plateau.
         share: Its mean fraction of peak there.
         ramp: Fraction of the run before the plateau; with `plateau` and `tail` they sum to 1.
-        warps_in_tail: Resident warps in the tail over those on the plateau; None where not sampled.
+        warps_in_tail: Resident warps in the tail over those on the plateau; None if not sampled.
     """
 
     resource: str
@@ -543,8 +543,8 @@ class Finding(Struct, frozen=True):
         id: As `rooflens.model.findings.find` lists it.
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
-        gain: What the move brings, alone; None where that cannot be modelled, and for notes.
-        where: Lines or instructions it is at, worst first; empty where the report cannot tell.
+        gain: What the move brings, alone; None if that cannot be modelled, and for notes.
+        where: Lines or instructions it is at, worst first; empty if the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
         kind: What the move changes, in one word.
     """
@@ -565,9 +565,9 @@ class Move(Struct, frozen=True):
 
     Attributes:
         kind: What it changes, in one word.
-        finding: Id of the finding that it comes from; None where it is the limiter's, or asks for counters.
+        finding: Id of the finding that it comes from; None if it is the limiter's, or asks for counters.
         where: Lines or instructions it is about, worst first.
-        gain: What it brings, alone; None where that cannot be modelled.
+        gain: What it brings, alone; None if that cannot be modelled.
         shared: What it is the same for in many kernels, which then are one row of a ranking; empty of one for a kernel
             alone.
         command: The command in its text that collects a launch of the kernel; empty without one.
@@ -590,10 +590,10 @@ class Verdict(Struct, frozen=True):
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
-        cause: A short phrase: `grid below one wave`, `waits for global memory`, ...; None where the class says all.
+        cause: A short phrase: `grid below one wave`, `waits for global memory`, ...; None if the class says all.
         limit: How much faster it could be at most.
         sentence: The verdict in one sentence with its decisive numbers and the move.
-        bottleneck: The busiest unit: the limiter where there is one; None where no share is known.
+        bottleneck: The busiest unit: the limiter where there is one; None if no share is known.
     """
 
     bound: Bound
@@ -619,7 +619,7 @@ class Verdict(Struct, frozen=True):
 
     @property
     def gain(self) -> Gain | None:
-        """What the first move brings; None where that cannot be modelled."""
+        """What the first move brings; None if that cannot be modelled."""
         return self.moves[0].gain if self.moves else None
 
 
@@ -635,7 +635,7 @@ class Outside(Struct, frozen=True):
     """Facts about a kernel from outside its profile.
 
     Attributes:
-        in_program: What it takes in its program without the profiler; None where no launch was timed.
+        in_program: What it takes in its program without the profiler; None if no launch was timed.
         command_line: ncu's, as the report states it.
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many. 0
@@ -671,10 +671,10 @@ class Analysis(Struct, frozen=True):
         findings: Why it is slower than it could be: first those that cost time, by what they cost, then notes.
         phases: How its run divides; None without a series, or without a clear plateau.
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
-        in_program: What it takes in its program without the profiler; None where no launch was timed.
+        in_program: What it takes in its program without the profiler; None if no launch was timed.
         short_name: What sets its name apart in its report.
         role: What it is to its reader.
-        loops: Its loops and straight parts, each with its class; empty where nobody looked inside.
+        loops: Its loops and straight parts, each with its class; empty if nobody looked inside.
     """
 
     kernel: Kernel

@@ -64,7 +64,7 @@ class Work(Struct, frozen=True):
     """Whether two kernels did the same work.
 
     Attributes:
-        same: None where nothing that was recorded tells.
+        same: None if nothing that was recorded tells.
         why: What tells it, or what is missing, in words.
     """
 
@@ -127,7 +127,7 @@ def _operations(analysis: Analysis) -> float | None:
 
 
 def threads_of(kernel: Kernel) -> int | None:
-    """Return the threads of a launch; None where the report does not state its shape."""
+    """Return the threads of a launch; None if the report does not state its shape."""
     return prod(kernel.grid) * prod(kernel.block or (1,)) if kernel.grid else None
 
 
@@ -289,7 +289,7 @@ def does_no_less(one: Analysis, other: Analysis) -> bool:
 
 
 def as_many_operations(one: Analysis, other: Analysis) -> bool | None:
-    """Return whether two kernels count as many operations; None where either counts none."""
+    """Return whether two kernels count as many operations; None if either counts none."""
     ours, theirs = main_work(one), main_work(other)
     if not ours.total and not theirs.total:
         return None

@@ -169,7 +169,7 @@ class Chooser:
         return (bool(by_name) or not self._kernel) and is_in_range
 
     def _meant(self, name: str, function_name: str, elsewhere: str) -> frozenset[str]:
-        """Return the patterns that mean a kernel: one that is the short name of a kernel means no other."""
+        """Return the patterns that match a kernel: a kernel's exact short name matches no other kernel."""
         short = self._short[name]
         texts = (*_called(name, function_name), short, elsewhere)
         loose = {pattern: matches for pattern, matches in self._kernel.items() if pattern not in self._exact}

@@ -50,7 +50,7 @@ class Launch(Struct, frozen=True):
         failed: Its kernel failed (`Kernel.failed`): it counts in no sum.
         estimated: A part of its FLOPs is estimated and not counted.
         duration_ns: GPU time of the launches it stands for; None for a failed one, which counts in no sum.
-        time_share: Fraction of the whole GPU time; None where its report holds no duration.
+        time_share: Fraction of the whole GPU time; None if its report holds no duration.
         winnable_ns: GPU time that the first move wins, or else what lies above the floor of its limit; None where
             neither is known.
         at_stake_ns: Recoverable time, else total time: what to look at first.
@@ -76,7 +76,7 @@ class Launch(Struct, frozen=True):
 
 
 class KernelSummary(Struct, frozen=True):
-    """All launches of one kernel name on one GPU in one report; failed ones are a summary of their own.
+    """All launches of a kernel name on one GPU in a report; failed ones are a summary of their own.
 
     Attributes:
         key: Short identifier within the page: `g3` is the fourth in order of falling time; `f0` holds failed launches.
@@ -87,15 +87,15 @@ class KernelSummary(Struct, frozen=True):
         analysis: Its record.
         is_failed: Its launches failed (`Kernel.failed`).
         launch_count: How many launches the profiled ones represent.
-        duration_ns: GPU time of all launches; None where no report holds a duration.
+        duration_ns: GPU time of all launches; None if no report holds a duration.
         time_share: Fraction of the whole GPU time.
         class_ns: GPU time by the class of each launch, open ones apart.
-        winnable_ns: What can be won of them; None where it is known of none.
+        winnable_ns: What can be won of them; None if it is known of none.
         at_stake_ns: Time to look at first: what its moves win, else what lies above its limit, else all of it.
-        spread: How the times of its launches spread, `median 11.8 ms, 11.0 ms to 12.1 ms`; empty where they hardly
+        spread: How the times of its launches spread, `median 11.8 ms, 11.0 ms to 12.1 ms`; empty if they hardly
             do, and of several kernels.
-        work: Operations of all launches, in the unit of the median one's main work; None where one lacks or differs.
-        dram_bytes: Bytes that all launches moved to and from DRAM; None where one of them was not measured.
+        work: Operations of all launches, in the unit of the median one's main work; None if one lacks or differs.
+        dram_bytes: Bytes that all launches moved to and from DRAM; None if one of them was not measured.
         members: The kernels that a row for one move of many stands for; empty of a kernel.
     """
 
@@ -125,7 +125,7 @@ class Other(Struct, frozen=True):
 
     Attributes:
         launches: How many launches their profiled ones stand for.
-        duration_ns: GPU time of all of them; None where no report holds a duration.
+        duration_ns: GPU time of all of them; None if no report holds a duration.
         class_ns: GPU time by verdict class, open ones apart.
     """
 
@@ -165,7 +165,7 @@ def summarize(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tup
 
 
 def summed(launches: Sequence[Launch], total_ns: float, median: Launch | None = None) -> KernelSummary:
-    """Sum up launches of one kernel, in order of falling time, with their part of `total_ns`.
+    """Sum up launches of a kernel, in order of falling time, with their part of `total_ns`.
 
     Args:
         launches: At least one.
@@ -203,7 +203,7 @@ def summed(launches: Sequence[Launch], total_ns: float, median: Launch | None = 
 
 
 def _spread(times_ns: Iterable[float | None], median_ns: float | None) -> str:
-    """Say how times spread; nothing where they hardly do."""
+    """Say how times spread; nothing if they hardly do."""
     known = [time_ns for time_ns in times_ns if time_ns is not None]
     if len(known) < 2 or median_ns is None or max(known) - min(known) <= SPREAD_FROM * median_ns:
         return ""
@@ -211,7 +211,7 @@ def _spread(times_ns: Iterable[float | None], median_ns: float | None) -> str:
 
 
 def _of_all(amounts: Iterable[float | None], counts: Sequence[int]) -> float | None:
-    """Add up amounts of launches that each stand for a count of them; None where one is unknown."""
+    """Add up amounts of launches that each stand for a count of them; None if one is unknown."""
     known = [amount * count for amount, count in zip(amounts, counts, strict=True) if amount is not None]
     return sum(known) if len(known) == len(counts) else None
 
@@ -225,7 +225,7 @@ def parted(kernel: KernelSummary) -> Iterator[KernelSummary]:
 
 
 def median_launch(analyses: Sequence[Analysis]) -> Analysis:
-    """Return the median launch: half of the GPU time is in launches that take no longer; at least one is needed.
+    """Return the launch at which half of the GPU time is reached, shortest first; there must be at least one.
 
     Of launches that take the same time, and where no time is known, it is the first of their report.
     """
@@ -325,7 +325,7 @@ def known_sum(values: Iterable[float | None]) -> float | None:
 
 
 def time_part(rows: Iterable[Launch | KernelSummary]) -> float | None:
-    """Sum shares of GPU time; None where none is known."""
+    """Sum shares of GPU time; None if none is known."""
     return known_sum(row.time_share for row in rows)
 
 
@@ -358,6 +358,6 @@ def place_of_move(verdict: Verdict) -> str:
 
 
 def place_of(places: Iterable[Place]) -> str:
-    """Return file and line of the first place that has both; empty where none has."""
+    """Return file and line of the first place that has both; empty if none has."""
     found = next((place.hotspot for place in places if place.hotspot.file and place.hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""

@@ -32,8 +32,8 @@ class Operands(NamedTuple):
     Attributes:
         dims: Sizes of each tensor; empty for numbers, for what is no tensor, and for tensors without dimensions.
         types: Type of each argument as PyTorch names it: `float`, `c10::BFloat16`, `Scalar`.
-        strides: Strides of each tensor; empty where the trace does not say.
-        values: Each argument that is no tensor, as text; empty where the trace does not say.
+        strides: Strides of each tensor; empty if the trace does not say.
+        values: Each argument that is no tensor, as text; empty if the trace does not say.
     """
 
     dims: tuple[tuple[int, ...], ...]
@@ -47,8 +47,8 @@ class KernelEvent(NamedTuple):
 
     Attributes:
         name: Demangled name as the timeline has it, with its parameters where it has them.
-        grid: Blocks of the grid; None where the timeline does not say.
-        block: Threads of a block; None where the timeline does not say.
+        grid: Blocks of the grid; None if the timeline does not say.
+        block: Threads of a block; None if the timeline does not say.
         start_ns: When it began, from any fixed moment.
         duration_ns: How long it ran.
         device: Index of the GPU.
@@ -58,7 +58,7 @@ class KernelEvent(NamedTuple):
         module: The module whose forward pass launched it, as `Linear_3`.
         code: File and line, or node of a compiler's graph, that it was generated from.
         call: Number of the operator's call, which may launch several kernels; 0 where it is unknown.
-        operands: What the operator was called with; None where the timeline does not say.
+        operands: What the operator was called with; None if the timeline does not say.
     """
 
     name: str
@@ -95,10 +95,10 @@ class Timeline:
         kind: What recorded it.
         kernels: Launches in the order in which they began; read again from the file each time, where that is long.
         others: Copies, memsets and whole graphs, in the order in which they began.
-        gpu: Name of the GPU; None where it does not say.
+        gpu: Name of the GPU; None if it does not say.
         notes: What was left out of it, one sentence each; complete once its kernels were gone through.
         is_synthetic: It says itself that a generator wrote it.
-        rank: Which process of a program of several it is of, from 0; None where it does not say.
+        rank: Which process of a program of several it is of, from 0; None if it does not say.
     """
 
     source: str
@@ -176,7 +176,7 @@ class Matching:
         return self._found[key]
 
     def next(self, event: KernelEvent) -> int | None:
-        """Return the position of the kernel that the next launch of a timeline is; None where the report lacks it.
+        """Return the position of the kernel that the next launch of a timeline is; None if the report lacks it.
 
         Launches are taken in the timeline's order. Where it has more than the report, the report's are counted
         through again, as a program repeats its step.
@@ -210,7 +210,7 @@ def place(
     """Match what a run without ncu counted to the kernels of a report.
 
     Returns:
-        For each kernel how many launches it stands for, 0 where none matches, and what they took, None where they were
+        For each kernel how many launches it stands for, 0 where none matches, and what they took, None if they were
         not timed; then what the report lacks, the longest first.
     """
     matching, total_ns = Matching(kernels), program.kernels_ns
@@ -316,7 +316,7 @@ def _begin(event: KernelEvent | BusyEvent) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Group:
-    """The launches of one kernel in one shape, as they are iterated."""
+    """The launches of a kernel in one shape, as they are iterated."""
 
     name: str
     times_ns: array[int] = field(default_factory=lambda: array("q"))
@@ -406,7 +406,7 @@ class _Device:
         self._run_copies(self.work_end_ns)
 
     def _run_copies(self, until_ns: int) -> None:
-        """Run the copies that wait up to a moment; what is left of them waits on.
+        """Run the waiting copies up to a moment; the rest of them keeps waiting.
 
         What waits on begins at that moment, so that the two that end last say when one runs, and when two do: a third
         changes nothing.

@@ -8,7 +8,7 @@ from typing import Literal
 Source = Literal["workload", "nsys", "trace", "wall"]
 SOURCES: tuple[Source, ...] = ("workload", "nsys", "trace", "wall")
 Shape = tuple[int, int, int] | None
-"""Grid or block of a launch; None where a report does not say."""
+"""Grid or block of a launch; None if a report does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class LaunchCount:
     """How often one kernel was launched in one shape, and how long it ran; its name is that of `Kernel.name`.
 
     Attributes:
-        time_ns: Median time of one launch; None where launches were not timed one by one.
+        time_ns: Median time of a launch; None where launches were not timed one by one.
         gap_ns: Median idle time of the GPU around one launch, of two the lower: half of the gap before it and half
-            of the one after it. None where not timed.
+            of the one after it. None if not timed.
         low_ns, high_ns: Tenth and ninetieth percentile of the times.
         total_ns: Time of all launches.
         streams: Numbers of the streams that it ran in.
@@ -70,7 +70,7 @@ class InProgram:
         gap_ns: How long the GPU is idle around it.
         launches: Launches that one profile stands for; 0 where they were not counted.
         low_ns, high_ns: Tenth and ninetieth percentile of the times; None where only the median was kept.
-        total_ns: Time of all launches that one profile stands for; None where it was not kept.
+        total_ns: Time of all launches that one profile stands for; None if it was not kept.
         share: `total_ns` over the time of all kernels of the program; kernels that overlap count in full.
         streams, nvtx_range, operator, module, code: As in `LaunchCount`.
     """
@@ -101,14 +101,14 @@ class Unprofiled:
     Attributes:
         wall_ns: Time of the measured part: the iterations of a workload, from the first to the last kernel with nsys,
             the whole program otherwise.
-        kernel_ns: Union of the intervals in which kernels or copies ran; None where nobody looked.
+        kernel_ns: Union of the intervals in which kernels or copies ran; None if nobody looked.
         launches: Kernels that were launched in the measured part.
         source: What measured: the workload itself, nsys, a trace of the PyTorch profiler, or only a wall clock.
         iterations: How often the workload did its work in `wall_ns`.
         launch_counts: Launches of each kernel and shape, where they are known.
         gaps_after: The longest gaps by the kernel that ran before them, longest sum first, where they are known.
-        cublas_ns: Kernel time of cuBLAS for as many iterations of the same work; None where it was not measured.
-        overlap_ns: Time in which two kernels or copies or more ran at once; None where nobody looked.
+        cublas_ns: Kernel time of cuBLAS for as many iterations of the same work; None if it was not measured.
+        overlap_ns: Time in which two kernels or copies or more ran at once; None if nobody looked.
         gpu: Name of the GPU; None if unknown, or where there were several.
     """
 
@@ -125,7 +125,7 @@ class Unprofiled:
 
     @property
     def cublas_share(self) -> float | None:
-        """Speed as a part of cuBLAS's; over 1 where it is faster. None where either time is unknown."""
+        """Speed as a part of cuBLAS's; over 1 where it is faster. None if either time is unknown."""
         return self.cublas_ns / self.kernel_ns if self.cublas_ns and self.kernel_ns else None
 
     @property
@@ -142,14 +142,14 @@ class Unprofiled:
 
     @property
     def kernels_ns(self) -> int | None:
-        """Sum of the times of all launches; None where they were not timed."""
+        """Sum of the times of all launches; None if they were not timed."""
         times = [entry.total_ns for entry in self.launch_counts]
         return sum(one or 0 for one in times) if times and None not in times else None
 
     def slowdown(self, profiled_ns: float, profiled_count: int) -> float | None:
         """Divide the kernel time of a profile by that of this run, both of one iteration.
 
-        None where this run did not time its kernels, or where the profile holds other launches than one iteration.
+        None if this run did not time its kernels, or where the profile holds other launches than one iteration.
         """
         if not self.kernel_ns or not self.launches or profiled_count * self.iterations != self.launches:
             return None

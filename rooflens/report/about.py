@@ -46,7 +46,7 @@ def list_document() -> Document:
 
 
 def columns_document(name: str = "columns") -> Document:
-    """Explain the heads of tables, by command: those of this name, or all `columns`; nothing where none has it."""
+    """Explain the heads of tables, by command: those of this name, or all `columns`; nothing if none has it."""
     asked = name.strip().casefold()
     quantities = {
         one.key.label or one.label.lower(): f"{one.key.meaning or one.label}: `--columns {one.name}`"

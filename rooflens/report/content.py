@@ -67,10 +67,10 @@ class Content(Struct, frozen=True):
         unread: Path and error of each report that could not be read, or of a file of a store that held some.
         gpus: Names of the GPUs, the one with the longest launch first.
         aggregated: True where a launch that is drawn stands for all of its kernel.
-        other: The kernels that are not drawn; None where all are.
+        other: The kernels that are not drawn; None if all are.
         predictions: The reports and kernels with a prediction, each beside what was measured.
         report_labels: What sets each report's name apart, by digest, in the order of their versions.
-        ladder: All reports as versions of one program; None where they are not.
+        ladder: All reports as versions of a program; None if they are not.
         ladders: Every ladder that they hold, that one included.
     """
 
@@ -209,7 +209,7 @@ def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary
 
 
 def _of_all(ladders: Sequence[Ladder], reports: Sequence[AnalyzedReport]) -> Ladder | None:
-    """Read all reports as versions of one program; None where they are not, or some have no kernel."""
+    """Read all reports as versions of a program; None if they are not, or some have no kernel."""
     if len(reports) == 1 or len(ladders) != 1:
         return None
     held = sum(len(rung.side.reports) for rung in ladders[0].rungs)

@@ -29,7 +29,7 @@ from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
 from rooflens.model.summary import summarize
-from rooflens.report.rungs import LADDER
+from rooflens.report.ladder_data import LADDER
 
 if TYPE_CHECKING:
     from rooflens.model.predict.measured import Checked
@@ -51,7 +51,7 @@ def to_document(
         analyses: The kernels.
         reports: The reports: their programs are described where they were also run without the profiler, and their
             versions.
-        expected: What was predicted of them, with its measurement; None where nobody predicted anything.
+        expected: What was predicted of them, with its measurement; None if nobody predicted anything.
     """
     known = tuple(analyses)
     return _document(known, reports, expected) | {"kernels": [KERNEL.json(analysis) for analysis in known]}

@@ -167,7 +167,7 @@ class Folded:
     """Blocks that are read by few; where nothing folds they stand below their title.
 
     Attributes:
-        on_text: False where a terminal and Markdown show the blocks as they are, without the title.
+        on_text: False if a terminal and Markdown show the blocks as they are, without the title.
     """
 
     title: Words
@@ -181,7 +181,7 @@ class Chart:
 
     Attributes:
         key: Its name in the page.
-        draw: Makes what Vega-Lite draws, once a page is written; None where nothing has a place.
+        draw: Makes what Vega-Lite draws, once a page is written; None if nothing has a place.
         label: What it shows, for readers who do not see it.
         notes: Sentences below it.
     """
@@ -226,7 +226,7 @@ class Choice:
     """Parts of a page that a choice shows: all stand in the page, and the others are hidden.
 
     Attributes:
-        parts: Blocks by the place of each control's name that they belong to; None where they belong to all names.
+        parts: Blocks by the place of each control's name that they belong to; None if they belong to all names.
         first: The places that are chosen first.
     """
 
@@ -243,7 +243,7 @@ class Cell:
         name: Stands below it where there is room.
         told: What a pointer that rests on it reads.
         part: Its part of the map's time, 0 to 1.
-        won: The part of its own time that can be won; 0 where that is not known.
+        won: The part of its own time that can be won; 0 if that is unknown.
         style: Its class; `elsewhere` for what the page does not hold, `gap` where no kernel ran.
         key, group: The launch and the kernel of the page that it leads to; empty for none.
     """
@@ -277,7 +277,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Where the time goes, as one strip of a page; all that it shows stands in a list or table of the page, too.
+    """Where the time goes, as a strip on a page; a list or table of the page says the same.
 
     Attributes:
         label: What it shows, for readers who do not see it.
@@ -298,7 +298,7 @@ class Opportunity:
         figure: What becomes of its time.
         length: Its time as a part of the longest one's, which its bar has, 0 to 1.
         style: Its class.
-        won: The part of its time that can be won, 0 to 1; 0 where that is not known.
+        won: The part of its time that can be won, 0 to 1; 0 if that is unknown.
         move: What to do.
         where: The place that this is about.
         why: Further facts, the one that its sign stands for first.
@@ -363,7 +363,7 @@ def facts(*lines: Words) -> Paragraph:
 
 
 def rest_note(amount: int, shown: int, words: str) -> tuple[Paragraph, ...]:
-    """Count below a table the rows that it does not show; nothing where it shows all."""
+    """Count below a table the rows that it does not show; nothing if it shows all."""
     return (Paragraph((f"and {amount - shown} more{words}",), "note"),) if amount > shown else ()
 
 

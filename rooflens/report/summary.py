@@ -69,7 +69,7 @@ class Segment(Struct, frozen=True):
 
 
 class ReportTime(Struct, frozen=True):
-    """The GPU time of one report."""
+    """The GPU time of a report."""
 
     label: str
     time_ns: float
@@ -99,10 +99,10 @@ class Ranked(Struct, frozen=True):
 
 
 class Caveat(Struct, frozen=True):
-    """One sentence on what makes verdicts other than they look, and how many launches it is about.
+    """A caveat about verdicts, with the number of launches it concerns.
 
     Attributes:
-        about: The kernels and the reports that it is about, the first few by name; empty where it is about all.
+        about: The kernels and the reports that it is about, the first few by name; empty if it is about all.
     """
 
     meaning: str
@@ -111,7 +111,7 @@ class Caveat(Struct, frozen=True):
 
 
 def synthetic_words(content: Content) -> str:
-    """Say which part of the page was written by a generator; empty where all of it was recorded."""
+    """Say which part of the page was written by a generator; empty if all of it was recorded."""
     if not content.synthetic:
         return ""
     runs, synthetic = len(content.runs), sum(run.synthetic for run in content.runs)
@@ -159,7 +159,7 @@ def _report_times(content: Content) -> tuple[ReportTime, ...]:
 
 
 def own_reports(content: Content) -> dict[str, ReportTime]:
-    """Map the key of each kernel to the time of its own report where all reports are versions; empty elsewhere.
+    """Map each kernel's key to the time of its own report if all reports are versions; else empty.
 
     A share of the time of all versions together would say nothing of any of them.
     """
@@ -252,13 +252,13 @@ def at_limit(content: Content) -> str:
 
 
 def _of_report(content: Content, launch: Launch) -> str:
-    """Name the report of a launch after the name of its kernel; nothing where the page has one report."""
+    """Name the report of a launch after the name of its kernel; nothing if the page has one report."""
     label = content.report_labels.get(launch.analysis.kernel.digest, "")
     return f", {label}" if label and len(content.runs) > 1 else ""
 
 
 def cannot_tell(content: Content) -> str:
-    """Say that no kernel of the page has what a verdict needs; empty where one has."""
+    """Say that no kernel of the page has what a verdict needs; empty if one has."""
     launches = content.counted
     if not launches or any(launch.shown_class != "unknown" for launch in launches):
         return ""
@@ -282,7 +282,7 @@ def origin(content: Content) -> list[str]:
 
 
 def facts(content: Content) -> list[str]:
-    """List GPU, compute capability, clock, ncu and date; what no report states is left out."""
+    """List GPU, compute capability, clock, ncu and date, as far as reports state them."""
     kernels = [analysis.kernel for analysis in content.analyses]
     capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
     passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]

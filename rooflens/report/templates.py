@@ -75,7 +75,7 @@ def _compiled_name(bucket: Bucket) -> str:
 
 
 def _late(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Call a function when a template is filled, for constants too: what is compiled must not depend on our code."""
+    """Call a function when a template is filled, even for constants: compiled templates must not depend on our code."""
 
     @pass_context
     def called(_context: object, *args: Any, **options: Any) -> Any:

@@ -37,7 +37,7 @@ TRACK_CATEGORY = "rooflens"
 """Category of the events that are added."""
 
 MOST_POINTS = 48
-"""Points of a unit in one launch; more samples are averaged with their neighbours."""
+"""Points of a unit in a launch; more samples are averaged with their neighbours."""
 
 MOST_TRACK_EVENTS = 400_000
 """Later launches get no course of their own: each such event has some 150 characters."""
@@ -158,7 +158,7 @@ class _Matches:
             raise self._no_match()
 
     def of(self, event: KernelEvent) -> tuple[Analysis, dict[str, Any]] | None:
-        """Return the analysis of an event's kernel, and the arguments that say it; None where the reports lack it."""
+        """Return the analysis of an event's kernel, and the arguments that say it; None if the reports lack it."""
         index = self._found.get(_place(event))
         if index is None:
             return None
@@ -315,7 +315,7 @@ class _Tracks:
         self._courses: dict[int, dict[str, list[float | None]]] = {}
 
     def of(self, event: KernelEvent, analysis: Analysis) -> Iterator[str]:
-        """Yield the events of one launch in JSON: its series, spread over its time in the trace."""
+        """Yield the events of a launch in JSON: its series, spread over its time in the trace."""
         series = analysis.kernel.series
         if series is None:
             return
@@ -354,7 +354,7 @@ def _courses(series: Series, gpu: str | None) -> dict[str, list[float | None]]:
 
 
 def _thinned(shares: Sequence[float | None]) -> list[float | None]:
-    """Average neighbours where there are too many."""
+    """Average neighbours if there are too many points."""
     points = min(len(shares), MOST_POINTS)
     groups = (
         [share for share in shares[at * len(shares) // points : (at + 1) * len(shares) // points] if share is not None]

@@ -30,7 +30,7 @@ class Answer(Struct, frozen=True):
     Attributes:
         document: Makes the document that a terminal, Markdown and a page show.
         data: Makes text by the name of its format, `json` or `csv`; a long one in parts.
-        heading: Makes the heading of its page; None where no page is written of it.
+        heading: Makes the heading of its page; None if no page is written of it.
         table: Makes what a terminal shows where that is less, for stderr says the rest.
         remarks: Makes the lines that stderr has below a terminal's table.
     """
@@ -100,16 +100,19 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         place: What to give to a command that says more: paths, or a store; empty if there is none.
         raw_cells: Leave cells of CSV as they are, even those that a spreadsheet would run.
         indented: Write JSON for people; otherwise a line for each launch, as it is made.
-        expected: What was predicted, which JSON holds; None where nobody predicted anything.
+        expected: What was predicted, which JSON holds; None if nobody predicted anything.
     """
     from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
-    from rooflens.report.text.table import kernels_document, steps
+    from rooflens.report.text.table import kernels_document, not_profiled, steps
+
+    def missing() -> Document:
+        return tuple(block for one in found.missing if one.shares for block in not_profiled(one.names, one.shares))
 
     def table() -> Document:
         kernels = summarize(found.analyses)
         rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
-        return (*kernels_document(rows, top, columns, each=each_launch), *steps(kernels, place))
+        return (*kernels_document(rows, top, columns, each=each_launch), *missing(), *steps(kernels, place))
 
     def digest() -> str:
         from rooflens.report.sizes import DEFAULT_TOKENS
@@ -132,7 +135,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
-        document=lambda: kernels_document(summarize(found.analyses), top, columns),
+        document=lambda: (*kernels_document(summarize(found.analyses), top, columns), *missing()),
         data={"json": json, "csv": csv, "digest": digest},
         table=table,
         remarks=lambda: _remarks(found, columns),

@@ -27,7 +27,7 @@ def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
 
     Args:
         output: The file.
-        style: What --format says; None where it was not given.
+        style: What --format says; None if it was not given.
         formats: What the command can write.
 
     Raises:

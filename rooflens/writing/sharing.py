@@ -182,7 +182,7 @@ def _result(found: Outline, place: Place, encoded: bytes) -> _Result:
 
 
 def _kernel(result: _Result, kernel: Kernel, raw: RawResult, shorter: Mapping[str, str]) -> KernelSpec:
-    """Describe one result by its names and numbers."""
+    """Describe a result by its names and numbers."""
     message = result.message
     metrics = {name: _value(name, metric, result.base) for name, metric in result.metrics.items() if _is_kept(name)}
     return KernelSpec(

@@ -203,7 +203,7 @@ def test_records_show_themselves(fixtures: Path) -> None:
     """A report has three rows and its roofline as a picture; kernel, verdict, finding and level have their words."""
     report = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep")
     html = report._repr_html_()
-    assert "6.19\u00a0ms \u2192 about 4.73\u00a0ms (1.3x)" in html
+    assert "6.19 \u2192 about 4.73\u00a0ms" in html
     assert 'src="data:image/svg+xml;base64,' in html
     kernel = report[0]
     assert kernel.verdict.sentence.partition(":")[0] in kernel.verdict._repr_html_()

@@ -33,7 +33,7 @@ class Cache:
             raise PermissionError(f"{folder} belongs to somebody else: a pickle of theirs is not read")
 
     def get(self, key: str) -> Any:
-        """Return what is kept under a key; None where there is nothing."""
+        """Return what is kept under a key; None if there is nothing."""
         file = self._folder / key
         return pickle.loads(file.read_bytes()) if file.is_file() else None  # noqa: S301 - our own folder, see above
 

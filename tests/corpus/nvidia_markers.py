@@ -68,7 +68,7 @@ def _compare(places: Mapping[Place, float | None], ours: list[Place]) -> Iterato
 
 
 def _weights(markers: list[Marker]) -> dict[Place, float | None]:
-    """Return the marked instructions with their share of all stalls, or None where the marker does not say."""
+    """Return the marked instructions with their share of all stalls, or None if the marker does not say."""
     found: dict[Place, float | None] = {}
     for marker in markers:
         if marker.pc is not None:

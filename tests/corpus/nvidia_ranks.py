@@ -17,7 +17,7 @@ class FirstRank(Struct, frozen=True):
     """The first rank of one report with several kernels.
 
     Attributes:
-        time_share: Its part of the report's GPU time, 0 to 1; None where nothing is ranked.
+        time_share: Its part of the report's GPU time, 0 to 1; None if nothing is ranked.
     """
 
     report: str

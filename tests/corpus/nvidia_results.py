@@ -38,7 +38,7 @@ class NvidiaResult(Struct, frozen=True):
     """One rule result.
 
     Attributes:
-        estimate_pct: Part of the time that NVIDIA expects to win, in per cent; None where it gives none.
+        estimate_pct: Part of the time that NVIDIA expects to win, in per cent; None if it gives none.
         scope: `global` for a part of the kernel's time, `local` for a part of the unit's.
     """
 
@@ -75,7 +75,7 @@ class NvidiaKernel(Struct, frozen=True):
         index: Position in the report, from 0, over all its results.
         sections: Identifiers of the sections that were collected.
         excess_sectors: Sectors beyond the ideal by side: loads, stores; sides without any are absent.
-        idle_share: 1 - active / elapsed cycles of the SMs, 0 to 1; None where it is not measured.
+        idle_share: 1 - active / elapsed cycles of the SMs, 0 to 1; None if it is not measured.
     """
 
     report: str

@@ -56,7 +56,7 @@ _NO_SIDE = Excluded("the report does not tell which instructions are uncoalesced
 
 
 def choice_of(result: NvidiaResult, kernel: NvidiaKernel) -> Choice | None:
-    """Return the id of the finding that says the same, or why there is none; None where the table has no such pair."""
+    """Return the id of the finding that says the same, or why there is none; None if the table has no such pair."""
     if result.kind == "error":
         return _FAILED
     for pattern, choose in TABLE:

@@ -31,9 +31,9 @@ class Case(Struct, frozen=True):
 
     Attributes:
         places: What is given to `compare`.
-        works: For each rung, whether it did the work of most; None where nothing recorded tells.
-        factors: Time of the first over that of each rung, from the durations in the reports; None where not compared.
-        fastest: The rung to go on from; empty where nothing is compared.
+        works: For each rung, whether it did the work of most; None if nothing recorded tells.
+        factors: Time of the first over that of each rung, from the durations in the reports; None if not compared.
+        fastest: The rung to go on from; empty if nothing is compared.
         why: Part of what is said of the last rung that is not compared.
     """
 

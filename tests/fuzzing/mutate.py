@@ -169,7 +169,7 @@ def _other_value(kind: int, value: bytes, chance: Random) -> tuple[int, bytes]:
 
 
 def _fields(data: bytes) -> list[Field]:
-    """Take a message apart; nothing where it is none."""
+    """Take a message apart; nothing if it is none."""
     offset, found = 0, []
     while offset < len(data):
         tag, offset = _read_varint(data, offset)

@@ -102,7 +102,7 @@ class Said(Struct):
 
     Attributes:
         answers: Text and whether it was an error, by call.
-        data: What came beside the text, by call; None where nothing did.
+        data: What came beside the text, by call; None if nothing did.
         tools: As listed.
     """
 

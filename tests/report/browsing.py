@@ -8,6 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from support import samples
 
+from rooflens.model.records import Move
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
@@ -65,8 +67,10 @@ class Opened(Struct, frozen=True):
         return self._marks(".plane:not([hidden]) .chart", "[aria-roledescription=kernel]")
 
     def bars(self) -> dict[str, bool]:
-        """Map the launches drawn in the bars to whether they are faint."""
-        return self._marks(".time .chart", "[aria-roledescription='rect mark']")
+        """Map the kernels in the list of what to fix first, by their median launch, to whether they are faint."""
+        self.settle()
+        found = self.page.locator(".ranking > li:not([hidden])")
+        return dict(found.evaluate_all("rows => rows.map(row => [row.dataset.k, row.classList.contains('faint')])"))
 
     def rows(self) -> dict[str, bool]:
         """Map the kernels in the list, by their worst launch, to whether they are faint."""
@@ -76,10 +80,6 @@ class Opened(Struct, frozen=True):
     def point(self, key: str) -> Locator:
         """Find the point of a launch."""
         return self._mark(".plane:not([hidden]) .chart", "[aria-roledescription=kernel]", key)
-
-    def bar(self, key: str) -> Locator:
-        """Find the bar of a launch."""
-        return self._mark(".time .chart", "[aria-roledescription='rect mark']", key)
 
     def row(self, key: str) -> Locator:
         """Find the row of a launch's kernel."""
@@ -133,6 +133,14 @@ def placed() -> list[Analysis]:
             kernel=replace(analysis.kernel, nvtx_range=ranges[i % 3], process=f"python {4711 + i % 2}", device=i % 2),
         )
         for i, analysis in enumerate(samples.every_verdict())
+    ]
+
+
+def apart(count: int) -> list[Analysis]:
+    """Make kernels of which no two have the same first move, so that each is a row of its own."""
+    return [
+        replace(one, verdict=replace(one.verdict, moves=(Move(f"try {i}", "fuse"), *one.verdict.moves[1:])))
+        for i, one in enumerate(samples.many(count))
     ]
 
 

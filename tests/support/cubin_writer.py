@@ -139,7 +139,7 @@ class Bomb(NamedTuple):
     Attributes:
         name: What of it is too much.
         write: Writes it.
-        note: What the user is told; empty where it takes a while, but is read.
+        note: What the user is told; empty if it takes a while, but is read.
     """
 
     name: str

@@ -318,7 +318,7 @@ def split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _refused(options: dict[str, str]) -> str:
-    """Say what ncu 2022.3 and 2024.1 say of options that do not go with ranges and whole graphs; empty where all do."""
+    """Say what ncu 2022.3 and 2024.1 say of options that do not go with ranges and whole graphs; empty if all do."""
     ranged = options["--replay-mode"] in {"range", "app-range"}
     graphs = options.get("--graph-profiling") == "graph"
     if graphs and options["--replay-mode"] != "kernel":

@@ -69,7 +69,7 @@ class Sample(Struct, frozen=True):
 
     Attributes:
         level_bytes: Bytes by level; a level without an entry was not measured.
-        flop: FLOPs by dtype; None where the report has no FLOP counters.
+        flop: FLOPs by dtype; None if the report has no FLOP counters.
         inst: Instructions by pipe that does no FLOPs.
     """
 

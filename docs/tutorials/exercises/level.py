@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def intensities(flop_per_s: float, bytes_per_s: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return FLOP a byte at each level; None where the bytes of a level were not measured."""
+    """Return FLOP a byte at each level; None if the bytes of a level were not measured."""
     raise NotImplementedError
 
 
@@ -19,7 +19,7 @@ def shares(
     """Return how busy each level is, from 0 to 1; levels of which nothing is known are left out.
 
     Args:
-        bytes_per_s: What each level moved; None where that was not measured.
+        bytes_per_s: What each level moved; None if that was not measured.
         peak_bytes_per_s: What each level could move.
         stages: How busy the busiest stage of each level is, from 0 to 1, where that was measured.
     """

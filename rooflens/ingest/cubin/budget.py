@@ -1,4 +1,4 @@
-"""How much reading the compiled code of one report may take: far more than any real code, and seconds at most.
+"""How much reading the compiled code of a report may take: far more than any real code, and seconds at most.
 
 A report is somebody else's file, and a few kilobytes of it may unpack to a cubin whose names overlap, or whose line
 table has rows without end. Work and memory follow the amounts that are counted here, and nothing else.
@@ -35,7 +35,7 @@ class TooMuchError(ValueError):
 
 
 class Budget:
-    """What may still be read of one report."""
+    """What may still be read of a report."""
 
     def __init__(self) -> None:
         self.left = dict(MOST)

@@ -66,7 +66,7 @@ class Cubin:
         return self._data[found.start : found.end] if found else None
 
     def code(self, function: bytes) -> Section | None:
-        """Return where the instructions of a function are; None where it has none."""
+        """Return where the instructions of a function are; None if it has none."""
         return self._sections.get(b".text." + function)
 
     def bytes_of(self, section: Section, offset: int, count: int) -> bytes:

@@ -83,7 +83,7 @@ def file_name(name: bytes) -> str:
 
 
 def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
-    """Read the line table of each function, by its mangled name; empty where the cubin has no table.
+    """Read the line table of each function, by its mangled name; empty if the cubin has no table.
 
     Raises:
         TooMuchError: There is more to read than the budget has left.

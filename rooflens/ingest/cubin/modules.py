@@ -57,7 +57,7 @@ class Modules:
                 self._messages[message.Reference].append(message)
 
     def module(self, source: bytes, kernel: str) -> Module | None:
-        """Return the module that a result refers to; None where it is missing, or cannot be read.
+        """Return the module that a result refers to; None if it is missing, or cannot be read.
 
         Args:
             source: The encoded reference in the result.
@@ -137,7 +137,7 @@ class Module:
         self._listing = Listing(self, functions) if functions else None
 
     def listing(self, function: bytes, start: int | None) -> Listing | None:
-        """List the instructions of a function and of those it calls; None where no address is known.
+        """List the instructions of a function and of those it calls; None if no address is known.
 
         Args:
             function: Its mangled name.
@@ -173,7 +173,7 @@ class Listing:
         return None if code is None else kind_of(code, self._module.cubin.capability)
 
     def code(self, address: int) -> bytes | None:
-        """Return the bytes of the instruction at an address, fewer at the end; None where its code is not there."""
+        """Return the bytes of the instruction at an address, fewer at the end; None if its code is not there."""
         function, offset = self._place(address)
         cubin = self._module.cubin
         if function not in self._codes:

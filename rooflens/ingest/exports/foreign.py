@@ -87,6 +87,6 @@ def refusal(data: bytes) -> InputError:
 
 
 def _said(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
-    """Return what the first line that matches says, in the first group that has words; None where none matches."""
+    """Return the first non-empty group of the first line that matches; None if none does."""
     found = next((match for line in lines if (match := pattern.search(line))), None)
     return None if found is None else next((part for part in found.groups() if part), "").strip()[:_LONGEST_QUOTE]

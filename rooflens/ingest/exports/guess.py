@@ -63,7 +63,7 @@ class Guess(Struct, frozen=True):
 
 
 def capability_of(kernel: ExportedKernel) -> str | None:
-    """Return the compute capability of a launch's GPU; None where it is not there."""
+    """Return the compute capability of a launch's GPU; None if it is not there."""
     major, minor = kernel.numbers.get(f"{_CC}_major"), kernel.numbers.get(f"{_CC}_minor")
     return None if major is None or minor is None else f"{major:.0f}.{minor:.0f}"
 

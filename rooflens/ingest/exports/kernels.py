@@ -1,4 +1,4 @@
-"""What an export holds of one launch, and what identifies it."""
+"""What an export holds of a launch, and what identifies it."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class ExportedKernel(Struct):
     """One launch as an export shows it; fields not explained here are those of a report's raw result.
 
     Attributes:
-        launch: What identifies the launch, to find it again in a second table; empty where the export has no IDs.
+        launch: What identifies the launch, to find it again in a second table; empty if the export has no IDs.
         numbers: Metric -> value in base units.
         texts: Metric -> word.
         tables: Metric with instances -> {key: count}.
         not_numbers: Metrics printed as `nan`.
-        lost: Why it is not complete; None where it is.
+        lost: Why it is not complete; None if it is.
         launches: How many launches its values are the mean of.
     """
 
@@ -141,7 +141,7 @@ def function_of(signature: str) -> str:
 
 
 def _without_end(text: str, closing: str) -> str:
-    """Drop the bracketed part that ends a text; a text without one stays as it is.
+    """Drop a bracketed part at the end of a text, if there is one.
 
     A sign within round brackets compares: `enable_if<((8) > (0)), int>` ends where it began.
     """

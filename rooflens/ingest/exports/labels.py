@@ -210,7 +210,7 @@ def _fits(metric: str, measured: Dimension | None) -> bool:
 
 
 def _dimension(metric: str) -> Dimension | None:
-    """Return what a metric of the table measures; None where its name does not say."""
+    """Return what a metric of the table measures; None if its name does not say."""
     if metric.startswith("gpu__time") or metric.endswith("_time"):
         return "time"
     if "pct" in metric.rpartition(".")[2] or metric.endswith("_pct"):

@@ -63,7 +63,7 @@ class _Launch(Struct):
 
 
 def long_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> list[ExportedKernel]:
-    """Gather the launches of a table with one row for each metric, in the order in which they first appear."""
+    """Gather the launches of a table that has a row per metric, in order of first appearance."""
     sample = list(islice(rows, _SAMPLE_ROWS))
     facts.style = style_of(_printed(header, sample), facts.style)
     if UNIT not in header.columns:
@@ -84,7 +84,7 @@ def _printed(header: Header, rows: Sequence[Sequence[str]]) -> Iterator[Printed]
 
 
 class _Table:
-    """The launches of one table."""
+    """The launches of a table."""
 
     def __init__(self, header: Header, facts: Facts) -> None:
         self._header = header
@@ -97,7 +97,7 @@ class _Table:
         self._fewest = self._last_count = len(header.names)
 
     def add(self, cells: list[str]) -> None:
-        """Add one row; with more cells than the header its values are shifted, with too few it has no launch."""
+        """Add a row; with more cells than the header its values are shifted, with too few it has no launch."""
         if not self._least_cells <= len(cells) <= len(self._header.names):
             self._facts.broken_rows += 1
             return

@@ -25,7 +25,7 @@ _PLAIN_DIGITS = 2
 
 
 class Style(Struct, frozen=True):
-    """How the numbers of one table are written.
+    """How the numbers of a table are written.
 
     Attributes:
         decimal: The decimal mark, `.` or `,`; the other groups digits.
@@ -50,7 +50,7 @@ class Printed(Struct, frozen=True):
 
 
 def style_of(values: Iterable[Printed], default: Style) -> Style:
-    """Tell from its values how a table writes numbers; `default` where they do not show it."""
+    """Infer from its values how a table writes numbers; `default` if they do not show it."""
     votes: Counter[str] = Counter()
     weak: Counter[str] = Counter()
     digits = 0
@@ -76,7 +76,7 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
     """Read a number and multiply it by ten to `power`, rounded once.
 
     Returns:
-        NaN where `nan` is printed; None where there is no number: empty, `n/a`, a word.
+        NaN where `nan` is printed; None if there is no number: empty, `n/a`, a word.
     """
     if style.decimal == "." and "_" not in text:
         try:
@@ -112,7 +112,7 @@ def split_instances(text: str) -> tuple[str, str | None]:
 
 
 def instance_counts(instances: str, style: Style) -> dict[str, int]:
-    """Read the instances of a count by key: `BRA: 1; EXIT: 9`; empty where they are printed without keys."""
+    """Read the instances of a count by key: `BRA: 1; EXIT: 9`; empty if they are printed without keys."""
     counts: dict[str, int] = {}
     for item in instances.split(";"):
         key, colon, written = item.rpartition(":")
@@ -128,7 +128,7 @@ def _number(text: str) -> re.Match[str] | None:
 
 
 def _decimal_of(digits: str) -> str | None:
-    """Return the decimal mark; None where it is ambiguous, as in `1,024`."""
+    """Return the decimal mark; None if it is ambiguous, as in `1,024`."""
     points, commas = digits.count("."), digits.count(",")
     if points and commas:
         return "." if digits.rfind(".") > digits.rfind(",") else ","

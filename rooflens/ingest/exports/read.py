@@ -36,7 +36,7 @@ _PROFILED = re.compile(r'[\s\ufeff]*==PROF== Profiling (".*"|\S+) - (\d+)\b')
 
 
 class Export(Struct):
-    """The launches of one export, to be iterated once.
+    """The launches of an export, to be iterated once.
 
     Attributes:
         names_gpu: False if a launch does not name its GPU, and the user did not either.
@@ -99,7 +99,7 @@ class Export(Struct):
 
     @property
     def loss(self) -> InputError | None:
-        """What launches lack because the file was cut; None where nothing is missing. Known after the last launch."""
+        """What a cut file lost; None if nothing. Complete after the last launch."""
         hint = "it was cut: export it again, or copy all of it"
         lost = [*self._incomplete, *(f"`{name}` (nothing but its name is there)" for name in self._facts.empty)]
         absent = f"{count_of(self._absent, 'launch')} that ncu says it profiled not in it" if self._absent else ""
@@ -129,7 +129,7 @@ class Export(Struct):
         return some(gpu.name for gpu in self._guess.likely)
 
     def _gpu_hint(self) -> str:
-        """Say how to name the GPU, with those that are likely: several share a compute capability."""
+        """Say how to name the GPU, and which are likely: several share a compute capability."""
         those = f"those of compute capability {', '.join(self._capabilities)} are"
         if len(self._guess.clues) > 1:
             those = f"likely, from {self._guess.words}:"
@@ -137,7 +137,7 @@ class Export(Struct):
         return f"name it with {self._gpu_option}, as `rooflens gpus` spells it{known}"
 
     def _named(self, kernels: Iterator[ExportedKernel], known: Datasheet | None) -> Iterator[ExportedKernel]:
-        """Name the GPU of each launch that does not: as the user did, else the only one that fits all launches."""
+        """Fill in missing GPU names: the user's, else the only GPU that fits all launches."""
         for kernel in kernels:
             capability = capability_of(kernel)
             if capability:
@@ -158,7 +158,7 @@ class Export(Struct):
             yield kernel
 
     def _guessed(self, kernels: Sequence[ExportedKernel]) -> Sequence[ExportedKernel]:
-        """Name the GPU of launches that do not, where one fits and all ran on the same device."""
+        """Fill in the GPU of launches that lack it, if exactly one fits and all ran on one device."""
         nameless = [kernel for kernel in kernels if GPU_NAME not in kernel.texts]
         self._capabilities |= dict.fromkeys(filter(None, map(capability_of, kernels)))
         self._opens = self._opens or any(_is_telling(name) for kernel in nameless for name in kernel.numbers)
@@ -196,7 +196,7 @@ def read_export(
 
 
 def displayed(gpu: str) -> str:
-    """Return the display name of the GPU that has a name, or a part of it; a name that none has as it is.
+    """Return the display name that matches a name or a part of one; an unknown name stays as it is.
 
     Raises:
         InputError: Several have it.

@@ -269,7 +269,7 @@ def title_of(message: str) -> str:
 
 
 def said_by(messages: Iterable[str]) -> dict[str, float]:
-    """Return the metrics that the messages of one launch's rules state."""
+    """Return the metrics that the messages of a launch's rules state."""
     found: dict[str, float] = {}
     for message in messages:
         for sentence in SENTENCES:

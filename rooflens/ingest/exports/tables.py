@@ -72,7 +72,7 @@ class Header(Struct, frozen=True, eq=False):
 
 
 class Facts(Struct):
-    """What the tables of one export share, and what of them is left out.
+    """What the tables of an export share, and what of them is left out.
 
     Attributes:
         is_wanted: Says which metrics are read.
@@ -151,7 +151,7 @@ def _encoding(sample: bytes) -> str:
 
 
 def header_of(line: str) -> Header | None:
-    """Read a line as the header of an export; None where it is none."""
+    """Read a line as the header of an export; None if it is none."""
     if not any(word in line for word in _HEADER_WORDS):
         return None
     start = max(line.find(_FIRST_CELLS), 0)  # what a program printed last may end without a line end

@@ -199,7 +199,7 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
-    """Return the columns of a line of dashes; None where it is another line, or of the two columns between rules."""
+    """Return the columns of a line of dashes; None if it is another line, or of the two columns between rules."""
     if not bare.startswith("---") or not _DASHES.fullmatch(bare):
         return None
     columns = tuple(part.span() for part in re.finditer("-+", bare))
@@ -244,14 +244,14 @@ class _Reader:
         yield from self._end_of_kernel()
 
     def _cut_at_the_end(self) -> str:
-        """Say why the text cannot have been copied to its end, where it ends in a rule or right below a section."""
+        """Say why a copied text looks cut: it ends inside a rule, or right below a section's title."""
         if self._rule and not self._rule[-1].endswith((".", ")", ":")):
             return "its last rule ends early"
         is_bare = self._section and not self._section_has_body and not self._rule
         return f"its section `{self._section}` is empty" if is_bare else ""
 
     def _structure(self, line: str, bare: str) -> list[list[str]] | None:
-        """Take a line that begins something; return the rows it ends, None where it is another line."""
+        """Take a line that begins something; return the rows it ends, None if it is another line."""
         if _PROFILER.match(bare):
             return []
         if not bare:
@@ -287,7 +287,7 @@ class _Reader:
         return None
 
     def _kernel_of(self, line: str, bare: str) -> re.Match[str] | None:
-        """Match the line that names a kernel, with the lines before it where a terminal broke it."""
+        """Match the line that names a kernel, joined with lines before it that a terminal wrapped."""
         if not bare.endswith(_ENDS):
             return None
         if "Invocations" in bare and (summed := _SUMMED.fullmatch(bare)) is not None:
@@ -448,7 +448,7 @@ def _wide(columns: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int | None]
 
 
 def _joined(first: str, second: str) -> str:
-    """Join two lines that a terminal made of one, whose blank at the break may be gone."""
+    """Join a line that a terminal broke in two; the blank at the break may be lost."""
     is_indented = len(second) - len(second.lstrip()) > 1
     gap = " " if first.endswith((",", ")")) and second[:1] in "(CSD" else ""
     return f"{first}{gap}{second.lstrip() if is_indented else second}"
@@ -464,7 +464,7 @@ def _is_closed(name: str) -> bool:
 
 
 def _loose(bare: str) -> tuple[str, str, str] | None:
-    """Split a line whose columns are lost into a known label, its unit and a number; None where it is another line."""
+    """Split a line whose columns are lost into a known label, its unit and a number; None if it is another line."""
     words = bare.split()
     if (metric_of(" ".join(words[:-1]), "") or "").startswith("launch__"):  # which may be a word
         return " ".join(words[:-1]), "", words[-1]

@@ -114,7 +114,7 @@ class _Filler:
         self._take = itemgetter(*plain_places) if len(plain_places := [one[0] for one in self._plain]) > 1 else None
 
     def fill(self, kernel: ExportedKernel, cells: list[str]) -> None:
-        """Add the values of one row."""
+        """Add the values of a row."""
         columns = self._others if self._fill_plain(kernel, cells) else chain(self._plain, self._others)
         for place, name, power in columns:
             if place < len(cells):

@@ -1,4 +1,4 @@
-"""The protocol-buffer messages of an Nsight Compute report, from one table.
+"""The protocol-buffer messages of an Nsight Compute report, from a table.
 
 NVIDIA publishes the format ("Report File Format" in the Customization Guide; the definitions ship with every Nsight
 Compute). Only the fields that rooflens reads or writes are here; a decoder carries all others along unread.

@@ -133,7 +133,7 @@ def range_path(state: bytes, thread_id: int) -> str | None:
         thread_id: The launching thread.
 
     Returns:
-        None where no range was open, or the state cannot be decoded.
+        None if no range was open, or the state cannot be decoded.
     """
     decoded = decode("NvtxState", state) if state else None
     if decoded is None:

@@ -85,12 +85,12 @@ class Code(Struct, frozen=True):
 
 
 class Instructions(Struct, frozen=True):
-    """What a report stores by instruction of one kernel, zeros left out.
+    """What a report stores by instruction of a kernel, zeros left out.
 
     Attributes:
         amounts: Amount by address, by measure.
-        sectors: Sectors of global memory, of loads and stores together; None where they are not stored.
-        excess_sectors: The sectors beyond what ideal access patterns would need; None where not stored.
+        sectors: Sectors of global memory, of loads and stores together; None if they are not stored.
+        excess_sectors: The sectors beyond what ideal access patterns would need; None if not stored.
         access: Bits that tell loads from stores, by address.
         memory: Bits that tell the kinds of memory, by address.
         opcodes: Executed opcodes with their counts; empty where unknown.
@@ -113,7 +113,7 @@ class Instructions(Struct, frozen=True):
 
     @property
     def start(self) -> int | None:
-        """Address of the kernel's first instruction; None where several functions leave it open."""
+        """Address of the kernel's first instruction; None if several functions leave it open."""
         if len(self.starts) == 1:
             return self.starts[0]
         return None if self.starts else min(self.amounts.get("warp_inst", ()), default=None)
@@ -202,7 +202,7 @@ def clean_text(text: str | None) -> str | None:
 
 
 class _Reader(Struct):
-    """Access to the instructions of one result."""
+    """Access to the instructions of a result."""
 
     stored: Instructions
     texts: Texts | None
@@ -233,7 +233,7 @@ class _Reader(Struct):
         return divided
 
     def _loads(self, addresses: Iterable[int]) -> dict[int, bool] | None:
-        """Tell loads from stores; None where an instruction's kind is unknown.
+        """Tell loads from stores; None if an instruction's kind is unknown.
 
         Copies to shared memory are loads. Atomics and reductions are stores: they write.
         """
@@ -271,7 +271,7 @@ class _Reader(Struct):
         return found
 
     def kind(self, address: int) -> Kind | None:
-        """Return the kind of an instruction by its encoding, or else by its text; None where neither is known."""
+        """Return the kind of an instruction by its encoding, else by its text; None if both are unknown."""
         if self.texts is not None and (known := self.texts.kind(address)) is not None:
             return known
         text = self.text(address)
@@ -296,7 +296,7 @@ class _Reader(Struct):
         return (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else None
 
     def source_line(self, place: tuple[str, int] | None) -> str | None:
-        """Return the text of a line; None where its file is not embedded, or has no text there."""
+        """Return the text of a line; None if its file is not embedded, or has no text there."""
         if place is None or self.texts is None:
             return None
         lines = self.texts.source_lines(place[0])
@@ -323,7 +323,7 @@ class _Reader(Struct):
 
 
 def _samples(metrics: Metrics) -> dict[str, ByAddress | None]:
-    """Read the samples and the stalls among them; where only reasons are stored, the samples are their sum."""
+    """Read the samples and the stalls among them; if only reasons are stored, sum them up."""
     reasons: dict[str, ByAddress] = {}
     for name in metrics.names():
         match = _STALLED.match(name)
@@ -339,7 +339,7 @@ def _samples(metrics: Metrics) -> dict[str, ByAddress | None]:
 
 
 def _amounts(metrics: Metrics, *names: str) -> ByAddress | None:
-    """Read the first of these metrics that is stored by instruction, or as 0 in all; None where none is."""
+    """Read the first of these metrics that is stored by instruction, or as 0 in all; None if none is."""
     for name in names:
         stored = metrics.metric(name)
         if stored is not None and _is_by_address(stored):
@@ -350,7 +350,7 @@ def _amounts(metrics: Metrics, *names: str) -> ByAddress | None:
 
 
 def _warps(metrics: Metrics) -> float | None:
-    """Return how many warps were launched; None where the launch size is not stored."""
+    """Return how many warps were launched; None if the launch size is not stored."""
     stored = [metrics.metric(name) for name in _LAUNCH]
     blocks, threads = (found.value if found else None for found in stored)
     if not isinstance(blocks, (int, float)) or not isinstance(threads, (int, float)):

@@ -28,7 +28,7 @@ _KINDS = frozenset(get_args(Kind))
 
 
 class Figures:
-    """The instructions of one result, as far as a published report tells.
+    """The instructions of a result, as far as a published report tells.
 
     Args:
         kinds: By address; the others are `other`.
@@ -50,7 +50,7 @@ class Figures:
         return self._kinds.get(address, "other")
 
     def sass(self, address: int) -> str | None:
-        """Return the opcode of an instruction; None where it is not stored."""
+        """Return the opcode of an instruction; None if it is not stored."""
         return self._opcodes.get(address)
 
     def line(self, address: int) -> tuple[str, int] | None:
@@ -68,7 +68,7 @@ def uses(name: str) -> bool:
 
 
 def read_figures(metrics: Metrics) -> Figures | None:
-    """Read what a result stores of its instructions under our names; None where it stores nothing."""
+    """Read what a result stores of its instructions under our names; None if it stores nothing."""
     names = [name for name in metrics.names() if uses(name)]
     if not names:
         return None

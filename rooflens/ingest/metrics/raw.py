@@ -29,7 +29,7 @@ _MOST_KNOWN = 256
 
 
 class RawTable:
-    """Gather the values of one report, and pack them block by block.
+    """Gather the values of a report, and pack them block by block.
 
     Args:
         digest: SHA-256 of the report, in hex.
@@ -42,11 +42,11 @@ class RawTable:
         self.with_instances = with_instances
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None], instances: Mapping[str, Stored]) -> None:
-        """Add all values of one result.
+        """Add all values of a result.
 
         Args:
             kernel_index: Its position in the report.
-            values: By metric; None where one has no value of its own.
+            values: By metric; None if one has no value of its own.
             instances: Metrics with instances, whose own values are in `values`.
         """
         bare = [name for name, stored in instances.items() if stored.values and values[name] is None]
@@ -78,7 +78,7 @@ class _Values:
         self._rows = {kind: (array("i"), array("i"), start()) for kind, start in _KINDS.items()}
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None]) -> None:
-        """Add the values of one result."""
+        """Add the values of a result."""
         found = tuple(values.values())
         for kind, are_of_kind, codes in self._kinds((*values,), (*map(type, found),)):
             indices, names, rows = self._rows[kind]
@@ -143,7 +143,7 @@ class _Instances:
         self._keys: list[str | None] = []
 
     def add(self, kernel_index: int, name: str, stored: Stored) -> None:
-        """Add the instances of one metric of a result."""
+        """Add the instances of a metric of a result."""
         count = len(stored.values)
         self._indices.extend(array("i", [kernel_index]) * count)
         self._names.extend(repeat(name, count))

@@ -43,12 +43,12 @@ _WANTED = frozenset(name for group in (*_UNITS.values(), _RESIDENT) for name in 
 _START, _END = "profiler__timestamp_workload_start_", "profiler__timestamp_workload_end_"
 
 Course = tuple[float | None, ...]
-"""Values at equal steps of time from the start of the kernel; None where a sample is missing."""
+"""Values at equal steps of time from the start of the kernel; None if a sample is missing."""
 
 MIN_SAMPLES = 8
 """Fewer samples show no course."""
 MOST_SAMPLES = 65_536
-"""ncu's buffer holds far fewer for one metric: more is damage."""
+"""ncu's buffer holds far fewer for a metric: more is damage."""
 MOST_KEPT = 240
 """As many points as a small chart shows; more samples are averaged with their neighbours."""
 
@@ -67,7 +67,7 @@ def uses(name: str) -> bool:
 
 
 def read_series(metrics: Metrics) -> Series | None:
-    """Read the series of one result from its metrics; None where nothing, or too little, was sampled while it ran."""
+    """Read the series of a result from its metrics; None if nothing, or too little, was sampled while it ran."""
     names = {match["name"]: name for name in metrics.names() if (match := _SAMPLED.fullmatch(name))}
     stored = {short: _samples(metrics.metric(name)) for short, name in names.items() if short in _WANTED}
     samples = {name: found for name, found in stored.items() if found is not None}
@@ -155,7 +155,7 @@ def _interval_ns(samples: Iterable[_Samples]) -> float | None:
 
 
 def _course(samples: _Samples, windows: Sequence[tuple[int, int]], interval_ns: float) -> Course:
-    """Return the samples inside the kernel at equal steps from its start, None where one is missing."""
+    """Return the samples inside the kernel at equal steps from its start, None if one is missing."""
     within = [(start, end) for start, end in windows if start < samples.times_ns[-1] and end > samples.times_ns[0]]
     if not within:
         return ()

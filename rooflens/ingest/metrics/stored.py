@@ -1,4 +1,4 @@
-"""What a report stores of one result, whichever reader took it from the file."""
+"""What a report stores of a result, whichever reader took it from the file."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ OPCODE_TABLES = (*THREAD_TABLES, WARP_TABLE)
 
 
 class Stored(Struct, frozen=True):
-    """One metric of one result.
+    """One metric of a result.
 
     Attributes:
-        value: Its own value, over all instances; None where it has none.
+        value: Its own value, over all instances; None if it has none.
         keys: What each instance belongs to, such as an address or an opcode; None where instances have no keys.
         values: One for each instance.
     """
@@ -40,7 +40,7 @@ class Stored(Struct, frozen=True):
 
 
 def opcode_tables(metrics: Metrics) -> dict[str, dict[str, int]]:
-    """Return the counts by opcode of each table that a result stores; empty where one has no keys."""
+    """Return the counts by opcode of each table that a result stores; empty if one has no keys."""
     return {name: _counts(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
 
 
@@ -50,7 +50,7 @@ def _counts(stored: Stored) -> dict[str, int]:
 
 
 class Metrics(Protocol):
-    """The metrics of one result by name."""
+    """The metrics of a result by name."""
 
     def names(self) -> Iterable[str]:
         """Return the names of metrics that may have instances."""
@@ -65,7 +65,7 @@ that only loads a constant, or another."""
 
 
 class Texts(Protocol):
-    """What a disassembler, or the report itself, says of one result's instructions."""
+    """What a disassembler, or the report itself, says of a result's instructions."""
 
     has_sass: bool
     """Whether it can give the text of instructions."""

@@ -86,7 +86,7 @@ class Origin(Struct, frozen=True):
     """Where one result was launched.
 
     Attributes:
-        process: Name and ID of the process: `python 4711`; None where the report does not say.
+        process: Name and ID of the process: `python 4711`; None if the report does not say.
         nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.sessions`).
     """
 
@@ -262,7 +262,7 @@ class Part(Struct, frozen=True):
     Attributes:
         path: A plain report of that part.
         result_count: How many results it has.
-        damage: What is wrong with the rest; empty where the report is complete.
+        damage: What is wrong with the rest; empty if the report is complete.
     """
 
     path: Path

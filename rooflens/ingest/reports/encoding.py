@@ -82,7 +82,7 @@ class KernelSpec(Struct, frozen=True):
         process: Number and name of the process that launched it; None for the session's own.
         thread_id: The thread that launched it.
         function: Its plain name, where that does not follow from the demangled one.
-        module: Number of the module in `ReportSpec.sources` that has its code; None where none has.
+        module: Number of the module in `ReportSpec.sources` that has its code; None if none has.
     """
 
     name: str
@@ -180,7 +180,7 @@ def _framed(encoded: bytes) -> bytes:
 
 
 def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
-    """Encode one block."""
+    """Encode a block."""
     process = {
         "ProcessID": session.process_id,
         "Hostname": b"127.0.0.1",
@@ -234,7 +234,7 @@ def _results_block(
 
 
 def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
-    """Encode one kernel."""
+    """Encode a kernel."""
     name, function_name = kernel.name.encode(), kernel.function_name.encode()
     result = message("ProfileResult")(
         ThreadID=kernel.thread_id,
@@ -299,7 +299,7 @@ def _xyz(size: tuple[int, int, int]) -> dict[str, int]:
 
 
 def _metric(name_id: int, value: MetricValue) -> dict[str, Any]:
-    """Describe one metric."""
+    """Describe a metric."""
     if not isinstance(value, Instances):
         return {"NameId": name_id} if value is None else {"NameId": name_id, "MetricValue": _value(value)}
     pairs = [{"CorrelationId": _value(key), "ElementValue": _value(item)} for key, item in value.by_id.items()]
@@ -314,7 +314,7 @@ def _value(value: float | str) -> dict[str, Any]:
 
 
 def _rule(rule: RuleText) -> dict[str, Any]:
-    """Describe one rule result."""
+    """Describe a rule result."""
     text = {"Text": rule.text.encode(), "Kind": _RULE_KIND_OPTIMIZATION, "Title": rule.title.encode()}
     item: dict[str, Any] = {"Message": text}
     for kind, pct in ((_OF_KERNEL, rule.speedup_pct), (_OF_UNIT, rule.unit_speedup_pct)):

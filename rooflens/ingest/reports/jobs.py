@@ -76,7 +76,7 @@ def jobs_at(address: str) -> Iterator[Job]:
 
 
 def _files_at(address: str) -> Iterator[tuple[str, int]]:
-    """Yield path and bytes of each file below an address, sorted; of one that is a file, an empty path."""
+    """Yield path and size of each file below an address, sorted; an empty path if the address is a file."""
     from pyarrow.fs import FileSelector  # noqa: PLC0415 - only where there is an address
 
     files, root = opened(address)

@@ -193,7 +193,7 @@ def _code(found: _Found, texts: Mapping[int, str]) -> MachineCode:
 
 
 def _digest(found: _Found) -> str:
-    """Return the SHA-256 of the bytes of a kernel's instructions; empty where the report lacks some of them."""
+    """Return the SHA-256 of the bytes of a kernel's instructions; empty if the report lacks some of them."""
     codes = [found.listing.code(address) if found.listing else None for address in found.addresses]
     if not codes or any(code is None for code in codes):
         return ""

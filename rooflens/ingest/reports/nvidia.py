@@ -102,7 +102,7 @@ def _texts(action: Any, addresses: Sequence[int]) -> Iterator[tuple[int, str]]:
 
 
 def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[int, Any]]:
-    """Yield results with their indices: all, or those that are wanted.
+    """Yield results with their indices: all, or a selection.
 
     Raises:
         InputError: The module finds no results.
@@ -170,7 +170,7 @@ class _Metrics:
 
 
 def _own(metric: Any) -> Value | None:
-    """Return a metric's own value; None where it has none, for which the module says 0."""
+    """Return a metric's own value; None if it has none, for which the module says 0."""
     value = metric.value() if metric.has_value() else None
     return as_unicode(value) if isinstance(value, str) else value
 
@@ -187,7 +187,7 @@ def _instances(metric: Any, count: int) -> list[Value]:
 
 
 class _Texts:
-    """What NVIDIA's disassembler says of one result's instructions."""
+    """What NVIDIA's disassembler says of a result's instructions."""
 
     has_sass = True
 

@@ -70,7 +70,7 @@ class _UnreadError(Exception):
 
 
 class ResultReader:
-    """Reads the results of one report.
+    """Reads the results of a report.
 
     Args:
         data: The whole report.
@@ -99,7 +99,7 @@ class ResultReader:
         return (self._result(index, place) for index, place in enumerate(self._outline.places))
 
     def result(self, index: int) -> RawResult:
-        """Read one result.
+        """Read a result.
 
         Raises:
             InputError: It is damaged.
@@ -193,7 +193,7 @@ class ResultReader:
         """Read a metric that is not just one value, with its instances where these are wanted.
 
         Returns:
-            None where it has nothing but instances, which are not wanted.
+            None if it has nothing but instances, which are not wanted.
 
         Raises:
             _UnreadError: Its value cannot be read.
@@ -272,10 +272,10 @@ def _use_of(name: str) -> tuple[str, bool, bool]:
 
 
 class _Metrics:
-    """The metrics of one result (`rooflens.ingest.metrics.stored.Metrics`).
+    """The metrics of a result (`rooflens.ingest.metrics.stored.Metrics`).
 
     Attributes:
-        values: Value by name of the metrics that a kernel record needs; None where one has instances only, or nothing.
+        values: Value by name of the metrics that a kernel record needs; None if one has instances only, or nothing.
         others: The same for metrics that are only kept.
         instances: Metrics with instances by name.
         by_instance: Names of those among `values` whose instances are read, where they have any.
@@ -310,7 +310,7 @@ class _Metrics:
 
 
 def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]] | None:
-    """Return the names and the values of metrics, `_ODD` for what `_stored` reads; None where one must be looked at.
+    """Return the names and the values of metrics, `_ODD` for what `_stored` reads; None if one must be looked at.
 
     Protocol buffers merge messages that are joined, lists in their order. So all metrics give one list of names and one
     of encoded values, in which a mark precedes what is of the next metric, and these give one list for each kind of
@@ -368,7 +368,7 @@ def _scalar(value: Any) -> Value | None:
 
 
 def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
-    """Return the merged keys or values of all instances; None where they are of several kinds, or of none."""
+    """Return the merged keys or values of all instances; None if they are of several kinds, or of none."""
     merged = getattr(pairs, what)
     found: list[Sequence[Any]] = [scalars for name in _FIRST_BYTES.values() if (scalars := getattr(merged, name))]
     if not found:
@@ -404,7 +404,7 @@ def _rules(index: int, place: Place, encoded: bytes) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=_MOST_RULES)
 def _decoded_rules(encoded: bytes) -> tuple[Rule, ...] | None:
-    """Return what one of NVIDIA's rules says, which launches of one kernel often share; None where it is damaged."""
+    """Return what one of NVIDIA's rules says, which launches of a kernel often share; None if it is damaged."""
     result = decode("RuleResult", encoded)
     if result is None:
         return None

@@ -1,4 +1,4 @@
-"""Read one report: the entry point to both readers.
+"""Read a report: the entry point to both readers.
 
 rooflens itself reads what ncu has written since 2019. NVIDIA's module, in a child that may die, gives the text of
 instructions, and reads whole reports where it is asked to.
@@ -43,7 +43,7 @@ _LEAST_STEPS = 50
 
 
 def read_report(path: Path, source: str, options: ReadOptions | None = None) -> Report:
-    """Read one report file.
+    """Read a report file.
 
     Args:
         path: The file, plain or compressed.
@@ -81,7 +81,7 @@ def _plain(plain: Path, source: str, options: ReadOptions) -> Report:
 
 
 def _incomplete(path: Path, source: str, options: ReadOptions) -> Report:
-    """Read the complete part of a report whose collection failed, and note what is missing."""
+    """Read the complete part of an interrupted report, and note what is missing."""
     with readable_part(path, options.max_unpacked_bytes) as part:
         if not part.result_count:
             raise InputError(f"holds no complete kernel{part.damage and f': {part.damage}'}", "profile again")
@@ -118,7 +118,7 @@ def _is_export(data: Bytes) -> bool:
 
 
 def _is_text(path: Path) -> bool:
-    """Return whether a file is text of ncu, or other text that we can name; False where it cannot be opened."""
+    """Return whether a file is text of ncu, or other text that we can name; False if it cannot be opened."""
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return False
     from rooflens.ingest.exports.foreign import is_known  # noqa: PLC0415 - as above

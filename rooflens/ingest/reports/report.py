@@ -194,7 +194,7 @@ def with_codes(kernels: Iterable[Kernel], codes: Codes) -> Iterator[Kernel]:
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
-    """Make the table for stored values; None where none are to be kept."""
+    """Make the table for stored values; None if none are to be kept."""
     if options.raw == "none":
         return None
     from rooflens.ingest.metrics.raw import RawTable  # noqa: PLC0415 - pyarrow: only where values are kept

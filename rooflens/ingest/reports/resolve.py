@@ -85,7 +85,7 @@ class Way(NamedTuple):
     parts: tuple[Way, ...] = ()
 
     def value(self, stored: Values, resolved: Values) -> float:
-        """Find the value in the stored metrics and in the counters resolved so far; NaN where they give none."""
+        """Find the value in the stored metrics and in the counters resolved so far; NaN if they give none."""
         return _FORMULAS[self.form](self, stored, resolved)
 
 

@@ -192,7 +192,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
 
 
 def unread_reason(names: Sequence[str]) -> str | None:
-    """Say that values could not be read; None where all could."""
+    """Say that values could not be read; None if all could."""
     if not names:
         return None
     return f"{count(len(names), 'metric')} not read, stored in a form that rooflens does not know: {some(names)}"
@@ -257,7 +257,7 @@ def _estimate(pct: float | None) -> float | None:
 
 
 def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the most detailed table of thread instructions by opcode; empty where a result has none."""
+    """Return the most detailed table of thread instructions by opcode; empty if a result has none."""
     return next((dict(tables[name]) for name in THREAD_TABLES if tables.get(name)), {})
 
 

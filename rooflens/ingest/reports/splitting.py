@@ -53,7 +53,7 @@ _PROVIDER, _VERSION = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The report of one case.
+    """The report of a case.
 
     Attributes:
         results: How many it holds.
@@ -86,7 +86,7 @@ class _Block:
     Attributes:
         process: Number of its process.
         process_info: All that it says of it, encoded.
-        details: What kind of details of a session it has; None where it has none.
+        details: What kind of details of a session it has; None if it has none.
     """
 
     header: bytes
@@ -150,7 +150,7 @@ def split(
 
 
 def _line(command_of: Callable[[str, str], str], case: str, line: bytes) -> bytes:
-    """Say of a command line what concerns a case; bytes that are no text stay."""
+    """Keep of a command line what concerns one case; undecodable bytes stay as they are."""
     return command_of(line.decode("utf-8", "surrogateescape"), case).encode("utf-8", "surrogateescape")
 
 
@@ -211,7 +211,7 @@ def _blocks_of(blocks: Sequence[_Block], case: str, line_of: Callable[[bytes], b
     processes = {block.process: block for block in own}
     modules = {(block.process, one.module) for block in own for one in block.messages if one.case == case}
     known = {block.details for block in blocks if block.process in processes}
-    # The numbers of names run on over all blocks: in one table they stay as they are.
+    # The numbers of names run on over all blocks: in a table they stay as they are.
     names = b"".join(content for block in blocks for content in contents(block.header, _STRINGS))
     for block in blocks:
         kept = [one for one in block.messages if _belongs(one, case, block.process, modules)]

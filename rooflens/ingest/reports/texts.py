@@ -2,7 +2,7 @@
 
 Its disassembler takes most of a second to start, so one child tells it for many reports, and its text is kept in the
 user's cache, by the digest of the report and the installed disassembler: it is asked again for a changed report or with
-another version of the module. The text holds the addresses that the code was loaded to, so that of one report is of no
+another version of the module. The text holds the addresses that the code was loaded to, so that of a report is of no
 use to another, even of the same program.
 """
 
@@ -36,7 +36,7 @@ _MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are mi
 
 
 class Asked(NamedTuple):
-    """What is asked of NVIDIA's module about one report.
+    """What is asked of NVIDIA's module about a report.
 
     Attributes:
         path: A plain report.
@@ -128,7 +128,7 @@ def ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]
 
 
 def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]], part: str = "") -> dict[int, dict[int, str]] | None:
-    """Return the text of instructions from the cache; None where any that is wanted is not there.
+    """Return the text of instructions from the cache; None if any that is wanted is not there.
 
     Args:
         digest: SHA-256 of the report, in hex.
@@ -180,7 +180,7 @@ def keep_sass(
 
 
 def _name(digest: str, part: str) -> str | None:
-    """Return the name of a report's text in the cache; None where no disassembler is installed."""
+    """Return the name of a report's text in the cache; None if no disassembler is installed."""
     module = disassembler()
     key = f"{digest} {module} {part}".rstrip()
     return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}" if module else None

@@ -29,7 +29,7 @@ _UNASKED = re.compile(
 
 
 class Understood(Struct, frozen=True):
-    """The stored names of one report.
+    """The stored names of a report.
 
     Attributes:
         used: Quantity -> the names or formulas it was read from, over all kernels.

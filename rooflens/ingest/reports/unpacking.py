@@ -50,7 +50,7 @@ _FOREIGN_FORMATS = (
     (
         0,
         b"SQLite format 3\0",
-        "this is an SQLite file, perhaps of Nsight Systems: --timeline takes it beside a report",
+        "this is an SQLite file, perhaps of Nsight Systems: `rooflens FILE` reads it, and --timeline beside a report",
     ),
     (0, b"\x89HDF", "this is an HDF5 file, as Nsight Systems exports it"),
     (0, b"PAR1", "this is a Parquet file"),
@@ -62,6 +62,9 @@ _FOREIGN_FORMATS = (
     (0, b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
 )
 """Where in a file, bytes, and what it then is."""
+
+_TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"deviceProperties"')
+_TRACE = "this is a trace, as PyTorch's profiler writes it: `rooflens FILE` reads it, and --timeline beside a report"
 
 _MOST_LAYERS = 2
 """Enough for a `.ncu-repz` that was compressed once more on its way; more layers are deliberate."""
@@ -110,12 +113,14 @@ def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether the file at `path` is compressed; False where it is not a file that can be read."""
+    """Return whether the file at `path` is compressed; False if it is not a file that can be read."""
     return _kind(first_bytes(path)) is not None
 
 
 def foreign_format(head: bytes) -> str | None:
     """Name the format of any other file by its first `HEAD_BYTES`; None if unknown."""
+    if head.lstrip()[:1] in {b"{", b"["} and any(key in head for key in _TRACE_KEYS):
+        return _TRACE
     return next((text for at, magic, text in _FOREIGN_FORMATS if head[at:].startswith(magic)), None)
 
 

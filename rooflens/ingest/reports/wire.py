@@ -39,7 +39,7 @@ class Block:
     payload: bytes
 
     def messages(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the messages of the payload, which they must fill exactly, each with the field that counts its kind.
+        """Yield the messages of the payload, each with the field that counts its kind; they must fill it exactly.
 
         Raises:
             InputError: They do not fill it.
@@ -54,7 +54,7 @@ class Block:
 
 
 def blocks_of(report: bytes) -> tuple[bytes, list[Block]]:
-    """Return what stands before the first block, and all blocks.
+    """Return the bytes before the first block, and all blocks.
 
     Raises:
         InputError: The report cannot be walked to its exact end, or is of an unknown version.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Most(NamedTuple):
-    """How much there may be of something: so much in any file, and more for each byte of it."""
+    """A limit that grows with the file: a fixed allowance, plus some for each byte."""
 
     base: int
     per_byte: float
@@ -53,7 +53,7 @@ class TooMuchError(InputError):
 
 
 class Budget:
-    """What may still be read of one timeline, and what was cut or left out of it on the way.
+    """What may still be read of a timeline, and what was cut or left out of it on the way.
 
     Args:
         file: The timeline, whose size counts.

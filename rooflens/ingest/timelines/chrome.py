@@ -101,7 +101,7 @@ def kernel_of(event: dict[str, Any]) -> KernelEvent | None:
 
 
 def span_of(event: dict[str, Any]) -> tuple[int, int] | None:
-    """Return when an event began and how long it took, in nanoseconds; None where it does not say."""
+    """Return when an event began and how long it took, in nanoseconds; None if it does not say."""
     try:
         start, duration = (Decimal(event[key]) * 1000 for key in ("ts", "dur"))
         is_real = abs(start) < _LATEST_NS and 0 <= duration < _LATEST_NS - abs(start)
@@ -183,7 +183,7 @@ class _DeviceWork:
             self.forwards[step] = (known[0], max(known[1], span[0]))
 
     def _keep(self, places: dict[Any, tuple[Any, int] | None], key: Any, event: dict[str, Any], moment: int) -> None:
-        """Keep on which thread something happened, and when; a key that several threads gave leads to none of them."""
+        """Keep the thread and time of an event by its key; a key from several threads is ambiguous and dropped."""
         thread = self._share((_id(event.get("pid")), _id(event.get("tid"))))
         if key not in places:
             self._budget.take(KEPT)
@@ -459,7 +459,7 @@ def _texts_of_operator(event: dict[str, Any], name: str) -> Iterator[tuple[str, 
 
 
 def _operands_of(event: dict[str, Any]) -> Operands | None:
-    """Return what an operator was called with; None where the trace does not say, or says more than a call has."""
+    """Return what an operator was called with; None if the trace does not say, or says more than a call has."""
     args = _args(event)
     dims, types = _lists(args.get("Input Dims", args.get("Input dims"))), _texts(args.get("Input type"))
     if dims is None or types is None or len(types) != len(dims):
@@ -494,7 +494,7 @@ def _texts(value: Any) -> tuple[str, ...] | None:
 
 
 def _step_of(event: dict[str, Any]) -> str:
-    """Return what an operator's step of the forward pass and its step backward share; empty where it has neither."""
+    """Return what an operator's step of the forward pass and its step backward share; empty if it has neither."""
     number = _args(event).get("Sequence number")
     return f"{_id(event.get('pid'))} {number}" if isinstance(number, int) and number >= 0 else ""
 
@@ -520,7 +520,7 @@ def _gpu_names(properties: Any) -> dict[int, str]:
 
 
 def _rank(info: Any) -> int | None:
-    """Return which process of several a trace is of; None where it is the only one, or does not say."""
+    """Return which process of several a trace is of; None if it is the only one, or does not say."""
     if not isinstance(info, dict):
         return None
     rank, size = info.get("rank"), info.get("world_size")

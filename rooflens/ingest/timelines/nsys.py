@@ -41,7 +41,7 @@ _NAMES = ("demangledName", "mangledName", "shortName")
 """Columns of a kernel's name, the best first."""
 
 _PUSH_POP, _START_END = (59, 70), (60, 71)
-"""Types of NVTX events: ranges of one thread, and ranges of a whole process."""
+"""Types of NVTX events: ranges of a thread, and ranges of a whole process."""
 
 _PROCESS_SHIFT, _PROCESS_MASK = 24, 0xFFFFFF
 """Where the number of a process is in the global number of a thread, whose lowest bits are the thread's own."""
@@ -241,7 +241,7 @@ class _Gpus:
             self._by_process = {row[:2]: row[2] for row in rows if all(type(one) is int for one in row)}
 
     def index(self, process: Any, device: Any) -> int:
-        """Return the number of a GPU in the machine; where that is unknown, that in the process."""
+        """Return a GPU's index in the machine, or in its process if the former is unknown."""
         own = _whole(device)
         return self._by_process.get((_process(process), own), own)
 
@@ -411,7 +411,7 @@ def _names(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget
 
 
 def _shape(numbers: Sequence[Any]) -> Shape:
-    """Return a grid or block; None where the export does not say."""
+    """Return a grid or block; None if the export does not say."""
     x, y, z = numbers
     return (x, y, z) if all(type(one) is int and 0 < one < _MOST_BLOCKS for one in numbers) else None
 
@@ -428,7 +428,7 @@ def _rows(
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return how many rows a table has, whose size was checked: SQLite counts them in one step."""
+    """Return how many rows a table has, whose size was checked: SQLite counts them in a step."""
     (found,) = database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()  # noqa: S608 - our constants
     return int(found)
 
@@ -548,7 +548,7 @@ def _check_journals(export: Path, source: str) -> None:
 
 
 def _check_whole(export: Path, source: str) -> None:
-    """Compare the size that the header states with that of the file.
+    """Compare the header's size with the file's.
 
     Raises:
         InputError: It is cut.

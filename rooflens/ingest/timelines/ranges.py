@@ -77,7 +77,7 @@ class Paths:
         self._texts: dict[str, str] = {}
 
     def of(self, *opened: OpenRanges) -> str | None:
-        """Return the names of the open ranges, outermost first, joined by `/`; None where none is open, or no room."""
+        """Return the names of the open ranges, outermost first, joined by `/`; None if none is open, or no room."""
         lists = [one.open() for one in opened]
         ranges = lists[0] if len(lists) == 1 else list(merge(*lists, key=OUTERMOST_FIRST))
         if not ranges:

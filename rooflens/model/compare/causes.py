@@ -1,4 +1,4 @@
-"""What changed in a kernel from one version to the next, in counters that its source decides: the largest first.
+"""What changed in a kernel from a version to the next, in counters that its source decides: the largest first.
 
 A speed-up has a reason that a programmer recognises: fewer operations, fewer bytes, coalesced loads, another block,
 more work a thread, shared memory. Each is one number on both sides. What is only a consequence, as a unit's share, is
@@ -46,7 +46,7 @@ class Cause(Struct, frozen=True):
 
     Attributes:
         size: How much changed; the largest reason is named first.
-        helps: True where it makes a kernel faster, False where slower; None where it may do either.
+        helps: True where it makes a kernel faster, False where slower; None if it may do either.
     """
 
     topic: str
@@ -56,7 +56,7 @@ class Cause(Struct, frozen=True):
 
 
 def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
-    """Say what changed from one version of a kernel to the next: what explains its time first, then by size."""
+    """Say what changed from a version of a kernel to the next: what explains its time first, then by size."""
     is_faster = _is_faster(before, after)
     found = list(_found(before, after))
     if all(cause.topic == "registers" for cause in found):
@@ -66,12 +66,12 @@ def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
 
 
 def causes_words(before: Analysis, after: Analysis) -> str:
-    """Name the first few causes in one clause; empty where the counters at hand show none."""
+    """Name the first few causes in one clause; empty if the counters at hand show none."""
     return reasons(causes(before, after), is_faster=_is_faster(before, after))
 
 
 def reasons(found: Sequence[Cause], *, is_faster: bool) -> str:
-    """Name at most three causes; what works against the change is none, nor are registers alone."""
+    """Name at most three causes, without those that work against the change, and without registers alone."""
     telling = [cause for cause in found if cause.helps is not (not is_faster)]
     words = ", ".join(cause.words for cause in telling[:MOST_NAMED])
     if any(cause.topic != "registers" for cause in telling) or not found:
@@ -135,7 +135,7 @@ def _both(old: Kernel, new: Kernel, name: str) -> tuple[float | None, float | No
 
 
 def _amount(topic: str, old: float | None, new: float | None, noun: str, why: str = "") -> Iterator[Cause]:
-    """Say `59 % fewer FLOPs`, or `3.2x the FLOPs`; nothing where the amounts hardly differ, or one is 0."""
+    """Say `59 % fewer FLOPs`, or `3.2x the FLOPs`; nothing if the amounts hardly differ, or one is 0."""
     if not old or not new or not differs(old, new):
         return
     size = abs(log(new / old))
@@ -242,7 +242,7 @@ def _switches(old: Kernel, new: Kernel) -> Iterator[Cause]:
 
 
 def _sum(kernel: Kernel, names: Sequence[str]) -> float | None:
-    """Add counters up; None where one is missing."""
+    """Add counters up; None if one is missing."""
     amounts = [kernel.counters.get(name) for name in names]
     return None if None in amounts else sum(filter(None, amounts))
 

@@ -55,7 +55,7 @@ _HOW_ORDER: tuple[How, ...] = ("same", "re-tiled", "renamed", "gone", "new")
 
 
 class Spread(Struct, frozen=True):
-    """GPU time of something in each recording of one side, in nanoseconds; empty where it was never measured."""
+    """GPU time of something in each recording of one side, in nanoseconds; empty if it was never measured."""
 
     times_ns: tuple[float, ...]
 
@@ -96,7 +96,7 @@ class Timing(Struct, frozen=True):
 
     Attributes:
         under_wave: Part of the base's time that is in grids below one wave, 0 to 1.
-        apart: Why the times are not compared, such as other work; empty where they are.
+        apart: Why the times are not compared, such as other work; empty if they are.
     """
 
     base: Spread
@@ -106,7 +106,7 @@ class Timing(Struct, frozen=True):
 
     @property
     def factor(self) -> float | None:
-        """Base over head: above 1 is faster; None where a side has no time, or the times are not compared."""
+        """Base over head: above 1 is faster; None if a side has no time, or the times are not compared."""
         if self.apart:
             return None
         before, after = self.base.median_ns, self.head.median_ns
@@ -144,7 +144,7 @@ class Timing(Struct, frozen=True):
 
     @property
     def is_apart(self) -> bool:
-        """True where the ranges of both sides do not meet; False where a side has no time."""
+        """True where the ranges of both sides do not meet; False if a side has no time."""
         before, after = self.base.times_ns, self.head.times_ns
         return bool(before and after) and (min(after) > max(before) or max(after) < min(before))
 
@@ -170,7 +170,7 @@ class Side(Struct, frozen=True):
 
     Attributes:
         label: What the user called it.
-        reports: Its recordings of one program; at least one.
+        reports: Its recordings of a program; at least one.
     """
 
     label: str
@@ -197,7 +197,7 @@ class Side(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """The change of one kernel: all its launches, on both sides.
+    """The change of a kernel: all its launches, on both sides.
 
     Attributes:
         how: How its launches were matched: the weakest way among them.
@@ -205,7 +205,7 @@ class Change(Struct, frozen=True):
         head: What became of that launch, else the median one of the other side; None for a kernel that is gone.
         launches: How many it had in a recording, on either side.
         timing: Its GPU time in each recording.
-        work: Whether both sides did the same work; None where one side lacks the kernel.
+        work: Whether both sides did the same work; None if one side lacks the kernel.
     """
 
     how: How
@@ -312,7 +312,7 @@ class _Parts:
 
 
 def asked_alike(before: Run, after: Run) -> Asked | None:
-    """Return whether two programs were given the same sizes; None where neither command lines nor names of files tell.
+    """Return whether two programs were given the same sizes; None if neither command lines nor names of files tell.
 
     Numbers below 16 choose a version or a count as often as a size: they tell nothing.
     """
@@ -395,7 +395,7 @@ def _represented(
 
 
 def added(spreads: Iterable[Spread]) -> Spread:
-    """Add up what was recorded equally often; empty where it was not."""
+    """Add up what was recorded equally often; empty if it was not."""
     known = [spread.times_ns for spread in spreads]
     is_whole = len({len(one) for one in known}) == 1
     return Spread(tuple(map(sum, zip(*known, strict=True))) if is_whole else ())

@@ -41,7 +41,7 @@ _WITH_PREFIX = 1e5
 
 
 class Number(Struct, frozen=True):
-    """One number behind a finding, on both sides; None where a side does not hold it."""
+    """One number behind a finding, on both sides; None if a side does not hold it."""
 
     name: str
     unit: str
@@ -55,7 +55,7 @@ class Number(Struct, frozen=True):
 
     @property
     def became(self) -> Literal["better", "worse"] | None:
-        """Say whether it got better or worse; None where it hardly moved, or neither way is better."""
+        """Say whether it got better or worse; None if it hardly moved, or neither way is better."""
         if not self.moved or self.unit in _NEITHER or self.before is None or self.after is None:
             return None
         is_more_better = self.name.endswith(_MORE_IS_BETTER)
@@ -63,11 +63,11 @@ class Number(Struct, frozen=True):
 
 
 class FindingChange(Struct, frozen=True):
-    """What became of one finding.
+    """What became of a finding.
 
     Attributes:
-        before: The finding of the base; None where it is new.
-        after: That of the head; None where it is gone.
+        before: The finding of the base; None if it is new.
+        after: That of the head; None if it is gone.
         numbers: Its evidence on both sides, the base's order first.
     """
 
@@ -78,7 +78,7 @@ class FindingChange(Struct, frozen=True):
 
     @property
     def finding(self) -> Finding:
-        """The finding as it is now, or as it was where it is gone."""
+        """The finding as it is now, or as it was if it is gone."""
         found = self.after or self.before
         if found is None:
             raise ValueError("a change has a finding on one side at least")
@@ -91,13 +91,13 @@ class FindingChange(Struct, frozen=True):
 
 
 class FindingChanges(Struct, frozen=True):
-    """What became of the findings of one kernel.
+    """What became of the findings of a kernel.
 
     Attributes:
         changes: First what is gone, then what changed, then what is new; each by what it costs.
         untold: Titles of findings that one side cannot have found: its report lacks their counters.
         limit: How much faster it could become at most, as the base said.
-        reached: How much faster a launch became; None where a side has no time.
+        reached: How much faster a launch became; None if a side has no time.
     """
 
     changes: tuple[FindingChange, ...]
@@ -161,7 +161,7 @@ def _holds(kernel: Kernel, name: str) -> bool:
 
 
 def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange | None:
-    """Compare a finding on both sides; None where it did not change."""
+    """Compare a finding on both sides; None if it did not change."""
     units = {evidence.name: evidence.unit for one in (old, new) if one for evidence in one.evidence}
     numbers = [Number(name, unit, _value(name, old, before), _value(name, new, after)) for name, unit in units.items()]
     finding = old or new
@@ -221,7 +221,7 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
 def findings_sentence(found: FindingChanges | None) -> str:
     """Write what became of the findings, as `uncoalesced loads gone: 31 to 4 sectors a request`, and of the limit.
 
-    Empty where nothing did.
+    Empty if nothing did.
     """
     if found is None or not found.changes:
         return ""
@@ -248,7 +248,7 @@ def _reached(found: FindingChanges) -> Iterator[str]:
 
 
 def _words(change: FindingChange) -> str:
-    """Say one finding: `fp64 divisions no longer matters: 1.24 G to 220 M operations`."""
+    """Say a finding: `fp64 divisions no longer matters: 1.24 G to 220 M operations`."""
     shown = next((number for number in change.numbers if number.moved), None)
     if shown is None and change.what != "changed":
         known = (number for number in change.numbers if number.before is not None or number.after is not None)

@@ -47,16 +47,16 @@ class Rung(Struct, frozen=True):
     Attributes:
         time: Time of one launch of the followed kernel in each recording, or of the whole program.
         launches: Launches of the followed kernel; of all kernels where the whole program is followed.
-        analysis: Median launch of the followed kernel, or of the longest; None where no kernel was timed.
+        analysis: Median launch of the followed kernel, or of the longest; None if no kernel was timed.
         gpu_time: GPU time of all these launches in each recording.
-        to_first: Its time against that of the first version; None where there is nothing to compare.
+        to_first: Its time against that of the first version; None if there is nothing to compare.
         to_previous: The same against `previous`.
         previous: Number of the version before it that did the same work on the same GPU.
         changed: What changed since then, the most telling first.
         changed_kernel: The kernel that changed most, where the whole program is followed.
         apart: Why its time is not compared: `GPU`, `work`, or empty.
-        work: Whether it did the work that most versions did; None where no kernel was timed.
-        per_work: Its time for a unit of that work; None where no amount is known.
+        work: Whether it did the work that most versions did; None if no kernel was timed.
+        per_work: Its time for a unit of that work; None if no amount is known.
         is_fastest: True for the version to go on from.
         library: The library that it is a kernel of, where others are set beside it; empty otherwise.
     """
@@ -90,7 +90,7 @@ class Ladder(Struct, frozen=True):
         threshold: Smaller changes count as no change.
         total: GPU time of the whole program on the first and the last side.
         kernels: Its kernels, by their longest time on any side, longest first; a side that lacks one has no analysis.
-        followed: The one of them that it is about; None where it is about the whole program.
+        followed: The one of them that it is about; None if it is about the whole program.
         changes: Of two sides, what became of each kernel, largest change of time first.
         pairs: Of more sides, the first with each other one, as ladders of two.
         is_mean: Launch counts differ between the sides, so that the mean launch is followed.
@@ -173,17 +173,17 @@ class Ladder(Struct, frozen=True):
 
     @property
     def fastest(self) -> Rung | None:
-        """The version to go on from; None where no time is known."""
+        """The version to go on from; None if no time is known."""
         return next((rung for rung in self.rungs if rung.is_fastest), None)
 
     @property
     def counts_differ(self) -> bool:
-        """True where one of two sides launched a kernel more often than the other."""
+        """True if the two sides launched some kernel unequally often."""
         return any(change.counts_differ for change in self.changes)
 
     @property
     def speed(self) -> Timing:
-        """What tells how fast two sides are: their GPU time, at the first one's launch counts where they differ."""
+        """The times by which two sides are compared: GPU time, at the first side's launch counts if these differ."""
         if not self.counts_differ:
             return self.total
         base = added(change.timing.base for change in self.changes if change.base)
@@ -388,7 +388,7 @@ def _timing(before: Rung, after: Rung) -> Timing:
 
 
 def _most_changed(kernels: Sequence[Ladder], before: int, after: int) -> tuple[Analysis, Analysis] | None:
-    """Return the kernel whose time changed most between two sides, in both; None where no kernel is in both."""
+    """Return the kernel whose time changed most between two sides, in both; None if no kernel is in both."""
     pairs = [(one, one.rungs[before], one.rungs[after]) for one in kernels]
     known = [(one, old, new) for one, old, new in pairs if old.analysis and new.analysis]
 

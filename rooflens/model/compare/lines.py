@@ -30,7 +30,7 @@ class SlowerLine(Struct, frozen=True):
 
     Attributes:
         hotspot: The line in the head's report.
-        before_ns: What it took; None where the base's report has no such line among its hottest.
+        before_ns: What it took; None if the base's report has no such line among its hottest.
         after_ns: What it takes; both are parts of the times in the kernel's `Change.speed`.
         by_text: Both sides know the line's text; otherwise the base's line is the one of this number.
         share: Its part of what the kernel lost; of what all slower lines lost, where that is more as others got faster.
@@ -49,7 +49,7 @@ class SlowerLine(Struct, frozen=True):
 
 
 def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
-    """Find the lines at which a kernel lost time, most lost first; empty where it lost none or samples are missing."""
+    """Find the lines at which a kernel lost time, most lost first; empty if it lost none or samples are missing."""
     speed, base, head = change.speed, change.base, change.head
     before_ns, after_ns, lost_ns = speed.base.median_ns, speed.head.median_ns, speed.lost_ns
     if base is None or head is None or not before_ns or not after_ns or lost_ns <= 0:

@@ -21,7 +21,7 @@ class LoopChange(Struct, frozen=True):
     """A loop whose part of warps' time changed.
 
     Attributes:
-        base, head: The loop before and after; None where it is on one side only.
+        base, head: The loop before and after; None if it is on one side only.
         before, after: Its own part of warps' time, 0 to 1; 0 where it is not there.
     """
 
@@ -37,7 +37,7 @@ class LoopChange(Struct, frozen=True):
 
 
 def changed_loops(change: Change) -> tuple[LoopChange, ...]:
-    """Find loops whose part of warps' time changed, most changed first; empty where a side was not looked into."""
+    """Find loops whose part of warps' time changed, most changed first; empty if a side was not looked into."""
     base, head = change.base, change.head
     if base is None or head is None or not base.loops or not head.loops:
         return ()
@@ -71,7 +71,7 @@ def _matched(base: Analysis, head: Analysis) -> Iterator[tuple[JudgedLoop | None
 
 
 def _key(one: JudgedLoop, side: Analysis, *, by_line: bool) -> Hashable | None:
-    """Return what a loop is matched by; None where it has no line."""
+    """Return what a loop is matched by; None if it has no line."""
     parents = {other.loop.id: other.loop.parent for other in side.loops}
     around, depth = one.loop.parent, 0
     while around is not None:

@@ -29,7 +29,7 @@ How = Literal["same", "re-tiled", "renamed", "gone", "new"]
 
 
 class Match(Struct, frozen=True):
-    """Positions of one launch in both sequences; None where a side has no partner."""
+    """Positions of a launch in both sequences; None if a side has no partner."""
 
     base: int | None
     head: int | None
@@ -80,7 +80,7 @@ def _by_key(
 
 
 def _by_place(base: Sequence[Kernel], head: Sequence[Kernel], partner: dict[int, tuple[int, How]]) -> None:
-    """Pair what follows the same matched launch, where both sides have equally many and their NVTX ranges agree.
+    """Pair launches after the same matched launch, if both sides have equally many and NVTX ranges agree.
 
     A kernel that the other side has under the same name was launched more or less often, not renamed.
     """

@@ -1,4 +1,4 @@
-"""The sides of a ladder: which reports are recordings of one program, and whether its sides can be compared.
+"""The sides of a ladder: which reports are recordings of a program, and whether its sides can be compared.
 
 The command, the Python API, the gates and the tools of a model pair sides by `pair_sides`, and ask `checked`.
 """
@@ -25,7 +25,7 @@ from rooflens.model.records import Analysis, AnalyzedReport, Run
 Programs = Mapping[str, Sequence[AnalyzedReport]]
 
 SAME_PROGRAM = 0.9
-"""Part of the launches that must match exactly for two reports to be recordings of one program."""
+"""Part of the launches that must match exactly for two reports to be recordings of a program."""
 
 REPORT_ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
 """How the name of a report may end; what is before it names the program."""
@@ -152,7 +152,7 @@ def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str, str]]:
 
 
 def _unversioned(programs: Programs) -> dict[str, str]:
-    """Name programs without their version where a side holds only one."""
+    """Name programs without their version if a side holds only one."""
     names = {name: program_name(reports[0].run) for name, reports in programs.items()}
     amounts = Counter(names.values())
     return {short: name for name, short in names.items() if amounts[short] == 1}
@@ -222,7 +222,7 @@ _TIMED_BY = "record them with `gpu__time_duration.sum` in `ncu --metrics`, or wi
 
 
 def refusals(pair: Ladder) -> Iterator[str]:
-    """Say why two sides must not be compared unless the user insists; nothing where they may be."""
+    """Say why two sides must not be compared unless the user insists; nothing if they may be."""
     base, head = _facts(pair.base), _facts(pair.head)
     if base.kinds != head.kinds:
         yield f"one side holds results of {_and(base.kinds)}, the other of {_and(head.kinds)}"
@@ -251,7 +251,7 @@ def is_of_others(comparison: Ladder) -> bool:
 def warnings(pair: Ladder) -> Iterator[str]:
     """Say what a reader must keep in mind about two sides that were not collected alike."""
     if pair.base.digests == pair.head.digests and pair.is_found:
-        return  # kernels of one report
+        return  # kernels of a report
     base, head = _facts(pair.base), _facts(pair.head)
     if shared := sum(run.digest in pair.base.digests for run in pair.head.runs):
         yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"

@@ -1,4 +1,4 @@
-"""Versions of one program: which reports are some, their order, and what sets their names apart.
+"""Versions of a program: which reports are some, their order, and what sets their names apart.
 
 Names that number the versions (v1, v2, v10) give the order. Where they do not, the time of recording does, and last
 the names. Two recordings of one version have the same code: its registers, shared memory and instructions.
@@ -36,7 +36,7 @@ MOST_SIDES = 50
 """Versions that one ladder holds."""
 
 SHARED = 0.5
-"""Part of the time that is in kernels of one name where two reports of a folder are versions of one program."""
+"""Part of the time that is in kernels of one name where two reports of a folder are versions of a program."""
 
 INSIDE = 0.6
 """Part of a report's time that kernels which do the same work take, to be a ladder."""
@@ -114,7 +114,7 @@ def _apart(names: Sequence[str]) -> list[str]:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Tell reports of one and the same path apart by a number."""
+    """Number reports of the same path."""
     amounts, seen = Counter(names), Counter[str]()
     labels = []
     for name in names:
@@ -139,7 +139,7 @@ class _Version(Struct, frozen=True):
         return next(iter(self.kernels.values()))[0]
 
     def shared(self, other: _Version) -> float:
-        """Return the part of the time that is in kernels of one name, the smaller of both sides."""
+        """Return the share of time in kernels that both sides name alike: the smaller side's."""
         both = self.kernels.keys() & other.kernels.keys()
         return sum(min(self.kernels[name][1], other.kernels[name][1]) for name in both)
 
@@ -184,7 +184,7 @@ def found_ladders(reports: Sequence[AnalyzedReport]) -> tuple[Ladder, ...]:
 
 
 def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) -> Ladder | None:
-    """Find the kernels of one report that do the same work and take most of its time; None where it has none.
+    """Find the kernels of one report that do the same work and take most of its time; None if it has none.
 
     At least two have other names, one of them no library's: those of a library stand last, as what the others are set
     beside.
@@ -270,7 +270,7 @@ def pair_versions(
 def pair_with_versions(
     base: AnalyzedReport, others: Sequence[AnalyzedReport], threshold: float = DEFAULT_THRESHOLD
 ) -> tuple[list[Ladder], tuple[Unpaired, ...]] | None:
-    """Set each other version of a report's program upon it; None where it is a version of nothing among them."""
+    """Set each other version of a report's program upon it; None if it is a version of nothing among them."""
     for one in ladders_of([base, *others], threshold):
         sides = [rung.side for rung in one.rungs]
         own = next((side for side in sides if base.run.digest in side.digests), None)
@@ -340,7 +340,7 @@ def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool)
 
 
 def _in_order(group: Sequence[_Version]) -> list[_Version]:
-    """Order the versions of one program by their own names: those of others beside it tell nothing of its order."""
+    """Order the versions of a program by their own names: those of others beside it tell nothing of its order."""
     places = {run.digest: place for place, run in enumerate(in_order([version.run for version in group]))}
     return sorted(group, key=lambda version: places[version.run.digest])
 

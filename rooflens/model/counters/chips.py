@@ -68,7 +68,7 @@ class ChipChoice:
     """The chip that stands for a compute capability.
 
     Attributes:
-        reason: Why its metrics may not be those of the GPU, for people; empty where they are.
+        reason: Why its metrics may not be those of the GPU, for people; empty if they are.
     """
 
     chip: str

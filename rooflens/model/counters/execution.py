@@ -232,7 +232,7 @@ WARPS: tuple[Counter, ...] = (
 
 
 def nvidias(name: str, what: str, base: str, asked: tuple[Ask, ...] = ()) -> Counter:
-    """Make the row of a throughput of NVIDIA's: the busiest of several sub-units, which the metric does not name."""
+    """Make the row of one of NVIDIA's throughputs: the busiest sub-unit's share, which the metric does not name."""
     return exact(name, f"NVIDIA's {what}", f"{base}.avg.pct_of_peak_sustained_elapsed", scale=0.01, asked=asked)
 
 

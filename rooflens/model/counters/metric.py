@@ -41,7 +41,7 @@ _FORM_MEANINGS = {PEAK: "{}: peak a cycle", SHARE: "{}: per cent of the peak"}
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """How ncu is asked for a stored metric. What a row of the table leaves empty is that of its first recipe.
+    """How to ask ncu for a metric. Fields that a row leaves empty come from its first recipe.
 
     Attributes:
         detail: The tier from which on it is collected.

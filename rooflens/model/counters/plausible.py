@@ -28,7 +28,7 @@ class Limit(Struct, frozen=True):
         high: Greatest value.
         why: What holds of every real value, as the end of a sentence.
         least: Least value above 0: nothing that is measured is as small as numbers can be.
-        most_per_s: Most of it in a second of the launch's duration; None where that is not a limit.
+        most_per_s: Most of it in a second of the launch's duration; None if that is not a limit.
     """
 
     low: float
@@ -112,7 +112,7 @@ def _limit(name: str) -> Limit:
 
 
 def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -> str | None:
-    """Return why the counters of one kernel cannot be what a GPU did; None where they can."""
+    """Return why the counters of a kernel cannot be what a GPU did; None if they can."""
     limit_of, duration_ns = limits(), counters.get("duration_ns")
     for name, value in counters.items():
         if (why := beyond(value, limit_of[name], duration_ns)) is not None:
@@ -121,7 +121,7 @@ def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -
 
 
 def first_impossible(values: Mapping[str, float], limit: Limit, what: str) -> str | None:
-    """Return why one of some values of a kind cannot be; None where all can.
+    """Return why one of some values of a kind cannot be; None if all can.
 
     Args:
         values: By name.
@@ -135,7 +135,7 @@ def first_impossible(values: Mapping[str, float], limit: Limit, what: str) -> st
 
 
 def beyond(value: float, limit: Limit, duration_ns: float | None = None) -> str | None:
-    """Return why a value cannot be, for a launch of some duration where that is known; None where it can."""
+    """Return why a value cannot be, for a launch of some duration where that is known; None if it can."""
     if not limit.low <= value <= limit.high:
         return limit.why
     if 0.0 < value < limit.least:

@@ -265,7 +265,7 @@ def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
 
 
 def pipe_rows(pipe: str, meaning: str, asked: Ask) -> tuple[Counter, ...]:
-    """Make the rows of one instruction pipe: warp instructions, their peak rate, and the busiest share of it."""
+    """Make the rows of an instruction pipe: warp instructions, their peak rate, and the busiest share of it."""
     base, asks = f"sm__inst_executed_pipe_{pipe}", (replace(asked, forms=LOAD),)
     return (
         amount(

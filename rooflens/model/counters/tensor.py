@@ -94,7 +94,7 @@ _COUNTED_TYPES: tuple[tuple[Detail, frozenset[str], tuple[str, ...]], ...] = (
 
 
 def tensor_asks(chip: str) -> Iterator[Ask]:
-    """Yield the chip's tensor counters: dense peaks always, amounts from the tier where they are needed and cheap.
+    """Yield the chip's tensor counters: dense peaks always, amounts from the tier that needs them.
 
     Of a counter that is split by density only the parts are asked for where an instruction has one of its own: whole
     and parts hold the same operations, and the model adds up what names an instruction.

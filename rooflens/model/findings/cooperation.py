@@ -1,7 +1,7 @@
 """Findings about how the threads of a block work together: what they pass on, and how they end in one value.
 
 A block that reduces has few values to store and many steps to take: several elements in each thread make it worth its
-steps, the last of which are those of one warp.
+steps, the last of which are those of a warp.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class _Reduction(Struct, frozen=True):
     """A block that ends in one value, by steps in shared memory.
 
     Attributes:
-        elements: Values that a thread loads, in the mean; None where not counted.
+        elements: Values that a thread loads, in the mean; None if not counted.
         steps: Of halving, for the threads of a block.
-        instructions: That a warp executes; None where not counted.
+        instructions: That a warp executes; None if not counted.
     """
 
     threads: float
@@ -96,7 +96,7 @@ class _Reduction(Struct, frozen=True):
 
 
 def _reduction(facts: Facts) -> _Reduction | None:
-    """Recognize a reduction by one value of shared memory a thread, and one value that a block stores."""
+    """Recognize a reduction: each thread has one value in shared memory, and a block stores one."""
     counters, threads, blocks = facts.kernel.counters, facts.counter("block_size"), facts.counter("grid_size")
     parts = [counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
     if not threads or not blocks or threads <= WARP_THREADS or None in parts:
@@ -113,7 +113,7 @@ def _reduction(facts: Facts) -> _Reduction | None:
 
 
 def _stores_one_value(facts: Facts, value: float, blocks: float) -> bool:
-    """Return whether a block stores once, or where that is not counted fills one value of each sector it stores.
+    """Return whether a block stores once, or, if stores are not counted, one value per stored sector.
 
     So do scattered stores of all threads, but their sectors keep L2 busier than DRAM.
     """

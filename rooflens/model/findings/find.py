@@ -102,7 +102,7 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
 def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     """Order by cost, with NVIDIA's unchecked estimates after ours.
 
-    A limiter without a factor leads: what it costs is more than can be told, such as a grid of one block. A wait comes
+    A limiter without a factor leads: what it costs is more than can be told, such as a grid of a block. A wait comes
     after what in the launch or in the code may be the cause of it, unless its factor is well over that one's.
     """
     untold = math.inf if finding.severity == "limiter" else 1.0

@@ -403,7 +403,7 @@ class _Limit(Struct, frozen=True):
     """What allows no more blocks on an SM.
 
     Attributes:
-        more: Warps that its named step allows over those allowed now, as a factor; None where no step is named.
+        more: Warps that its named step allows over those allowed now, as a factor; None if no step is named.
     """
 
     words: str
@@ -598,7 +598,7 @@ def thread_divergence(facts: Facts) -> Found | None:
 
 
 def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
-    """Return the lines, or where there are none the instructions, that lose most lanes; at most three."""
+    """Return the lines that lose most lanes, or the instructions if lines are unknown; at most three."""
     if "warp_inst" not in kernel.code_totals or "thread_inst" not in kernel.code_totals:
         return ()
     total = kernel.code_totals["warp_inst"] * WARP_THREADS - kernel.code_totals["thread_inst"]

@@ -58,7 +58,7 @@ def _fills_tiles(loop: Loop) -> bool:
 
 
 def unoverlapped_loads(facts: Facts) -> Found | None:
-    """Say that warps load tiles in one loop and multiply in another, one after the other."""
+    """Say that warps load tiles in a loop and multiply in another, one after the other."""
     kernel, inside = facts.kernel, facts.kernel.inside
     every = loops_of(inside)
     filling = [loop for loop in every if _fills_tiles(loop)]

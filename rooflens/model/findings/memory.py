@@ -57,7 +57,7 @@ class _Use(Struct, frozen=True):
         used: Part of the bytes of its sectors that are asked for, 0 to 1.
         sectors: Sectors it touches; None where only the ratio is known.
         said: The sentence part that holds the numbers of the evidence.
-        apart: The addresses of a warp lie apart; False where they touch the fewest sectors that they can.
+        apart: The addresses of a warp lie apart; False if they touch the fewest sectors that they can.
     """
 
     used: float
@@ -313,7 +313,7 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
 
 
 def _excess_of_all(facts: Facts) -> float | None:
-    """Return the part of all global sectors that no access needs, 0 to 1: no more of them is waste of one side."""
+    """Return the part of all global sectors that no access needs, 0 to 1: no more of them is waste of a side."""
     touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
     return max(0.0, 1 - ideal / touched) if touched and ideal is not None else None
 

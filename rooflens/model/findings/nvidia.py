@@ -107,7 +107,7 @@ def kind_of(rule: Rule, kinds: Mapping[str, MoveKind]) -> MoveKind | None:
 
 
 def covered_by(rule: Rule) -> frozenset[str]:
-    """Return the ids of the findings that say what a rule of NVIDIA says; empty where none of ours does."""
+    """Return the ids of the findings that say what a rule of NVIDIA says; empty if none of ours does."""
     if rule.identifier == "CPIStall":
         match = _STALLS.fullmatch(rule.title)
         return frozenset({f"stall_{match[1].lower().replace(' ', '_')}"}) if match else frozenset()

@@ -1,4 +1,4 @@
-"""A rule of the findings reads the facts of one kernel and returns what it found, or nothing.
+"""A rule of the findings reads the facts of a kernel and returns what it found, or nothing.
 
 Then it says what waste costs: the part of a kernel's time that goes with it, and how much that matters.
 """
@@ -30,7 +30,7 @@ class Found(Struct, frozen=True):
     Attributes:
         bears_on: Levels and pipes that this waste keeps busy, and `LATENCY` where it makes warps wait: it limits a
             kernel that one of them bounds.
-        gain: How much faster if this waste alone went, as a factor; None where that cannot be modelled.
+        gain: How much faster if this waste alone went, as a factor; None if that cannot be modelled.
         whole: How much faster if all of a wait went, by which it is judged; None where `gain` says it.
         changes: What the move changes that the limit keeps, as `Gain.changes` has it.
         severity: Where the rule knows better than what it bears on tells; None otherwise.
@@ -103,7 +103,7 @@ class Waste(Struct, frozen=True):
     Attributes:
         parts: Level or pipe -> the part of its work that is waste, 0 to 1.
         waits: Part of the time in which warps wait that goes with the waste, 0 to 1, and the stalls that are
-            such waits; empty where it makes no warp wait.
+            such waits; empty if it makes no warp wait.
     """
 
     parts: Mapping[str, float]
@@ -142,7 +142,7 @@ def stalled(facts: Facts, reasons: Iterable[str]) -> float:
 
 
 def speedup(facts: Facts, waste: Waste) -> float | None:
-    """Model how much faster a kernel is when a waste goes; None where it costs nothing that is measured.
+    """Model how much faster a kernel is when a waste goes; None if it costs nothing that is measured.
 
     The waste is load: what it loads is taken off each unit, and the next one is the wall. What a kernel takes besides
     scales with its busiest unit, as it is waiting for that one. Where the waste makes warps wait, those waits go, too.

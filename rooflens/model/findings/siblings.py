@@ -60,7 +60,7 @@ def _amount(analysis: Analysis) -> float | None:
 
 
 def _match(one: Analysis, other: Analysis) -> Confidence | None:
-    """Say how sure it is that another kernel does the same work faster; None where it does not."""
+    """Say how sure it is that another kernel does the same work faster; None if it does not."""
     kernel, faster = one.kernel, other.kernel
     time_ns, other_ns = kernel.duration_ns, faster.duration_ns
     if not time_ns or not other_ns or time_ns < _FASTER * other_ns:

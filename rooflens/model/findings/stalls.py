@@ -109,7 +109,7 @@ _DOING = {"waits": "waiting", "sleeps": "sleeping", "ready": "ready"}
 
 
 def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
-    """Give a wait's move another kind than the one its row has."""
+    """Override the kind of a wait's move."""
     return replace(found, kind=kind) if found else None
 
 
@@ -308,7 +308,7 @@ def imc_miss(facts: Facts) -> Found | None:
 
 
 def drain(facts: Facts) -> Found | None:
-    """Say that warps wait at their exit for what they wrote; atomics where there are no stores."""
+    """Report warps that wait at exit for their stores, or atomics if there are no stores."""
     opcodes = facts.kernel.warp_opcodes
     if executed(opcodes, ("RED", "REDG", "ATOM", "ATOMG")) and not executed(opcodes, ("STG", "ST")):
         first = "reduce within the warp and the block first, as its only writes are atomics"

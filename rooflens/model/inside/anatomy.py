@@ -14,7 +14,7 @@ from rooflens.model.records import Anatomy
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
 _MULTIPLY_ADDS: Mapping[str, int] = {"FFMA": 1, "FFMA32I": 1, "FFMA2": 2, "DFMA": 1, "HFMA2": 2, "HFMA2_32I": 2}
-"""Opcode -> multiply-adds of one thread instruction."""
+"""Opcode -> multiply-adds of a thread instruction."""
 
 _VALUE_BYTES: Mapping[str, float] = {
     "fp64": 8.0,
@@ -77,7 +77,7 @@ class _Body:
 def anatomy(
     own: Sequence[Instruction], code: MachineCode, header_runs: float, in_flight: Callable[[int], int | None]
 ) -> Anatomy | None:
-    """Describe the body of a loop without inner loops; None where it never ran.
+    """Describe the body of a loop without inner loops; None if it never ran.
 
     Args:
         own: Its instructions in the order of their offsets.
@@ -122,7 +122,7 @@ def anatomy(
 
 
 def _last_register(one: Instruction) -> int | None:
-    """Return the register that a multiply-add adds to; None where that is zero or a constant."""
+    """Return the register that a multiply-add adds to; None if that is zero or a constant."""
     match = _ADDEND.search(one.text)
     return int(match[1]) if match else None
 

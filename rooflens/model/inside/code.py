@@ -13,7 +13,7 @@ MOST_INSTRUCTIONS = 20_000
 
 
 class MachineCode(Struct, frozen=True):
-    """The instructions of one kernel and of what it calls, with all that was measured of them.
+    """The instructions of a kernel and of what it calls, with all that was measured of them.
 
     Attributes:
         instructions: In the order of their offsets, from the start of each function to the last that was measured.
@@ -22,7 +22,7 @@ class MachineCode(Struct, frozen=True):
         amounts: Amount by offset, by measure: those of hot spots (`rooflens.model.hotspots.MEASURES`), and
             `global_sectors`, loads and stores together; zeros left out.
         outside: Sum by measure of what lies outside of these instructions.
-        digest: SHA-256 of the bytes of these instructions, in hex; empty where the report lacks some.
+        digest: SHA-256 of the bytes of these instructions, in hex; empty if the report lacks some.
     """
 
     instructions: Sequence[Instruction]

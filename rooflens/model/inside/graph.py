@@ -145,7 +145,7 @@ class _Ways:
         return None if last.target is None else self._number.get(last.target)
 
     def after(self, index: int) -> tuple[int, ...]:
-        """Return the blocks that may run after one; calls return to what stands next."""
+        """Return the blocks that may run after a block; calls return to the next."""
         last = self.lasts[index]
         following = (index + 1,) if index + 1 < len(self.blocks) else ()
         # A jump under `!PT` is never taken; as an edge it would invent a loop.
@@ -249,7 +249,7 @@ def _meetings(instructions: Sequence[Instruction]) -> dict[str, list[tuple[int, 
 
 
 def _met_after(sync: Instruction, meetings: Mapping[str, Sequence[tuple[int, int]]]) -> int | None:
-    """Return where threads go on after a `BSYNC`; None where it is what stands next."""
+    """Return where threads go on after a `BSYNC`; None if it is what stands next."""
     found = meetings.get(convergence_barrier(sync), ())
     following = sync.offset + 16
     if not found or any(target == following for _, target in found):
@@ -332,7 +332,7 @@ def _dominators(graph: Graph, order: Sequence[int], rank: Mapping[int, int]) -> 
 
 
 def _latches(graph: Graph) -> dict[int, list[int]] | None:
-    """Return the blocks that jump back, by the header they jump to; None where a cycle has no header."""
+    """Return the blocks that jump back, by the header they jump to; None if a cycle has no header."""
     order = _order(graph)
     rank = {block: place for place, block in enumerate(order)}
     above = _dominators(graph, order, rank)

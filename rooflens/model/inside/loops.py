@@ -72,7 +72,7 @@ def _functions(code: MachineCode) -> Iterator[Sequence[Instruction]]:
 
 
 def _graph(instructions: Sequence[Instruction], calls: Iterable[int], executed: Mapping[int, float]) -> Graph | None:
-    """Find the flow of a function; None where its cycles are no loops, not even among what ran."""
+    """Find the flow of a function; None if its cycles are no loops, not even among what ran."""
     offsets = {one.offset for one in instructions}
     # Targets inside of a function are its own business.
     entries = (offsets & set(calls)) - {one.target for one in instructions}
@@ -206,7 +206,7 @@ def _span(instructions: Sequence[Instruction]) -> tuple[str | None, int | None, 
 
 
 def _flows(graph: Graph, runs: Sequence[float]) -> dict[tuple[int, int], float]:
-    """Return how often each edge was taken, as far as counts of blocks tell: what comes in goes out.
+    """Return how often each edge was taken, as far as block counts imply: flow in equals flow out.
 
     Where threads of a warp part, more goes out than comes in; what is left over is then never below zero.
     """
@@ -320,7 +320,7 @@ def _add(to: dict[str, float], more: Mapping[str, float]) -> None:
 
 
 def flop_of(one: Instruction, code: MachineCode) -> tuple[str, float] | None:
-    """Return type and number of the floating-point operations of an instruction; None where it does none.
+    """Return type and number of the floating-point operations of an instruction; None if it does none.
 
     Thread instructions by their opcode, matrix instructions by the warps that ran them; integer ones are named so.
     """

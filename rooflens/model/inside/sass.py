@@ -85,7 +85,7 @@ class Instruction(Struct, frozen=True):
     Attributes:
         offset: From the start of the kernel's code, in bytes.
         text: As the disassembler writes it, cut.
-        opcode: With modifiers; empty where there is no text.
+        opcode: With modifiers; empty if there is no text.
         guard: Predicate that it is under, with `!` where that is negated; empty for none.
         target: Offset that it may jump to, or that threads meet again at; None without one.
         writes: Registers that it writes, `R4` as 4, uniform ones below zero.
@@ -170,11 +170,11 @@ def parse(  # noqa: PLR0913 - one for each thing that is known of an instruction
     file: str | None = None,
     line: int | None = None,
 ) -> Instruction:
-    """Read one instruction.
+    """Read an instruction.
 
     Args:
         offset: From the start of the kernel's code, in bytes.
-        text: What the disassembler says; None where it has none.
+        text: What the disassembler says; None if it has none.
         code: Its 16 bytes; None if unknown, or of a GPU before Volta.
         base_address: Address of the kernel's first instruction, which targets in the text are relative to.
         file: Source file that it was compiled from.
@@ -225,7 +225,7 @@ def _scoreboard(number: int) -> int | None:
 
 
 def _registers(opcode: str, operands: str) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the registers that an instruction writes and reads; where widths are not certain, rather too many."""
+    """Return the registers that an instruction writes and reads; too many rather than too few if widths are unclear."""
     base, *modifiers = opcode.split(".")
     parts = _parts(operands)
     writes: set[int] = set()

@@ -114,7 +114,7 @@ class Finder:
         return offset in self._position
 
     def in_flight(self, offset: int) -> int | None:
-        """Return how many global loads are under way where an instruction waits; None where no scoreboard tells."""
+        """Return how many global loads are under way where an instruction waits; None if no scoreboard tells."""
         if not self._pending:
             return None
         under_way = 0
@@ -123,7 +123,7 @@ class Finder:
         return sum(self._graph.instructions[place].kind == "global load" for place in _places(under_way))
 
     def _by_scoreboard(self, position: int, kinds: frozenset[str]) -> list[Instruction]:
-        """Return those that set a scoreboard which an instruction waits for, and whose registers it needs."""
+        """Return the instructions that set a scoreboard an instruction waits for, and whose registers it reads."""
         one = self._graph.instructions[position]
         pending = self._pending[position]
         waited = 0
@@ -142,7 +142,7 @@ class Finder:
         return (needed or of_kind)[:_MOST_PRODUCERS]
 
     def by_registers(self, position: int) -> list[Instruction]:
-        """Return the last instructions with a result of unknown time that an instruction's operands come from."""
+        """Return the variable-latency instructions that last wrote an instruction's operands."""
         graph = self._graph
         wanted = graph.instructions[position].reads
         found: dict[int, Instruction] = {}
@@ -236,7 +236,7 @@ _NOTHING: Boards = (0,) * SCOREBOARDS
 
 
 def _pending(graph: Graph) -> list[Boards]:
-    """Return, for each instruction, which may still hold each scoreboard when it is to issue; nothing if it takes long.
+    """Return, for each instruction, who may hold each scoreboard when it issues; nothing if that takes too long.
 
     Who waits for a scoreboard finds it free afterwards.
     """

@@ -33,7 +33,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
         confirm: From `Confirm` on, how one makes sure.
         blind: From `It does not` on, what it leaves open.
         tries: What to try, in the order in which an expert does; each without a full stop.
-        counters: From `Counters:` on, the counters it is based on; empty where that follows from its name.
+        counters: From `Counters:` on, the counters it is based on; empty if that follows from its name.
         title: A few words for people; empty for findings, whose title is in the table of rules.
         sentence: Of a flag: what it means for whoever reads the numbers.
         changes_verdict: Of a flag: class, limiter, distances or the place on the roofline would differ without the
@@ -80,7 +80,7 @@ def _after() -> Mapping[str, Mapping[str, str]]:
 
 
 def after_words(kind: str, finding: str | None) -> str:
-    """Say what a kernel has after a move, behind its time then: `with more blocks`; empty where that is nothing."""
+    """Say what a kernel has after a move, behind its time then: `with more blocks`; empty if that is nothing."""
     known = _after()
     return known["findings"].get(finding or "") or known["kinds"].get(kind, "")
 

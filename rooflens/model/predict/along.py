@@ -45,12 +45,12 @@ class Spot(Struct, frozen=True):
 
     @property
     def intensity_flop_per_byte(self) -> float | None:
-        """FLOP over bytes at DRAM; None where either was not counted."""
+        """FLOP over bytes at DRAM; None if either was not counted."""
         return self.checked.measured.intensity_flop_per_byte
 
     @property
     def flop_per_s(self) -> float | None:
-        """FLOP over time; None where either is unknown."""
+        """FLOP over time; None if either is unknown."""
         return self.checked.measured.flop_per_s
 
     @property
@@ -60,7 +60,7 @@ class Spot(Struct, frozen=True):
 
 
 class Along(Struct, frozen=True):
-    """The kernels of one report, by rising predicted intensity."""
+    """The kernels of a report, by rising predicted intensity."""
 
     digest: str
     gpu: str

@@ -168,7 +168,7 @@ def predict_case(
 
 
 def _predict_part(operation: str, case: Case, part: Part, sizes: Mapping[str, int]) -> Prediction:
-    """Write down what one launch of one kernel of a case must compute and move."""
+    """Write down what a launch of a case's kernel must compute and move."""
     return Prediction(
         operation=operation,
         case=part.name,

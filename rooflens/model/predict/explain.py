@@ -347,7 +347,7 @@ def _limiter(facts: _Facts) -> Iterator[Gap]:
 
 
 def _cause(facts: _Facts, limiter: Limiter) -> str:
-    """Return the cause of the longest kernel at a limiter, after a colon; empty where it has none."""
+    """Return the cause of the longest kernel at a limiter, after a colon; empty if it has none."""
     at_limiter = [one for one in facts.analyses if (one.verdict.shown_class, one.verdict.resource) == limiter]
     longest = max(at_limiter, key=lambda one: one.gpu_time_ns or 0.0)
     return f": {longest.verdict.cause}" if longest.verdict.cause else ""

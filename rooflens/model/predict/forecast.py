@@ -53,7 +53,7 @@ Longest = Literal["t_math_s", "t_special_s", "t_issue_s", "t_memory_s", "t_l2_s"
 
 
 class Forecast(Struct, frozen=True):
-    """The prediction for one operation, or for one part of it; times are in seconds.
+    """The prediction for an operation, or for one part of it; times are in seconds.
 
     Attributes:
         label: Name of the operation, or what the part does.
@@ -66,7 +66,7 @@ class Forecast(Struct, frozen=True):
         tokens: Tokens of one run, for operations of a whole model.
         sent_bytes: What one GPU must send to others.
         t_comms_s: Time that its link needs for that.
-        link: The link over which GPUs share the operation; None where they do not.
+        link: The link over which GPUs share the operation; None if they do not.
         link_bytes_per_s: Its bandwidth in one direction.
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
@@ -75,7 +75,7 @@ class Forecast(Struct, frozen=True):
         issue_s: Time that issuing them takes; 0 if the rate is unknown.
         l2_bytes: Bytes between the SMs and L2.
         l2_s: Time that moving them takes; 0 if L2's bandwidth is unknown.
-        rates: The rates behind these three times; infinite where not known.
+        rates: The rates behind these three times; infinite if not known.
         data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
         l2_size_bytes: What L2 holds; None if unknown.
     """
@@ -121,7 +121,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def t_lower_warm_s(self) -> float | None:
-        """The floor where L2 holds operands and results; None where they do not fit, or its size is not known.
+        """The floor where L2 holds operands and results; None if they do not fit, or its size is not known.
 
         It is the cold floor where DRAM does not bound that. Where L2's bandwidth is not known, only arithmetic and
         links bound it.
@@ -164,7 +164,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def link_intensity(self) -> float | None:
-        """FLOP per byte sent; None where nothing is sent."""
+        """FLOP per byte sent; None if nothing is sent."""
         return self.flop / self.sent_bytes if self.sent_bytes else None
 
     @property
@@ -286,7 +286,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     rates: SideRates,
     link: tuple[LinkKind, float] | None = None,
 ) -> Forecast:
-    """Predict one step from what its type and GPU come to: plain arithmetic, which `tracing` can follow.
+    """Predict a step from what its type and GPU come to: plain arithmetic, which `tracing` can follow.
 
     Args:
         part: A step, with all its sizes.
@@ -500,7 +500,7 @@ def measured(row: Row, measured_s: float | None) -> Row:
 
 
 def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[tuple[Sizes, Regime], ...]:
-    """Find every change of regime from one step of a sweep to the next.
+    """Find every change of regime from a step of a sweep to the next.
 
     Where all swept sizes walk in step, the exact size is found by bisection between the two steps; elsewhere the step
     after the change is given.

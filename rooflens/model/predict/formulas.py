@@ -89,7 +89,7 @@ def gemm_unpacked(s: Sizes) -> float:
 
 
 def gemm_l2(s: Sizes, element_bytes: float) -> float:
-    """Count the bytes that tiles of the result load from L2, which DRAM's cannot exceed."""
+    """Count the bytes that result tiles load from L2: an upper bound for DRAM."""
     tile = s["l2_tile"] or s["tile"]
     return element_bytes * _tiled(s, tile) + packed_bytes(s) * _tiles(s["m"], tile)
 
@@ -100,7 +100,7 @@ def gemm_results(s: Sizes) -> float:
 
 
 def gemm_sent(s: Sizes) -> float:
-    """Count what the all-reduce of a split product sends: every GPU has a summand of each result."""
+    """Count the bytes that the all-reduce of a split product sends: each GPU holds a partial sum of each result."""
     return all_reduced(gemm_results(s), s["tensor_parallel"])
 
 
@@ -162,7 +162,7 @@ def naive_elements(s: Sizes) -> float:
 
 
 def naive_results(s: Sizes) -> float:
-    """Count the scores as results, too: what one product writes and the other reads."""
+    """Count the scores as results too: the first product writes them, the second reads them."""
     return attention_results(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
 
 
@@ -215,7 +215,7 @@ def conv_results(s: Sizes) -> float:
 
 
 def of_each_channel(s: Sizes) -> Sizes:
-    """Give the sizes of a depthwise convolution as those of one with as many groups as channels."""
+    """Turn a depthwise convolution into one with as many groups as channels."""
     return {
         **s,
         "in_channels": s["channels"],
@@ -269,7 +269,7 @@ def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
 
 
 def _heads_of_one(s: Sizes) -> tuple[int, int]:
-    """Return one GPU's query heads and key heads; key heads are copied where there are more GPUs than heads."""
+    """Return the query and key heads of one GPU; key heads are copied if there are more GPUs than heads."""
     return share_of(s["heads"], s["tensor_parallel"]), share_of(_kv_heads(s), s["tensor_parallel"])
 
 

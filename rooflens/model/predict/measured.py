@@ -34,14 +34,14 @@ Quantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
 
 
 class Prediction(Struct, frozen=True):
-    """What one report's program must compute and move by formula, known before it was measured.
+    """What a report's program must compute and move, by formula.
 
     Attributes:
         operation: Name of the workload or operation: `gemm`.
         case: Name of its case: `bf16_4096`.
         parameters: Sizes by name.
         dtype: Type of the operands: `bf16`.
-        flop: FLOP of one iteration; None where none is defined.
+        flop: FLOP of one iteration; None if none is defined.
         moved_bytes: Compulsory bytes to and from DRAM of one iteration.
         source: Where the formulas come from.
         bound: Class of the limiter expected of it.
@@ -127,12 +127,12 @@ class Measured(Struct, frozen=True):
 
     @property
     def intensity_flop_per_byte(self) -> float | None:
-        """Work over bytes at DRAM; None where either was not counted."""
+        """Work over bytes at DRAM; None if either was not counted."""
         return ratio(self.work, self.moved_bytes)
 
     @property
     def flop_per_s(self) -> float | None:
-        """Work over time; None where either is unknown."""
+        """Work over time; None if either is unknown."""
         per_ns = ratio(self.work, self.time_ns)
         return None if per_ns is None else per_ns * 1e9
 
@@ -143,7 +143,7 @@ class PredictedTimes(Struct, frozen=True):
     Attributes:
         pipe: The pipe whose peak was taken: the expected one, or the one that did most where none is named.
         is_published: The peak is the published one: in the report, that pipe did nothing, or was not counted.
-        attainable: What published kernels of the operation would take; None where none are published, or a launch takes
+        attainable: What published kernels of the operation would take; None if none are published, or a launch takes
             longer.
     """
 
@@ -167,7 +167,7 @@ class Compared(Struct, frozen=True):
     Attributes:
         name: What it is; `floor` and `attainable` are times that the measured one is set against.
         unit: `FLOP`, `op`, `B`, `FLOP/B` or `ns`.
-        factor: Measured over predicted; None where either is missing.
+        factor: Measured over predicted; None if either is missing.
     """
 
     name: Quantity
@@ -372,7 +372,7 @@ def _datasheet_peak(prediction: Prediction, gpu: Datasheet) -> tuple[str | None,
 
 
 def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:
-    """Scale the published peak of the expected pipe to the profiled clock; None where the report shows its work."""
+    """Scale the published peak of the expected pipe to the profiled clock; None if the report shows its work."""
     family = prediction.resource
     if family is None or any(belongs(name, family) and pipe.amount for a in analyses for name, pipe in a.pipes.items()):
         return None

@@ -42,7 +42,7 @@ _INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
 
 
 class Load(Struct, frozen=True):
-    """The work and the traffic of one launch.
+    """The work and the traffic of a launch.
 
     Attributes:
         ops: Operations by pipe as `Datasheet.peaks` names them. Work with 2:4 sparsity keeps its own name, for which
@@ -104,7 +104,7 @@ def peak_key(pipe: str) -> str:
 
 
 def load_of(analysis: Analysis) -> Load | None:
-    """Collect what a kernel computes and moves; None where the report does not hold all of it, or there is nothing."""
+    """Collect what a kernel computes and moves; None if the report does not hold all of it, or there is nothing."""
     moved_bytes = analysis.levels["dram"].amount_bytes
     if analysis.flop_total is None or moved_bytes is None:
         return None
@@ -140,7 +140,7 @@ def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
 
 
 def place(load: Load, roofs: Roofs) -> Place | None:
-    """Place a load under the roofs of a GPU; None where a peak is missing."""
+    """Place a load under the roofs of a GPU; None if a peak is missing."""
     if missing_peaks(load, roofs):
         return None
     math_s = sum(amount / roofs.peaks_per_s[key] for key, amount in load.ops.items() if key in roofs.peaks_per_s)
@@ -150,7 +150,7 @@ def place(load: Load, roofs: Roofs) -> Place | None:
 def standing(analysis: Analysis) -> Standing | None:
     """Place a kernel under the roofs of its own GPU.
 
-    None where the report does not hold what it computes and moves, or the peak of a pipe it uses is not known.
+    None if the report does not hold what it computes and moves, or the peak of a pipe it uses is not known.
     """
     load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
     roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
@@ -170,9 +170,9 @@ class WhatIf(Struct, frozen=True):
     Attributes:
         kernel: All of its launches; the median gives the factor, as everywhere.
         dtype: The other type; None for the types as measured.
-        lower_ns: Lower bound of their time there; None where a peak is missing.
-        about_ns: Their time there if each keeps its distance from the lower bound; None where that says nothing of it.
-        side: What takes longer there, `memory` or `compute`; None where nothing is said of its time.
+        lower_ns: Lower bound of their time there; None if a peak is missing.
+        about_ns: Their time there if each keeps its distance from the lower bound; None if that says nothing of it.
+        side: What takes longer there, `memory` or `compute`; None if nothing is said of its time.
         reason: Why nothing is said of its time; empty where something is.
         pipe: Where its main arithmetic runs in the other type; None without one.
     """
@@ -315,7 +315,7 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
 
 
 def _far_from_bound(analysis: Analysis, here: Standing) -> str:
-    """Say why the lower bound says nothing of a kernel's time; empty where it does."""
+    """Say why the lower bound says nothing of a kernel's time; empty if it does."""
     bound, resource = analysis.verdict.bound, analysis.verdict.resource
     limiter = bound if resource is None else resource_label(resource, analysis.kernel.gpu)
     if bound == "unknown":

@@ -115,7 +115,7 @@ def _point(row: dict[str, str]) -> Point:
 
 
 def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = None) -> Attainable | None:
-    """Return what published kernels of an operation and of its kind would take; None where none are published.
+    """Return what published kernels of an operation and of its kind would take; None if none are published.
 
     Args:
         operation: Name of an operation.
@@ -155,8 +155,8 @@ def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None =
 
     Args:
         floor_s: From cold caches.
-        found: What published kernels attain; None where none are published.
-        warm_s: Where L2 holds operands and results; None where they do not fit.
+        found: What published kernels attain; None if none are published.
+        warm_s: Where L2 holds operands and results; None if they do not fit.
     """
     floor = f"floor {duration(floor_s * 1e9)}"
     if warm_s is not None:
@@ -176,7 +176,7 @@ def time_words(time_s: float, floor_s: float, found: Attainable | None, without_
     Args:
         time_s: As measured.
         floor_s: From cold caches.
-        found: What published kernels attain; None where none are published.
+        found: What published kernels attain; None if none are published.
         without_dram_s: The longest time of the work without DRAM: caches cannot make it shorter.
     """
     taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"

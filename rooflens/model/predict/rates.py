@@ -55,7 +55,7 @@ SOFTWARE_ONLY = frozenset({"fp64"})
 
 
 class SideRates(Struct, frozen=True):
-    """Rates of one GPU other than its peaks and its DRAM bandwidth; infinite if they are unknown.
+    """A GPU's rates besides its peaks and DRAM bandwidth; infinite if unknown.
 
     Infinite rates bound nothing, and need no choice of the formulas that `tracing` follows.
     """
@@ -66,13 +66,13 @@ class SideRates(Struct, frozen=True):
 
 
 def rates_of_gpu(gpu: Datasheet) -> tuple[float, float]:
-    """Return special functions and instructions per clock cycle of all SMs of a GPU; infinite where not known."""
+    """Return special functions and instructions per clock cycle of all SMs of a GPU; infinite if not known."""
     known = CLOCK_RATES.get(gpu.compute_capability)
     return (known.special * gpu.sm_count.value, known.issued * gpu.sm_count.value) if known else (inf, inf)
 
 
 def side_rates(gpu: Datasheet, pipe: str, dtype: str) -> SideRates:
-    """Work out the rates at the clock for which the peak of a pipe is stated."""
+    """Work out the rates at the clock of a pipe's published peak."""
     special, issued = rates_of_gpu(gpu)
     clock_hz = gpu.clock_of(pipe).value
     return SideRates(

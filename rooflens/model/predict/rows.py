@@ -37,8 +37,8 @@ class Size(Struct, frozen=True):
     """One size of an operation.
 
     Attributes:
-        default: Its usual value; None where it must be given.
-        least: The smallest value that it may have; None where it is 1, or 0 for a size that is 0 by default.
+        default: Its usual value; None if it must be given.
+        least: The smallest value that it may have; None if it is 1, or 0 for a size that is 0 by default.
         most: The largest; 1 makes it a switch.
     """
 
@@ -77,16 +77,16 @@ class Operation(Struct, frozen=True):
         parts: The simple operations of a composite one, in order; its own amounts are their sums.
         tokens: Tokens that one run produces or takes in, for operations of a whole model.
         group: GPUs that share it; all its amounts are those of one of them.
-        results: Those of the elements that are results of a product, whose type may be wider; None where none is.
+        results: Those of the elements that are results of a product, whose type may be wider; None if none is.
         sent: Elements of the operands' type that a GPU must send to others.
         sent_results: Elements of the result's type that it must send.
         sent_bytes: Bytes that a GPU must send to others, whatever the type.
-        sent_source: What is sent; empty where one GPU always does it alone.
-        special: Special functions, such as exponentials; None where none are counted.
-        issued: Instructions besides the products that each take a slot to issue; None where none are counted.
-        l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None where they are those
+        sent_source: What is sent; empty if one GPU always does it alone.
+        special: Special functions, such as exponentials; None if none are counted.
+        issued: Instructions besides the products that each take a slot to issue; None if none are counted.
+        l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None if they are those
             of DRAM.
-        extra_costs: How special functions, instructions and L2 bytes are counted; empty where none are.
+        extra_costs: How special functions, instructions and L2 bytes are counted; empty if none are.
         dtype: The usual type of its operands.
     """
 

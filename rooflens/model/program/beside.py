@@ -73,7 +73,7 @@ class _Beside:
 
 
 def _won_ns(shape: OfShape, analysis: Analysis) -> float | None:
-    """Return what the first move wins of some launches, else what lies above the limit; None where neither is known."""
+    """Return what the first move wins of some launches, else what lies above the limit; None if neither is known."""
     verdict = analysis.verdict
     factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
     return None if factor is None else shape.time_ns * (1 - 1 / factor)

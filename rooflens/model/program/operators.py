@@ -39,7 +39,7 @@ _TYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
         "bool": ("", 1),
     }
 )
-"""Type as PyTorch names it, in small letters -> ours for arithmetic, empty where no peak counts it; bytes."""
+"""Type as PyTorch names it, in small letters -> ours for arithmetic, empty if no peak counts it; bytes."""
 
 _FLOATS = ("fp64", "fp32", "bf16", "fp16", "fp8")
 _NO_TENSOR = frozenset({"", "Scalar", "ScalarList"})
@@ -93,7 +93,7 @@ class _Call:
         return found
 
     def maybe(self, at: int) -> _Tensor | None:
-        """Return an operand; None where it is no tensor."""
+        """Return an operand; None if it is no tensor."""
         operands = self._of
         if at >= len(operands.dims) or operands.types[at] in _NO_TENSOR:
             return None
@@ -115,7 +115,7 @@ class _Call:
             raise _UnknownError
 
     def value(self, at: int) -> object:
-        """Return an argument that is no tensor: a number, a truth value or a list; None where the trace lacks it."""
+        """Return an argument that is no tensor: a number, a truth value or a list; None if the trace lacks it."""
         text = self._of.values[at] if at < len(self._of.values) else ""
         try:
             return ast.literal_eval(text) if text else None
@@ -283,7 +283,7 @@ def _layer_norm_backward(call: _Call) -> Work:
 
 
 def _convolution_backward(call: _Call) -> Work:
-    """Multiply for each gradient that is wanted; where the trace does not say which, for one of them."""
+    """Multiply once for each wanted gradient; once if the trace does not say which are wanted."""
     gradient, images, weights = (call.tensor(at) for at in range(3))
     is_transposed = call.value(7)
     if is_transposed is not False or gradient.dtype not in _FLOATS or len(images.dims) < 3:

@@ -96,14 +96,14 @@ class ProgramKernel(Struct, frozen=True):
         caches: `warm` where operands and result fit in L2, so that they may be there already; `partly` where they do
             not, but took less than from cold caches; else `cold`.
         gain_ns: Time above the cold floor, and above what launching takes; what the first move of `measured` wins, or
-            what lies above its limit, where that is known; None where nothing is.
+            what lies above its limit, where that is known; None if nothing is.
         bound, or_bound: Its class, `overhead` where gaps outweigh it, and what else it may be.
         launch: Typical launches' place among the program's launches of its function, from 0.
         is_communication: It waits for other GPUs.
-        calls: Of the operator: a part of one where several kernels share it; None where no floor is known.
-        peak: Which peak its arithmetic is held to: `tensor_fp16`; None where no floor is known.
+        calls: Of the operator: a part of one where several kernels share it; None if no floor is known.
+        peak: Which peak its arithmetic is held to: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
-        measured: The same kernel in a report beside the timeline, the median launch; None where no report has it.
+        measured: The same kernel in a report beside the timeline, the median launch; None if no report has it.
     """
 
     name: str
@@ -158,7 +158,7 @@ class ProgramKernel(Struct, frozen=True):
 
     @property
     def stake_ns(self) -> float:
-        """What can be won at most: the gain, all of its time where that is not known; nothing where it waits."""
+        """What can be won at most: the gain, all of its time where that is not known; nothing if it waits."""
         if self.is_communication:
             return 0.0
         return float(self.time_ns) if self.gain_ns is None else self.gain_ns
@@ -219,18 +219,18 @@ class Program(Struct, frozen=True):
 
     Attributes:
         source, kind: The timeline, and what recorded it.
-        gpu: Name of the GPU as the timeline has it, else of the one that was given; None where neither says.
+        gpu: Name of the GPU as the timeline has it, else of the one that was given; None if neither says.
         has_datasheet: Whether that GPU's peaks are known.
         unprofiled: Its time, gaps and overlaps.
-        kernels: Those that are wanted: what can be won first, the most of it first; then those of which it is not
+        kernels: Those that are wanted: what can be won first, the most of it first; then those whose it is not
             known, by time; then those that wait for other GPUs, and those at their floor.
         every: All kernels, those that are not wanted included.
         unknown: Operators without a floor that do not wait for other GPUs, those that take most time first.
-        communication: The kernels that wait for other GPUs; None where there are none.
+        communication: The kernels that wait for other GPUs; None if there is none.
         stretches: Launch-bound stretches, those with most idle time first.
         notes: What was left out of the timeline, and what lacks for a floor.
         is_synthetic: A generator wrote the timeline.
-        rank: Which process of several the timeline is of; None where it does not say.
+        rank: Which process of several the timeline is of; None if it does not say.
     """
 
     source: str
@@ -356,7 +356,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
 
 
 class _Row:
-    """The launches of one kernel, as they are iterated."""
+    """The launches of a kernel, as they are iterated."""
 
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
@@ -413,7 +413,7 @@ class _Busy:
         self._end_ns: int | None = None
 
     def run(self, event: KernelEvent) -> None:
-        """Count a launch, but not what ran beside it already."""
+        """Add a launch's time, without the part that overlaps earlier launches."""
         end_ns = event.start_ns + event.duration_ns
         begin_ns = event.start_ns if self._end_ns is None else max(event.start_ns, self._end_ns)
         self.time_ns += max(0, end_ns - begin_ns)
@@ -458,7 +458,7 @@ class _Rows:
             self._working[event.device].run(event)
 
     def communication(self, total_ns: int) -> Communication | None:
-        """Add up the kernels that wait for other GPUs; None where there are none."""
+        """Add up the kernels that wait for other GPUs; None if there is none."""
         own = [row for row in self._rows.values() if waits_for_ranks(self._functions[row.name])]
         if not own:
             return None
@@ -611,7 +611,7 @@ def _result_of(work: Work, dtype: str) -> str | None:
 
 
 def _floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
-    """Return the floor of so many calls, and the caches that it holds for; None where they took less than any floor.
+    """Return the floor of so many calls, and the caches that it holds for; None if they took less than any floor.
 
     Args:
         found: The forecast of one call.

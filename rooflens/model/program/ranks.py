@@ -26,9 +26,9 @@ class Joined(Struct, frozen=True):
         kernels: In the one order; equal ones, by name, operator, sizes and types, are one row whose times add up.
         every: All kernels, those that are not wanted included.
         time_ns: The times of all launches, added up.
-        waited_for: The one timeline that the others wait for; None where it is not known.
+        waited_for: The one timeline that the others wait for; None if unknown.
         slower: The kernel that takes most longer there than in the others, and its time in the median one of these;
-            None where none does.
+            None if none does.
     """
 
     kernels: tuple[ProgramKernel, ...]
@@ -111,7 +111,7 @@ def _slower(last: Program, programs: Sequence[Program]) -> tuple[ProgramKernel, 
 
 
 def _waited_for(programs: Sequence[Program]) -> Program | None:
-    """Return the timeline whose communication takes far less than that of all others: it comes to it last."""
+    """Return the rank that arrives last: its communication takes far less time than that of the others."""
     if len({one.rank for one in programs if one.rank is not None}) < len(programs):
         return None
     waits = sorted((one.communication.time_ns if one.communication else 0, place) for place, one in enumerate(programs))

@@ -1,1 +1,1 @@
-"""Work out FLOPs, bytes, peaks and roofs of one kernel."""
+"""Work out FLOPs, bytes, peaks and roofs of a kernel."""

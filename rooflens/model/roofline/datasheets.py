@@ -120,7 +120,7 @@ class Link(Struct, frozen=True, forbid_unknown_fields=True):
         width: Links of NVLink, lanes of PCIe.
         bytes_per_s_per_direction: What a GPU can send while it receives as much.
         bytes_per_s_total: Both directions together, the figure that datasheets print.
-        joins: GPUs that it can join, where it is a bridge between boards; None where a system decides.
+        joins: GPUs that it can join, where it is a bridge between boards; None if a system decides.
     """
 
     kind: LinkKind
@@ -349,7 +349,7 @@ def name_key(display_name: str) -> str:
 
 
 def datasheet_of_id(short_name: str) -> Datasheet | None:
-    """Find a GPU by its short name, in capitals or not; None where none has it."""
+    """Find a GPU by its short name, in capitals or not; None if none has it."""
     return next((gpu for gpu in load_datasheets() if gpu.id == short_name.casefold()), None)
 
 
@@ -371,7 +371,7 @@ def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
 
 
 def the_datasheet(name: str) -> Datasheet:
-    """Find the one GPU of a short name, a display name, or a part of it.
+    """Find the only GPU with a short name, a display name, or a part of it.
 
     Raises:
         UsageError: None has that name, or several have it in them.

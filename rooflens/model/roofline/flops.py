@@ -64,7 +64,7 @@ _INTEGER = re.compile(r"^int\d$")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Operations of one pipe and dtype, with that pipe's dense peak at the profiled clock.
+    """Operations of a pipe and dtype, with that pipe's dense peak at the profiled clock.
 
     Attributes:
         key: `fp32`, `tensor_bf16`, `tensor_bf16_wgmma`, `tensor_fp16_acc16`, ...: a roof of its own.
@@ -106,12 +106,12 @@ class Flops:
 
     @property
     def total(self) -> float | None:
-        """Operations that are FLOPs and counted; None where a part is unknown."""
+        """Operations that are FLOPs and counted; None if a part is unknown."""
         return sum(work.ops for work in self.work if work.is_float and work.is_counted) if self.complete else None
 
     @property
     def needed_ns(self) -> float | None:
-        """What the arithmetic needs at its peaks; None where a part of it or of its peaks is unknown."""
+        """What the arithmetic needs at its peaks; None if a part of it or of its peaks is unknown."""
         parts = [work for work in self.work if work.ops and work.is_counted]
         if not self.complete or any(not work.peak_ops_per_s for work in parts):
             return None
@@ -140,7 +140,7 @@ def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
 
     Returns:
         For any key of a type (`tensor_bf16`, `tensor_bf16_wgmma`): the peak of warp-wide mma as `tensor_bf16`, that of
-        wgmma or tcgen05 as `tensor_bf16_wgmma`; nothing where they are one roof, or one of them is not known.
+        wgmma or tcgen05 as `tensor_bf16_wgmma`; nothing if they are one roof, or one of them is not known.
     """
     newer = _NEWER_INSTRUCTION.get(kernel.capability)
     match = _PLAIN_TENSOR_KEY.match(key)
@@ -152,7 +152,7 @@ def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
 
 
 def count_flops(kernel: Kernel) -> Flops:
-    """Count the operations of one kernel."""
+    """Count the operations of a kernel."""
     scalar = [_scalar_work(kernel, *counted) for counted in _scalar_counts(kernel)]
     tensor, tensor_known, flags = _tensor(kernel)
     if any(work.ops and not work.is_counted for work in scalar):
@@ -295,7 +295,7 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
         families[dtype][bool(match["op"])].append(_tensor_work(kernel, kind, ops, "tensor_ops"))
     counted: list[Work] = []
     for base, split in families.values():
-        # A report may hold the split of one instruction only; then the base counter is the complete one.
+        # A report may hold the split of an instruction only; then the base counter is the complete one.
         least = sum(work.ops for work in base) * (1 - _SAME_COUNT)
         counted += split if split and sum(work.ops for work in split) >= least else base
     return tuple(work for work in counted if work.ops)
@@ -311,7 +311,7 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class _TensorKind:
-    """A kind of tensor work that has a roof of its own; `instruction` is empty where a count does not tell."""
+    """A kind of tensor work that has a roof of its own; `instruction` is empty if a count does not tell."""
 
     dtype: str
     half_accumulate: bool = False

@@ -175,7 +175,7 @@ def delivered_bytes(kernel: Kernel) -> Delivered | None:
 
 
 def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, Level]:
-    """Place one kernel at every level, with its intensity where FLOPs are given; what was not measured stays None.
+    """Place a kernel at every level, with its intensity where FLOPs are given; what was not measured stays None.
 
     A stage's share is its rate over its peak; where either is missing, its stored per cent. System memory is DRAM on
     SoCs only.
@@ -227,7 +227,7 @@ def _stages_of(level: str, kernel: Kernel) -> dict[str, float]:
 
 
 def _share_of(stages: Mapping[str, float], sol_memory: float | None) -> float | None:
-    """Return the share of a level: that of its busiest stage; None where none is measured.
+    """Return the share of a level: that of its busiest stage; None if none is measured.
 
     What goes on inside L2 is not all traffic: NVIDIA's own per cent of the memory side leaves the fabric between the
     halves of an L2 out, so the stage that counts it is held to that.
@@ -282,7 +282,7 @@ def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None
 
 
 def _whole_l1(counters: Mapping[str, float]) -> float | None:
-    """Return L1's share by NVIDIA's per cents of L1 as a whole; None where they do not tell it.
+    """Return L1's share by NVIDIA's per cents of L1 as a whole; None if they do not tell it.
 
     On CC 7.0, 7.5, 8.6 and 8.9 they count L1's requests to L2 twice, on CC 7.5 its data stage too, and over all cycles
     even where they are called a share of the active ones. NVIDIA's per cent of memory counts them once. So L1's
@@ -329,7 +329,7 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
 
 
 def binding_stage(level: Level) -> str | None:
-    """Name the stage that sets the level's share; None where its bytes over its roof do."""
+    """Name the stage that sets the level's share; None if its bytes over its roof do."""
     if level.share is None or not level.stages:
         return None
     rate, peak = level.bytes_per_s, level.peak_bytes_per_s
@@ -345,7 +345,7 @@ def leading_stage(level: Level) -> str | None:
 
 
 def dram_clock_part(kernel: Kernel) -> float | None:
-    """Return the profiled peak of DRAM over the one at its own top clock; None where either is unknown."""
+    """Return the profiled peak of DRAM over the one at its own top clock; None if either is unknown."""
     return ratio(kernel.counters.get("dram_peak_bytes_per_s"), kernel.counters.get("device_dram_peak_bytes_per_s"))
 
 
@@ -357,7 +357,7 @@ def device_dram_share(kernel: Kernel, share: float) -> float:
 def fullest(
     levels: Mapping[str, Level], pipes: Mapping[str, Pipe], but: Collection[str] = ()
 ) -> tuple[str, float] | None:
-    """Name the level or pipe with the largest share, and that; the first of equal ones. None where none has a share."""
+    """Name the level or pipe with the largest share, and that; the first of equal ones. None if none has a share."""
     top: tuple[str, float] | None = None
     places: tuple[Mapping[str, Level | Pipe], ...] = levels, pipes
     for of_kind in places:

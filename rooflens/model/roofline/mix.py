@@ -46,7 +46,7 @@ class Mix(Struct, frozen=True):
 
     @property
     def sparable(self) -> float:
-        """Return the part of all that fusing pairs would spare at most, 0 to 1: one of each pair."""
+        """Return the largest share of instructions that fusing could save, 0 to 1: one of each pair."""
         return min(self.add, self.mul) / self.total if self.total else 0.0
 
 

@@ -38,7 +38,7 @@ class Occupancy(Struct, frozen=True):
         theoretical: Warps that the launch allows over the most an SM can hold, 0 to 1.
         block_limits: Resource -> blocks that an SM can hold by it, the scarcest first.
         limiters: The scarcest resources, without shared memory where the program uses none and others are as scarce;
-            empty where every warp slot can be filled or the report does not say.
+            empty if every warp slot can be filled or the report does not say.
         waves: Blocks of the grid over those that all SMs hold at once.
         tail_share: Part of the SM time of all waves that the last leaves idle, 0 to 1.
     """
@@ -52,7 +52,7 @@ class Occupancy(Struct, frozen=True):
 
 
 def find_occupancy(kernel: Kernel) -> Occupancy:
-    """Read the occupancy of one kernel; what the report does not hold stays None or empty."""
+    """Read the occupancy of a kernel; what the report does not hold stays None or empty."""
     counters = kernel.counters
     waves = counters.get("waves")
     return Occupancy(
@@ -80,7 +80,7 @@ def _block_limits(*blocks: float | None) -> tuple[tuple[str, float], ...]:
 def occupancy_limiters(kernel: Kernel) -> tuple[str, ...]:
     """Name the scarcest resources, the first of `LIMITERS` first.
 
-    Shared memory is left out where the program uses none and something else allows no more blocks. Empty where every
+    Shared memory is left out where the program uses none and something else allows no more blocks. Empty if every
     warp slot can be filled or the report does not say.
     """
     counters = kernel.counters
@@ -207,7 +207,7 @@ def _fewer_registers_of(registers: float, block: float, held: float) -> Step | N
 
 
 def sm_smem_bytes(kernel: Kernel) -> float | None:
-    """Return the shared memory that an SM can set aside, by the report or CUDA's table; None where neither has it."""
+    """Return the shared memory that an SM can set aside, by the report or CUDA's table; None if neither has it."""
     stated = kernel.counters.get("sm_smem_bytes")
     return _SM_SMEM_BYTES.get(kernel.compute_capability or "") if stated is None else stated
 
@@ -293,7 +293,7 @@ class Curve(Struct, frozen=True):
         now: The launch's own value: registers a thread, threads a block, bytes of the program's shared memory a block.
         occupancy: What the launch allows, 0 to 1.
         steps: Every value at which the occupancy changes, and the last one that a launch can have.
-        better: The nearest value that allows clearly more, and what it allows; None where none does.
+        better: The nearest value that allows clearly more, and what it allows; None if none does.
     """
 
     of: Property
@@ -331,7 +331,7 @@ class _Sm(Struct, frozen=True):
 
 
 def occupancy_curves(kernel: Kernel) -> tuple[Curve, ...]:
-    """Return the curves of one launch; none where the report lacks a limit or states another occupancy."""
+    """Return the curves of a launch; none where the report lacks a limit or states another occupancy."""
     counters = kernel.counters
     sm, allowed = _sm(counters, kernel.capability), counters.get("theoretical_occupancy")
     registers, threads = counters.get("registers_per_thread"), counters.get("block_size")

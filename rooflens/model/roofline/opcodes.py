@@ -32,7 +32,7 @@ THREAD_FLOP: dict[str, tuple[str, int]] = {
     "HFMA2": ("fp16", 4),
     "HFMA2_32I": ("fp16", 4),
 }
-"""Opcode without modifiers -> dtype and FLOP of one thread instruction; `...2` opcodes work on packed pairs."""
+"""Opcode without modifiers -> dtype and FLOP of a thread instruction; `...2` opcodes work on packed pairs."""
 
 GROUPS: dict[str, str] = {
     "matrix products": r"(?:HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)|UTC[A-Z]*MMA",
@@ -119,7 +119,7 @@ class TensorOp:
         half_accumulate: Accumulates in fp16.
         warpgroup: Issued by four warps together (wgmma); the count of such opcodes is an estimate.
         sparse: Works on 2:4 sparse operands; `ops` counts the nominal, dense-equivalent work.
-        ops: Operations of one warp instruction; a multiply-add is two.
+        ops: Operations of a warp instruction; a multiply-add is two.
     """
 
     dtype: str
@@ -141,7 +141,7 @@ def opcode_group(opcode: str) -> str:
 
 @cache
 def thread_flop(opcode: str) -> tuple[str, int] | None:
-    """Return dtype and FLOP of one thread instruction, or None for opcodes that do no floating-point arithmetic.
+    """Return dtype and FLOP of a thread instruction, or None for opcodes that do no floating-point arithmetic.
 
     `HADD2.F32` converts half to float and is left out.
     """

@@ -61,7 +61,7 @@ _ROWS = tuple((row.key, row.unit, row.shares, row.amount or "", row.peak or "") 
 
 
 def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
-    """Place one kernel at every pipe that was measured: FLOP pipes by dtype, then the others.
+    """Place a kernel at every measured pipe: FLOP pipes by dtype, then the others.
 
     Of the shares of one of the others the largest counts, that of its amount over its peak among them.
     """

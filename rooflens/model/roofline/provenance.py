@@ -20,10 +20,10 @@ _COUNTED_BY = {
 
 
 class Sources(Struct, frozen=True):
-    """Stored metrics or formulas; None where there is no such number.
+    """Stored metrics or formulas; None if there is no such number.
 
     Attributes:
-        share: None where the share is amount over peak.
+        share: None if the share is amount over peak.
     """
 
     amount: str | None = None
@@ -45,7 +45,7 @@ def level_sources(analysis: Analysis, name: str) -> Sources:
 
 
 def pipe_sources(analysis: Analysis, name: str) -> Sources:
-    """Say where the work, the roof and the share of one pipe come from.
+    """Say where the work, the roof and the share of a pipe come from.
 
     The stored per cent that is the share comes first; where none is, the share is amount over peak.
     """

@@ -31,7 +31,7 @@ class Roof(Struct, frozen=True):
     Attributes:
         keys: Levels or pipes that share this line.
         peak: Bytes per second for a level, FLOP per second for a pipe.
-        attainable: Median of the attainable roofs of the keys, in the same unit; None where none is known.
+        attainable: Median of the attainable roofs of the keys, in the same unit; None if none is known.
         instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this tensor type; else empty.
         full_clock: Median peak of DRAM at its own top clock, where that is well over the profiled one.
     """

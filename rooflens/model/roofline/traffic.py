@@ -104,7 +104,7 @@ class Flow(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """Traffic between two parts of the memory; None where it was not measured.
+    """Traffic between two parts of the memory; None if it was not measured.
 
     Attributes:
         read: Towards the SMs.

@@ -20,8 +20,8 @@ class MainWork(Struct, frozen=True):
     """Operations of a kernel's main kind.
 
     Attributes:
-        total: How many; None where a part is unknown.
-        peak_per_s: What its mix of types attains at its own peaks; None where one is unknown.
+        total: How many; None if a part is unknown.
+        peak_per_s: What its mix of types attains at its own peaks; None if one is unknown.
     """
 
     unit: Unit

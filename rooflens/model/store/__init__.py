@@ -25,7 +25,7 @@ def store_at(given: str) -> tuple[str, str] | None:
         given: A path or an address; `STORE/DIGEST` is one report.
 
     Returns:
-        The store, and the digits, empty for the whole store; None where there is no store.
+        The store, and the digits, empty for the whole store; None if there is no store.
 
     Raises:
         InputError: The address cannot be opened, or read now.

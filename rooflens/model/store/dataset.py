@@ -92,7 +92,7 @@ class StoredReport(Struct, frozen=True):
     """One report as it comes out of a store.
 
     Attributes:
-        unprofiled: Its run without the profiler; None where none was kept.
+        unprofiled: Its run without the profiler; None if none was kept.
     """
 
     run: Run
@@ -277,7 +277,7 @@ class Store:
         return found
 
     def metrics(self, digest: str) -> pa.Table | None:
-        """Return the rows of `metrics` of a report; None where the store does not hold the report.
+        """Return the rows of `metrics` of a report; None if the store does not hold the report.
 
         Raises:
             InputError: Its file is damaged.
@@ -353,7 +353,7 @@ class Store:
     def _reports_of(
         self, file_id: str, wanted: Mapping[str, Run], unprofiled: Mapping[str, Unprofiled]
     ) -> Iterator[StoredReport | Failure]:
-        """Read reports of one ingest, in its order."""
+        """Read reports of an ingest, in its order."""
         left = dict(wanted)
         table = "hotspots"
         try:
@@ -418,7 +418,7 @@ class Store:
         return [match[1] for name in self._names(table) if (match := _FILE_NAME.fullmatch(name))]
 
     def _names(self, *folder: str) -> list[str]:
-        """List a folder by name; empty where there is no such folder.
+        """List a folder by name; empty if there is no such folder.
 
         Raises:
             InputError: It cannot be listed.
@@ -525,7 +525,7 @@ class Store:
                 shutil.rmtree(self._path(name), ignore_errors=True)
 
     def _put_all(self, files: Mapping[str, Path], file_id: str) -> None:
-        """Put whole files in their places; the one that commits comes when the others are there, and as large as here.
+        """Put whole files in place; the committing file comes last, once the others are there in full size.
 
         Raises:
             InputError: One is not there, or that cannot be found out.
@@ -647,7 +647,7 @@ class Store:
 
 
 class _Sizes:
-    """How large the files of a store are, for which each folder is listed once at most."""
+    """Sizes of the files of a store; each folder is listed at most once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

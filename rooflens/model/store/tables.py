@@ -228,7 +228,7 @@ class ReportRows(Struct, frozen=True):
     Attributes:
         unprofiled: Its run without the profiler, where there was one.
         metrics: Rows of `METRICS`; None where raw values are not kept.
-        instances: Rows of `INSTANCES`; None where they are not kept.
+        instances: Rows of `INSTANCES`; None if they are not kept.
     """
 
     run: Run

@@ -1,4 +1,4 @@
-"""Write the files of one ingest, or of one analysis: row group by row group, packed and sorted to be small."""
+"""Write the files of an ingest, or of an analysis: row group by row group, packed and sorted to be small."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _BY_THEMSELVES = ("failures",)
 
 
 class Writer:
-    """The files of one ingest or analysis while they are written.
+    """The files of an ingest or analysis while they are written.
 
     Attributes:
         id: Their name; names sort by the time at which writing began.

@@ -82,7 +82,7 @@ def _has_bit_work(kernel: Kernel) -> bool:
 
 
 def _is_coalesced(kernel: Kernel) -> bool:
-    """Return whether global accesses touch hardly more sectors than their bytes fill; False where not measured."""
+    """Return whether global accesses touch hardly more sectors than their bytes fill; False if not measured."""
     sectors, excess = (
         sum(kernel.code_totals.get(f"{side}_{what}", 0.0) for side in ("load", "store"))
         for what in ("sectors", "excess_sectors")
@@ -158,7 +158,7 @@ def _has_no_usual_function(kernel: Kernel) -> bool:
 
 
 def _copies(kernel: Kernel) -> bool:
-    """Return whether it copies to shared memory past registers already, by opcode or by what copies bring."""
+    """Return whether it already copies to shared memory asynchronously, by opcode or by bytes copied."""
     return copies_asynchronously(kernel.warp_opcodes) or bool(kernel.counters.get("smem_async_bytes"))
 
 
@@ -287,7 +287,7 @@ def memory_moves(
         levels: Its memory levels.
         level: The one that limits; `lsu` is L1 where load and store instructions fill its input.
         at_roof: The level is full.
-        asked_bytes: What the SMs asked L2 for; None where not all of it is counted.
+        asked_bytes: What the SMs asked L2 for; None if not all of it is counted.
     """
     if level in {"l2", "l1"} and _loads_nothing(kernel):
         return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)

@@ -74,7 +74,7 @@ _RUNS = {row.key: row.runs for row in PIPE_ROWS if row.runs}
 
 
 def memory_bottleneck(facts: Facts) -> Bottleneck | None:
-    """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it.
+    """Find the busiest memory level; L1's data stage counts as shared memory if that is most of its work.
 
     A report that shows neither L2 nor any stage behind L1's input may hide the busiest unit: then what stands in for
     the side does so where it is higher. Where only DRAM's peak is missing, its published one does.
@@ -101,7 +101,7 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
 
 
 def _named(facts: Facts, name: str, unit: str, share: float) -> Bottleneck:
-    """Name a unit after what fills it; where that has another share of its own, say whose share this is."""
+    """Name a unit after what fills it; if the filler has a share of its own, say whose share this is."""
     own = facts.share(name)
     is_own = name == unit or (own is not None and percent(own) == percent(share))
     return Bottleneck(name, share, None if is_own else unit)
@@ -192,7 +192,7 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
 
 
 def _is_of_loads_and_stores(counters: Mapping[str, float], per_cent: float) -> bool:
-    """Return whether NVIDIA's per cent of the SM is that of the memory instructions, which L1 takes."""
+    """Return whether NVIDIA's per cent of the SM measures memory instructions, which go to L1."""
     memory, pipes = counters.get("sol_memory"), counters.get("sol_sm_memory_share")
     other = memory if pipes is None else pipes
     is_one = other is not None and abs(per_cent - other) <= _ONE_UNIT
@@ -214,7 +214,7 @@ def pipe_said(message: str) -> str | None:
 
 
 def _filling(facts: Facts) -> str | None:
-    """Name the work that fills the issue slots; None where no one kind does, or instructions are not counted.
+    """Name the work that fills the issue slots; None if no one kind does, or instructions are not counted.
 
     From CC 8.6 on, an SM has as many fp32 lanes as it issues threads a cycle: multiply-adds that fill the pipe fill
     the slots as well, with the little that comes between them. Where only threads are counted, count the fewest
@@ -247,7 +247,7 @@ def busiest_unit(facts: Facts) -> Bottleneck | None:
 
 
 def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
-    """Find the unit that is full on the plateau of the run, with its share of the whole run; None where none is."""
+    """Find the unit that is full on the plateau of the run, with its share of the whole run; None if none is."""
     phases = facts.phases
     if phases is None or phases.share < facts.limits.bound_share:
         return None

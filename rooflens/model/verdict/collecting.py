@@ -53,7 +53,7 @@ def for_all_kernels(command: str, name: str) -> str:
 
 @lru_cache(maxsize=64)
 def not_profiled(compute_capability: str | None) -> str | None:
-    """Say why today's ncu cannot collect more on a chip; None where it can, or the chip is not known."""
+    """Say why today's ncu cannot collect more on a chip; None if it can, or the chip is not known."""
     parts = (compute_capability or "").split(".")
     if not all(part.isdecimal() for part in parts):
         return None

@@ -205,7 +205,7 @@ def _shows_waiting(facts: Facts) -> bool:
 
 
 def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
-    """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
+    """Judge against the attainable roof if known; a stage may still be at its peak.
 
     DRAM must be near its peak at its own clock, too: at the profiled one it may have been slower. L2's attainable roof
     is that of the path back to the SMs, so only what comes back counts.
@@ -353,7 +353,7 @@ _UNTOLD = 1.25
 
 
 def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
-    """Choose the moves for a full unit: all of them where no finding costs time, one where none says what fills it."""
+    """Choose the moves for a full unit: all if no finding costs time, one if no finding says what fills it."""
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):

@@ -21,11 +21,11 @@ class Facts(Struct, frozen=True):
         flags: Traps that apply to it, sorted.
         phases: How its run divides; None without a series.
         outside: What is known of it from outside its profile.
-        memory: The busiest memory level; None where nothing is known of memory.
-        compute: The busiest pipe; None where nothing is known of compute.
+        memory: The busiest memory level; None if nothing is known of memory.
+        compute: The busiest pipe; None if nothing is known of compute.
         limiter: The unit that bounds it; None for latency, overhead and unknown.
         at_roof: The limiter is full.
-        top_share: The largest share of any unit, 0 to 1; None where none is known, or an unseen one may be larger.
+        top_share: The largest share of any unit, 0 to 1; None if none is known, or an unseen one may be larger.
         unseen: Sides that were not measured and may be busier than all that was; named as their classes are.
         confidence: How far the counters carry the class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
@@ -65,7 +65,7 @@ class Facts(Struct, frozen=True):
         return launch if launch is not None and launch.gap_outweighs else None
 
     def counter(self, name: str) -> float | None:
-        """Return a resolved counter; None where the report does not hold it."""
+        """Return a resolved counter; None if the report does not hold it."""
         return self.kernel.counters.get(name)
 
     def share(self, resource: str) -> float | None:
@@ -74,7 +74,7 @@ class Facts(Struct, frozen=True):
         return place.share if place else None
 
     def earned(self, gain: Gain | None, confidence: Confidence) -> Gain | None:
-        """Return the gain of a move; None where the kernel's class or the finding has low confidence: it is a guess."""
+        """Return the gain of a move; None if the kernel's class or the finding has low confidence: it is a guess."""
         return None if "low" in {self.confidence, confidence} else gain
 
     @property
@@ -94,7 +94,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def room(self) -> float | None:
-        """How much faster its busiest unit would have the same work done; None where that says nothing.
+        """How much faster its busiest unit would have the same work done; None if that says nothing.
 
         So it is where no unit is known, and for a kernel that waits while no unit does anything.
         """

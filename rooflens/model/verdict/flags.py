@@ -33,7 +33,7 @@ _SOME_FILLS = 0.01
 
 
 def find_flags(facts: Facts) -> tuple[str, ...]:
-    """Find the flags of one kernel, sorted: those met while its FLOPs were counted, and these."""
+    """Find all flags of a kernel, sorted, including those from counting its FLOPs."""
     kernel, levels, limits, work = facts.kernel, facts.levels, facts.limits, facts.flops.work
     counters, duration_ns, slowdown = kernel.counters, kernel.duration_ns, facts.outside.slowdown
     to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")

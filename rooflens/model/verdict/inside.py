@@ -109,7 +109,7 @@ def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str |
 
 
 def _busiest(facts: Facts, loop: Loop, share_self: float, units: Mapping[str, object]) -> tuple[str | None, float]:
-    """Return the unit of one side that is busiest while warps are in a loop."""
+    """Return the unit of a side that is busiest while warps are in a loop."""
     busy: dict[str | None, float] = {None: 0.0}
     for name in units:
         part = _part(facts, loop, name)
@@ -121,7 +121,7 @@ def _busiest(facts: Facts, loop: Loop, share_self: float, units: Mapping[str, ob
 
 
 def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
-    """Return the part of a unit's work that a loop does itself; None where nothing by instruction tells."""
+    """Return the share of a unit's work that a loop does itself; None without counts by instruction."""
     kernel = facts.kernel
     if (measures := _DRIVEN_BY.get(unit)) is not None:
         own = sum(loop.own.get(measure, 0.0) for measure in measures)
@@ -135,7 +135,7 @@ def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
 
 
 def job_of(loop: Loop, flop: float) -> str:
-    """Say what a loop is there for, by what it consists of.
+    """Name the purpose of a loop by its instructions.
 
     Args:
         loop: The loop, or a straight part.

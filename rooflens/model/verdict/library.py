@@ -11,6 +11,7 @@ from rooflens.format import duration, percent, si
 from rooflens.model.knowledge.roles import COPIES, FILLS
 from rooflens.model.records import Analysis, Kernel, Move, Role, timed
 from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.verdict.bottleneck import busiest_unit
 from rooflens.model.verdict.collecting import PROGRAM, program_of
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.narrower import roofs_over_fp32
@@ -54,7 +55,7 @@ _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
 def library_of(kernel: Kernel) -> str | None:
-    """Name the library that a kernel is part of; None where its name tells none."""
+    """Name the library that a kernel is part of; None if its name tells none."""
     names = f"{kernel.name} {kernel.function_name}"
     return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
 
@@ -132,12 +133,17 @@ def _computes_narrow(facts: Facts) -> bool:
 
 
 def _moved(facts: Facts) -> str:
-    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of one launch, as far as bytes and time are known and matter."""
-    time_ns = facts.kernel.duration_ns
+    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of a launch, as far as bytes and time are known and matter.
+
+    Else the time with the busiest unit: the time alone is no evidence for anything.
+    """
+    time_ns, busiest = facts.kernel.duration_ns, busiest_unit(facts)
     if facts.bound == "latency" and time_ns:
-        return f": a launch takes {duration(time_ns)}"
+        above = f", with no unit above {percent(busiest.share)}" if busiest else ""
+        return f": a launch takes {duration(time_ns)}{above}"
     level = next((name for name in ("dram", "l2") if name in facts.levels and facts.levels[name].amount_bytes), None)
     if level is None:
-        return f": a launch takes {duration(time_ns)}" if time_ns else ""
+        busy = f", {busy_words(busiest, facts.kernel.gpu)}" if busiest and busiest.resource else ""
+        return f": a launch takes {duration(time_ns)}{busy}" if time_ns else ""
     through = f": {si(facts.levels[level].amount_bytes, 'B')} through {resource_label(level, facts.kernel.gpu)}"
     return f"{through} in {duration(time_ns)}" if time_ns else through

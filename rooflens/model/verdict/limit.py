@@ -70,7 +70,7 @@ class _Side(Struct, frozen=True):
     proven: bool = False
 
     def is_far_from(self, time_ns: float) -> bool:
-        """Return whether a kernel takes so much longer that this says hardly anything of it."""
+        """Return whether a kernel takes so much longer than this that the number means little."""
         return time_ns > FAR * self.floor_ns
 
 
@@ -214,7 +214,7 @@ def _traffic_ns(facts: Facts, time_ns: float) -> float | None:
 
 
 def _moved_bytes(facts: Facts) -> float | None:
-    """Return the bytes at DRAM that are no proven waste; None where none are known.
+    """Return the bytes at DRAM that are no proven waste; None if none are known.
 
     They are DRAM's own, with the output that stayed in L2 and without local memory; at most the sectors that all global
     accesses would fill, where all are looked at.
@@ -275,7 +275,7 @@ _READ_ONCE = 3.0
 
 
 def _used(facts: Facts) -> float:
-    """Return which part of the bytes of its sectors a kernel asks for, where it reads bytes again and again.
+    """Return the share of its sectors' bytes that a kernel asks for, if it rereads bytes.
 
     Then its scattered accesses fetch sectors anew that would be in a cache; those of a kernel that reads each byte once
     are bounded by what it asks for. 1 where little is wasted, or that is unknown.

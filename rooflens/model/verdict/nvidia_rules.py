@@ -60,7 +60,7 @@ def agrees(bottleneck: str | None, verdict: Verdict, levels: Mapping[str, Level]
 
 
 def read_nvidia(rules: Iterable[Rule]) -> Nvidia:
-    """Read bottleneck class and per cents of the fp32 and fp64 peak; None where the report has no such rule."""
+    """Read bottleneck class and per cents of the fp32 and fp64 peak; None if the report has no such rule."""
     bottleneck = fp32 = fp64 = None
     for rule in rules:
         if rule.identifier == "SOLBottleneck":

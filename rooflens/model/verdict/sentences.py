@@ -205,7 +205,7 @@ def bytes_part(level: Level) -> str:
 
 
 def level_share_words(level: Level) -> str:
-    """Write how busy a level is; where a stage sets that, which one, and what its bytes are of its roof."""
+    """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
     share, stage, by_bytes = percent(level.share or 0.0), binding_stage(level), bytes_part(level)
     what = stage_label(stage) if stage in _STAGES else f"{stage_label(stage)} stage" if stage else ""
     return f"{share} ({what}{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share

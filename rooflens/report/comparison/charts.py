@@ -33,7 +33,7 @@ SEEN_SHARE = 0.001
 
 
 def waterfall_spec(program: Program, *, title: str) -> Spec | None:
-    """Draw the time before, what each kernel gave or took, and the time after; None where a side has no durations."""
+    """Draw the time before, what each kernel gave or took, and the time after; None if a side has no durations."""
     steps = [*waterfall(program)]
     if not steps:
         return None
@@ -67,7 +67,7 @@ def waterfall_spec(program: Program, *, title: str) -> Spec | None:
 
 
 def waterfall(program: Program) -> Iterator[dict[str, Any]]:
-    """List the bars from the time before to the time after, in nanoseconds; nothing where a side has no durations."""
+    """List the bars from the time before to the time after, in nanoseconds; nothing if a side has no durations."""
     before, after = program.total.base.median_ns, program.total.head.median_ns
     if before is None or after is None:
         return
@@ -100,7 +100,7 @@ def time_label(longest_ns: float) -> str:
 
 
 def arrows_spec(program: Program, *, title: str) -> Spec | None:
-    """Draw the roofline with each kernel before and after; None where no kernel has a place.
+    """Draw the roofline with each kernel before and after; None if no kernel has a place.
 
     On one GPU at one clock both sides share the roofs of the head. Elsewhere heights are shares of each kernel's own
     roof, for FLOP/s would move with the hardware.
@@ -198,7 +198,7 @@ def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[flo
 
 
 def sides_spec(ladder: Ladder) -> Spec | None:
-    """Draw the time of the longest kernels on each side; what is not compared stands apart, without a line."""
+    """Draw the longest kernels' times on each side; kernels that are not compared have no line."""
     shown = [kernel for kernel in ladder.kernels if any(_time_ns(kernel, rung) for rung in kernel.rungs)][:MAX_LINES]
     rows = [row | {"place": place} for place, kernel in enumerate(shown) for row in _over_sides(ladder, kernel)]
     if not rows:

@@ -20,7 +20,7 @@ CONDITIONS = ("GPU", "Clock control", "Cache control", "Replay", "ncu")
 """What two sides should have in common."""
 
 SPAN_RATIO = 1.03
-"""Clocks of one side further apart than this are written as a range."""
+"""Clocks of a side further apart than this are written as a range."""
 
 
 class Fact(Struct, frozen=True):
@@ -70,7 +70,7 @@ def _matters(label: str, base: str, head: str, comparison: Ladder) -> bool:
 
 
 def unlike(comparison: Ladder) -> str:
-    """Say why both sides have no roofs in common; empty where they have.
+    """Say why both sides have no roofs in common; empty if they have.
 
     Clocks are means over GPU time: the roofs that matter are those of the kernels that take it.
     """

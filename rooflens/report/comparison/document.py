@@ -159,7 +159,7 @@ def _judged(ladders: Sequence[Ladder]) -> str:
 
 
 def _synthetic(ladders: Iterable[Ladder]) -> str:
-    """Say which side was written by a generator; empty where both were recorded."""
+    """Say which side was written by a generator; empty if both were recorded."""
     found = [pair for one in ladders for pair in one.each]
     base, head = (any(is_synthetic(getattr(pair, side)) for pair in found) for side in ("base", "head"))
     if base and head:
@@ -299,7 +299,7 @@ def _times(change: Change) -> tuple[str, str]:
 
 
 def _limited(change: Change) -> Words:
-    """Write the limiter before and after, once where it is the same in the words that a page shows."""
+    """Write the limiter before and after, or once if both read the same."""
     found = [one for one in (limiter(change.base), limiter(change.head)) if one]
     written = list(dict.fromkeys(map(_signed_limiter, found)))
     return (written[0], " -> ", written[1]) if len(written) == 2 else written[0] if written else ""
@@ -331,7 +331,7 @@ def _literal(text: str) -> Span:
 
 
 def _swapped(comparison: Ladder) -> Words:
-    """Sum up what only one side has; empty where all kernels are matched."""
+    """Sum up what only one side has; empty if all kernels are matched."""
     said: list[str | Span] = []
     for what, how in (("Gone", "gone"), ("New", "new")):
         own = [change for change in comparison.changes if change.how == how]

@@ -29,7 +29,7 @@ class Limiter(Struct, frozen=True):
     """The limiter of a kernel on one side.
 
     Attributes:
-        near: The resource nearest its peak; empty where no share is known.
+        near: The resource nearest its peak; empty if no share is known.
         share: How much of that peak is used.
     """
 
@@ -197,7 +197,7 @@ def signed_duration(ns: float | None) -> str:
 
 
 def known_lost_ns(changes: Iterable[Change]) -> float | None:
-    """Sum what kernels take more or less; None where one of them lacks a time on a side that has it."""
+    """Sum what kernels take more or less; None if one of them lacks a time on a side that has it."""
     total_ns = 0.0
     for change in changes:
         sides = ((change.base, change.timing.base), (change.head, change.timing.head))

@@ -136,7 +136,7 @@ def _facts(result: Forecast) -> dict[str, str]:
 
 
 def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
-    """Place the sizes from which the regime is another one; None where they have no place."""
+    """Place the sizes from which the regime is another one; None if they have no place."""
     result = forecast(row.operation, sizes, row.dtype, row.gpu, row.options)
     if not _is_placed(result):
         return None
@@ -155,7 +155,7 @@ def _measured(row: Row) -> list[Dot]:
 
 
 def _pipes(row: Row) -> tuple[tuple[str, float], ...]:
-    """List the pipes that do FLOPs, the highest first; those of one peak by the first name."""
+    """List the FLOP pipes by peak, highest first; pipes of equal peak share the first name."""
     last = row.steps[-1][1]
     results: Iterable[Forecast] = [last, *last.parts]
     peaks = {one.peak_flop_per_s: one.peak for one in reversed([*results]) if one.flop or not last.parts}

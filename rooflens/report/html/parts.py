@@ -44,7 +44,7 @@ def meter(length: float, parts: Sequence[tuple[str, float]], won: float) -> Mark
     Args:
         length: Of the bar, as a part of the longest one's.
         parts: Classes with their parts of the bar, which sum to 1.
-        won: The part of it that can be won; 0 where that is not known.
+        won: The part of it that can be won; 0 if that is unknown.
     """
     fills = Markup("").join(
         Markup('<i class="fill {}" data-bound="{}" style="flex-grow:{:.4f}"></i>').format(css_class(kind), kind, part)

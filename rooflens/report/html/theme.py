@@ -46,7 +46,7 @@ the sure one, but is hollow or hatched (`is_hollow`)."""
 
 
 def is_hollow(shown: str) -> bool:
-    """Return whether the sign of a class is drawn hollow: nothing is known to be its limiter, or another one may be."""
+    """Return whether the mark of a class is hollow: its limiter is unknown or uncertain."""
     return is_open(shown) or shown == "unknown"
 
 

@@ -26,7 +26,7 @@ _TO_THE_LEFT = {0, 3, 7}
 
 
 def along(page: Content) -> Markup:
-    """Show each report whose workload predicts its kernels one by one; nothing where none does."""
+    """Show each report whose workload predicts its kernels one by one; nothing if none does."""
     return render("report/along", shown=find_along(page.predictions, page.reports), peaks_text=peaks_text)
 
 

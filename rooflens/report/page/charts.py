@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis
 from rooflens.model.summary import KernelSummary, Launch
 from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
-from rooflens.model.verdict.collecting import collect_command
+from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -36,7 +36,7 @@ SIDES_SHOWN = 6
 """Kernels whose busy sides are listed where no chart can be drawn."""
 
 REASON_SENTENCES: Mapping[str, str] = {
-    UNCOUNTED: ("The report has no FLOP counters, so these kernels have no place in a roofline. To collect them: "),
+    UNCOUNTED: "The report has no FLOP counters, so these kernels have no place in a roofline.",
     NONE: "These kernels do no floating-point work, so they have no arithmetic intensity and no place in a roofline.",
     NO_BYTES: "FLOPs were counted and bytes were not, so these kernels have no arithmetic intensity.",
     UNPLACED: "These kernels have no arithmetic intensity at any level.",
@@ -94,9 +94,7 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
     heading = "Roofline" if placed.points else "Share of peak" if placed.placed else "Speed Of Light"
     why = [] if placed.points else reasons(placed)
-    notes = [
-        REASON_SENTENCES[one] + (f"`{collecting(content, placed.gpu)}`." if one == UNCOUNTED else "") for one in why
-    ]
+    notes = [REASON_SENTENCES[one] for one in why]
     if placed.unplaced:
         unplaced = fmt.count(placed.unplaced, "launch")
         notes.append(f"{unplaced} without FLOPs or bandwidth shares cannot be placed; they are in the table.")
@@ -124,11 +122,21 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
     )
 
 
-def collecting(content: Content, gpu: str) -> str:
-    """Write the one command that collects what a roofline needs, of the kernel that takes most time on a GPU."""
+def collecting(content: Content, figures: Sequence[RooflineFigure]) -> str:
+    """Say once on a page how to collect what a roofline lacks, or why nobody can; empty if none lacks anything.
+
+    The command is that of the kernel that takes most time on the first GPU that lacks it.
+    """
+    lacking = (one for one in figures if one.figure is None or UNCOUNTED in reasons(one.plane))
+    gpu = next((one.plane.gpu for one in lacking if not one.plane.points), None)
+    if gpu is None:
+        return ""
     kernel = next(group for group in content.kernels if group.gpu == gpu).analysis.kernel
+    cannot = not_profiled(kernel.compute_capability)
+    if cannot:
+        return f"The counters that it lacks cannot be collected: {cannot}."
     lines = {run.digest: run.command_line for run in content.runs}
-    return collect_command(kernel.function_name, lines.get(kernel.digest))
+    return f"To collect what it lacks: `{collect_command(kernel.function_name, lines.get(kernel.digest))}`"
 
 
 def sides_of(content: Content, gpu: str) -> list[tuple[KernelSummary, list[tuple[str, float]]]]:
@@ -195,12 +203,12 @@ def _plane_table(placed: Plane) -> Table:
     )
 
 
-def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
-    """Show the roofline of each GPU."""
+def charts(content: Content, figures: Sequence[RooflineFigure], *, asks: bool) -> Markup:
+    """Show the roofline of each GPU; `asks` where the answers beside it have the command that collects more."""
     return render(
         "report/charts",
         sides_of=partial(sides_of, content),
-        collecting=partial(collecting, content),
+        collecting="" if asks else collecting(content, figures),
         content=content,
         figures=figures,
         inset_of=lambda figure: inset(figure.plane, figure.default_level),

@@ -122,7 +122,7 @@ def _limiter(checked: Checked) -> str:
 
 
 def predicted(page: Content) -> Markup:
-    """Show every report that has a prediction; nothing where none has."""
+    """Show every report that has a prediction; nothing if none has."""
     sources = {run.digest: PurePath(run.source).name for run in page.runs}
     alone = without_parts(page.predictions)
     shown = sorted(alone, key=lambda block: order_of(block.prediction))[:MAX_BLOCKS]

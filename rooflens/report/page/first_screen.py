@@ -14,7 +14,7 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Move, timed
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import KernelSummary, parted, time_part
+from rooflens.model.summary import KernelSummary, first_move, parted, time_part
 from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.page.cards.hot_lines import hot_lines
@@ -54,7 +54,7 @@ class Entry(Struct, frozen=True):
     """One row of the list; of a kernel whose launches have several verdicts there is one more for each.
 
     Attributes:
-        part: The verdict of the launches it speaks of; empty where it speaks of all of the kernel's.
+        part: The verdict of the launches it speaks of; empty if it speaks of all of the kernel's.
         shown: True where it is in the list before anything is filtered.
         begins: True where a line parts it from those with a gain above it.
         is_brief: It has its time and limiter, and no move.
@@ -113,14 +113,25 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures),
+        charts=charts(content, figures, asks=_asks(content)),
         programs=program_lines(content.reports),
         many=many(content),
     )
 
 
+def _asks(content: Content) -> bool:
+    """Return whether the answers have the command that collects more: in the first row, or in a move of a kernel."""
+    moves = content.kernels[0].analysis.verdict.moves if len(content.kernels) == 1 else ()
+    shown = (
+        [first_move(group.analysis.verdict) for group in content.first[:1]]
+        if not moves
+        else [move.text for move in moves]
+    )
+    return not content.ladder and any("`rooflens profile" in one or "ncu " in one for one in shown)
+
+
 def versions(content: Content, ladder: Ladder) -> Markup:
-    """Show reports that are versions of one program one below the other, and what to try next on the fastest."""
+    """Show reports that are versions of a program one below the other, and what to try next on the fastest."""
     keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(content.launches)}
     links = [
         keys.get((rung.analysis.kernel.digest, rung.analysis.kernel.name), "") if rung.analysis else ""
@@ -151,7 +162,7 @@ def what_first(content: Content) -> Markup:
 
 
 def verdict(content: Content) -> Markup:
-    """Answer for a page of one kernel: its sentence and limit, what to try first, loops and hottest lines."""
+    """Answer for a page of a kernel: its sentence and limit, what to try first, loops and hottest lines."""
     (kernel,) = content.kernels
     analysis = kernel.analysis
     traffic = find_traffic(analysis.kernel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from rooflens.format import cut_name, duration, sentence_case
@@ -20,6 +22,8 @@ NAME_WIDTH = 64
 HEAD_WORDS = 16
 """Of a move that has no figure: what to do, without its numbers."""
 
+_ASIDE = re.compile(r" \([^()]*\)")
+
 NO_TIME = "no time in the report"
 
 
@@ -27,7 +31,7 @@ class Headline(Struct, frozen=True):
     """The answer in one sentence.
 
     Attributes:
-        name: The kernel that it is about; empty where it is about none.
+        name: The kernel that it is about; empty if it is about none.
         said: What is said of it.
         key: Of the launch that it links to; empty if there is none.
     """
@@ -82,12 +86,13 @@ def after_move(move: Move, time_ns: float | None) -> str:
 
 def move_head(move: str) -> str:
     """Shorten a move to what to do: neither why, nor numbers, nor a command."""
-    said = move.partition(": ")[0].partition(" (")[0].partition(", as ")[0].partition("`")[0].rstrip(" :")
-    return brief_move(said, HEAD_WORDS)
+    said = _ASIDE.sub("", move.partition(": ")[0]).partition(", as ")[0]
+    before, tick, _ = said.partition("`")
+    return brief_move((before.rpartition(",")[0] or before if tick else said).rstrip(" :"), HEAD_WORDS)
 
 
 def _doubt(group: KernelSummary) -> str:
-    """Say that a side which was not measured may turn the verdict over; empty where the verdict is sure."""
+    """Say that a side which was not measured may turn the verdict over; empty if the verdict is sure."""
     verdict = group.analysis.verdict
     return f"{without_move(verdict).partition(':')[0]}: " if verdict.or_bound and not group.members else ""
 

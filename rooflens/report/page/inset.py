@@ -25,7 +25,7 @@ class Dot(Struct, frozen=True):
 
 
 def inset(plane: Plane, level: str) -> Markup:
-    """Draw the whole plane as a button that shows it in full; nothing where all of it is in sight already.
+    """Draw the whole plane as a button that shows it in full; nothing if all of it is in sight already.
 
     Args:
         plane: A plane with points.

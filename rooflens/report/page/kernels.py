@@ -16,7 +16,7 @@ from rooflens.model.bounds import ShownClass
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import Unit, main_work
-from rooflens.model.summary import KernelSummary, Launch, cautions, known_sum
+from rooflens.model.summary import KernelSummary, Launch, cautions, first_move, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
@@ -39,7 +39,7 @@ class Cell(Struct, frozen=True):
     """One value of a row.
 
     Attributes:
-        raw: What is sorted and exported; empty where it is missing.
+        raw: What is sorted and exported; empty if it is missing.
         also: What is exported with it: the smaller end of a span, the name of a unit.
     """
 
@@ -53,11 +53,11 @@ class Column(Struct, frozen=True):
 
     Attributes:
         export: Its heading where raw values are exported: with the unit.
-        also: Heading of what is exported with it; empty where that is nothing.
+        also: Heading of what is exported with it; empty if that is nothing.
         hint: What the heading means, where it needs words.
         of: The set it is offered in.
         shown: Whether it is there from the start.
-        quantity: What the catalogue gives it; None where the cells of a kernel are written together.
+        quantity: What the catalogue gives it; None if the cells of a kernel are written together.
     """
 
     key: str
@@ -92,11 +92,13 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
         Column("bound", "Verdict", "Verdict", is_number=False),
         Column("leader", "Busiest unit", "Share of its peak (fraction)", also="Busiest unit"),
         Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", hint=_ROOF_HINT),
+        Column("cause", "Cause", "Cause", shown=False, is_number=False),
+        Column("move", "First move", "First move", shown=False, is_number=False),
     )
     rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
     made = {one.name: _column(one, shown=one.key.page == BASIC) for one in rest}
     limit = made[LIMIT]
-    made[limit.key] = replace(limit, quantity=None, hint=f"{limit.hint}; {TODAY}")
+    made[limit.key] = replace(limit, quantity=None, hint=f"{limit.hint}; {TODAY}; far: over 10x")
     return *own, *made.values()
 
 
@@ -135,6 +137,8 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         if busiest is None
         else Cell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
         "roof": _number(max(roofs, default=None), fmt.percent),
+        "cause": _words("" if group.is_failed else verdict.cause or ""),
+        "move": _words("" if group.is_failed else first_move(verdict)),
         LIMIT: Cell(limit_cell(verdict.limit), "" if verdict.limit.factor is None else _raw(verdict.limit.factor)),
     }
     cells = []
@@ -147,6 +151,10 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         else:
             cells.append(_cell(one, None if group.is_failed and one.kind == "real" else one.value(group), unit))
     return cells
+
+
+def _words(text: str) -> Cell:
+    return Cell(text or fmt.MISSING, text)
 
 
 @cache
@@ -169,7 +177,7 @@ def _cell(one: Quantity, value: Any, work: Unit) -> Cell:
 
 
 def _span(one: Quantity, values: Sequence[Any]) -> Cell:
-    """Write what differs between launches from the least to the most; nothing where a launch lacks it."""
+    """Write what differs between launches from the least to the most; nothing if a launch lacks it."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return Cell(fmt.MISSING)
@@ -242,7 +250,7 @@ class Launches(Struct, frozen=True):
 
 
 def launches(group: KernelSummary, cards: Collection[str]) -> Launches | None:
-    """List the launches of a kernel; None where it has one.
+    """List the launches of a kernel; None if it has one.
 
     Args:
         group: The kernel.

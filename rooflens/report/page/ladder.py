@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
+from rooflens.model.summary import asks_first
 from rooflens.report.content import Content
 from rooflens.report.templates import render
 from rooflens.report.words.ladder import headline, ladder_rows, subject, try_next
@@ -30,10 +31,16 @@ def ladder_section(
         headline=f"{ladder.program}: {headline(ladder)}" if named else sentence_case(headline(ladder)),
         rows=list(zip(rows, links or [""] * len(rows), strict=True)),
         subject=subject(ladder),
-        next_move=try_next(ladder),
+        next_move="" if named and _asks(ladder) else try_next(ladder),
         named=named,
         notes=notes,
     )
+
+
+def _asks(ladder: Ladder) -> bool:
+    """Return whether what comes next is to collect more, which a page says once."""
+    fastest = ladder.fastest
+    return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
 def ladders(content: Content) -> Markup:

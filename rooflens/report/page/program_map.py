@@ -22,7 +22,7 @@ OUTSIDE = "outside of any range"
 
 
 def program_map(content: Content) -> Markup:
-    """Draw where the time goes as one strip; nothing for one kernel, for versions of one program, or without times."""
+    """Draw where the time goes as one strip; nothing for a kernel, for versions of a program, or without times."""
     several = len(content.kernels) > 1
     if not several or not content.total_ns or content.ladder or own_reports(content):
         return Markup()
@@ -54,12 +54,12 @@ def _strips(content: Content) -> Iterator[Strip]:
         label = "" if len(held) == 1 and not value else fmt.cut_middle(value or OUTSIDE, 60)
         if strip := strip_of(label, cells, whole_ns, choice, value):
             yield strip
-    yield from blank("kernels that the report lacks", others_ns, whole_ns, "elsewhere")
+    yield from blank("not in the report", others_ns, whole_ns, "elsewhere")
     yield from blank(NO_KERNEL, idle_ns, whole_ns, "gap")
 
 
 def _program(content: Content) -> Unprofiled | None:
-    """Return what a timeline says of the only program; None where there are several, or none was looked at."""
+    """Return what a timeline says of the only program; None if there are several, or none was looked at."""
     return content.reports[0].unprofiled if len(content.reports) == 1 else None
 
 
@@ -75,7 +75,9 @@ def _others_ns(program: Unprofiled | None, busy_ns: float) -> float:
 def _cell(group: KernelSummary, launches: list[Launch], whole_ns: float) -> Cell:
     time_ns = sum(launch.duration_ns or 0.0 for launch in launches)
     won_ns = sum(launch.winnable_ns or 0.0 for launch in launches if launch.analysis.verdict.gain)
-    won, shown = ratio(won_ns, time_ns) or 0.0, launches[0].shown_class
+    median = group.representative
+    shown = (median if median in launches else max(launches, key=lambda one: one.duration_ns or 0.0)).shown_class
+    won = ratio(won_ns, time_ns) or 0.0
     told = f"{group.shown}, {fmt.duration(time_ns)}, {shown}"
     told += f", {fmt.percent(won)} can be won by its first move" if won else ""
     return Cell(group.shown, told, time_ns / whole_ns, won, shown, group.representative.key, group.key)

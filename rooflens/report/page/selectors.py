@@ -173,7 +173,9 @@ def _pickers(content: Content, rows: list[dict[str, Any]]) -> Iterable[Picker]:
     programs = (launch.analysis.in_program for launch in content.launches)
     has_modules = any(program is not None and program.module for program in programs)
     yield _picker("range", "Range, module" if has_modules else "NVTX range", rows)
-    yield _picker("process", "Process", rows)
+    # Where each report is of one process, the reports are the choice.
+    if len({(row["r"], row["process"]) for row in rows}) > len({row["r"] for row in rows}):
+        yield _picker("process", "Process", rows)
     yield _picker("device", "Device", rows, "device {}".format)
 
 

@@ -1,4 +1,4 @@
-"""Sweeps and ladders: the cases of one program on one GPU in the order of a size, as a table and a chart.
+"""Sweeps and ladders: the cases of a program on one GPU in the order of a size, as a table and a chart.
 
 Reports of one program and type belong together where all that differs between them are sizes that rise together; a
 ladder, whose steps are numbered, is a sweep whatever the types of its steps. A dot is a sum over sums: FLOP of a
@@ -60,7 +60,7 @@ class Step(Struct, frozen=True):
 
     @property
     def intensity_flop_per_byte(self) -> float | None:
-        """FLOP over bytes at DRAM, of all its kernels; None where either is unknown."""
+        """FLOP over bytes at DRAM, of all its kernels; None if either is unknown."""
         return self.checked.measured.intensity_flop_per_byte
 
     @property
@@ -79,7 +79,7 @@ class Step(Struct, frozen=True):
         return bool(self.intensity_flop_per_byte and self.flop_per_s)
 
     def roof_at(self, intensity: float | None) -> float | None:
-        """Work out min(P, AI x BW) with its own peaks; None where one of them is unknown."""
+        """Work out min(P, AI x BW) with its own peaks; None if one of them is unknown."""
         peak, bandwidth = self.checked.times.peak_per_s, self.checked.times.bandwidth_bytes_per_s
         return min(peak, intensity * bandwidth) if peak and bandwidth and intensity else None
 
@@ -90,12 +90,12 @@ class Step(Struct, frozen=True):
 
 
 class Sweep(Struct, frozen=True):
-    """The cases of one program on one GPU, in order.
+    """The cases of a program on one GPU, in order.
 
     Attributes:
         varied: Name of the size that is varied.
         kept: Sizes that all cases share.
-        memory: The roof of DRAM; None where no report holds one.
+        memory: The roof of DRAM; None if no report holds one.
         pipes: The flat roofs of the pipes that did the work, the highest first.
     """
 
@@ -222,11 +222,11 @@ class Rung(Struct, frozen=True):
     """One version of the program.
 
     Attributes:
-        cublas_share: Speed as a part of cuBLAS's at the same type, both without the profiler; None where not timed.
-        time_ns: Kernel time of one iteration without the profiler; None where not timed.
+        cublas_share: Speed as a part of cuBLAS's at the same type, both without the profiler; None if not timed.
+        time_ns: Kernel time of one iteration without the profiler; None if not timed.
         step_up: How much faster it is than the rung before, without the profiler; None for the first.
-        shares: Busy part of each unit by its name, weighted by time; None where the report does not tell.
-        busiest: The unit that its longest kernel is said to keep busiest; None where no share is known.
+        shares: Busy part of each unit by its name, weighted by time; None if the report does not tell.
+        busiest: The unit that its longest kernel is said to keep busiest; None if no share is known.
         roof: The unit whose roof is above it in the plane.
     """
 
@@ -240,7 +240,7 @@ class Rung(Struct, frozen=True):
 
 
 class Ladder(Struct, frozen=True):
-    """All versions of one program, in order."""
+    """All versions of a program, in order."""
 
     units: tuple[Unit, ...]
     rungs: tuple[Rung, ...]
@@ -263,7 +263,7 @@ class Ladder(Struct, frozen=True):
 
 
 def ladder_of(sweep: Sweep, content: Content) -> Ladder | None:
-    """Read a sweep as a ladder; None if its cases are not versions of one program."""
+    """Read a sweep as a ladder; None if its cases are not versions of a program."""
     if sweep.varied not in LADDERS:
         return None
     reports = {report.run.digest: report for report in content.reports}
@@ -301,7 +301,7 @@ def _rung(step: Step, report: AnalyzedReport, units: Sequence[Unit], sweep: Swee
 
 
 def _mean(analyses: Iterable[Analysis], name: str) -> float | None:
-    """Weight a unit's share by the time of the kernels; None where one of them does not tell."""
+    """Weight a unit's share by the time of the kernels; None if one of them does not tell."""
     parts = [(_share(analysis, name), analysis.gpu_time_ns or 0.0) for analysis in analyses]
     total_ns = sum(time_ns for _, time_ns in parts)
     if not total_ns or any(share is None for share, _ in parts):
@@ -354,7 +354,7 @@ def sweep_plane(sweep: Sweep, groups: Mapping[str, str] = MappingProxyType({})) 
     """Draw a sweep: a dot for each case along its path, and a ring where each was predicted.
 
     Args:
-        sweep: Cases of one program, in order.
+        sweep: Cases of a program, in order.
         groups: The kernel of each launch's key.
     """
     dots = tuple(_dot(at, step, groups) for at, step in enumerate(sweep.placed))

@@ -124,7 +124,7 @@ class Canvas(Struct, frozen=True):
     leads: list[Edge] = field(default_factory=list)
 
     def copy(self) -> Canvas:
-        """Begin anew with what is taken now."""
+        """Copy the canvas with what is taken now."""
         return replace(self, taken=Boxes(self.taken), leads=list(self.leads))
 
     def without(self, line: Line) -> Canvas:

@@ -53,7 +53,7 @@ class Place(Struct, frozen=True):
     """Where a kernel stands at one memory level, by its main work.
 
     Attributes:
-        roof_flop_per_s: min(P, AI x BW) with the kernel's own peaks; None where its report holds neither.
+        roof_flop_per_s: min(P, AI x BW) with the kernel's own peaks; None if its report holds neither.
         unit: `FLOP`, or `OP` where its main work is integer tensor operations: its numbers count those then.
     """
 
@@ -68,7 +68,7 @@ class RoofSet(Struct, frozen=True):
     """The roofs of several kernels: the diagonal ones, fastest first, and the flat ones, highest first.
 
     Attributes:
-        clocks_hz: Lowest and highest SM clock of these kernels, both the median where they are alike; None where no
+        clocks_hz: Lowest and highest SM clock of these kernels, both the median where they are alike; None if no
             report states it.
     """
 
@@ -102,7 +102,7 @@ class Point(Place, frozen=True, kw_only=True):
 
     Attributes:
         nearest: True at the launch's own level: the one that limits it, else that whose roof is the lowest above it.
-        peak_flop_per_s: The flat roof of its work; None where its report does not hold it.
+        peak_flop_per_s: The flat roof of its work; None if its report does not hold it.
     """
 
     launch: Launch
@@ -144,7 +144,7 @@ class LoopPoint(Struct, frozen=True):
 
 
 class LevelShare(Struct, frozen=True):
-    """What a launch that has no place in the roofline takes of one level's peak bandwidth."""
+    """What a launch that has no place in the roofline takes of a level's peak bandwidth."""
 
     launch: Launch
     level: str
@@ -156,11 +156,11 @@ class Plane(Struct, frozen=True):
 
     Attributes:
         shares: Launches without a place in the plane, by level.
-        clocks_hz: Lowest and highest SM clock of the launches in the plane; None where no report states it.
+        clocks_hz: Lowest and highest SM clock of the launches in the plane; None if no report states it.
         unplaced: Launches with neither a position nor a bandwidth share.
         drawn: How many launches have a place in the plane or a share.
         longest_share: Largest share of GPU time among them; 1 where no time is known.
-        reports: What sets each report's name apart, by digest, in the order of versions; empty where there is one.
+        reports: What sets each report's name apart, by digest, in the order of versions; empty if there is one.
         lines: What joins the versions of a kernel: a name by digest and kernel name; others are joined by their name.
         loops: Loops of the launches in the plane whose machine code was looked into.
         numbered: Keys of launches whose points hold a number of the ranking, and are large enough for it.
@@ -211,7 +211,7 @@ class Plane(Struct, frozen=True):
 
     @property
     def first_level(self) -> str:
-        """Level shown first: the farthest one that has data; empty where nothing is placed."""
+        """Level shown first: the farthest one that has data; empty if nothing is placed."""
         return next(iter(self.levels), "")
 
     @property
@@ -340,7 +340,7 @@ def _drawable(value: float | None) -> TypeGuard[float]:
 
 
 def _roof(intensity: float, level: Level, flop_peak_per_s: float | None) -> float | None:
-    """Work out min(P, AI x BW) of one launch, over what its report holds of the two."""
+    """Work out min(P, AI x BW) of a launch, over what its report holds of the two."""
     slope = intensity * (level.peak_bytes_per_s or 0.0)
     return min((v for v in (slope, flop_peak_per_s) if v), default=None)
 

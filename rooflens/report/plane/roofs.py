@@ -76,7 +76,7 @@ class Roofs(Struct, frozen=True):
         return max((flat.peak for flat in self.flats), default=None)
 
     def ridge(self, flat: NamedRoof) -> float | None:
-        """Give the intensity in FLOP/B where the line of a flat roof begins; None where no slope leads to it."""
+        """Return the intensity in FLOP/B at which a flat roof begins; None if no slope reaches it."""
         steepest = max((slope.peak for slope in self.slopes), default=None)
         return flat.peak / steepest if steepest else None
 

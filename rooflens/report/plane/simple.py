@@ -203,7 +203,7 @@ def _paths(plane: Drawn) -> Iterator[alt.Chart]:
 
 
 def _rings(plane: Drawn) -> Iterator[alt.Chart]:
-    """Mark places by rings, among them that of what a reader chooses."""
+    """Mark places with rings, the reader's choice among them."""
     if plane.rings:
         rows = [{"x": x, "y": y} for x, y in plane.rings]
         yield (

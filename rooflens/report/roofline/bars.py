@@ -79,7 +79,7 @@ def reasons(plane: Plane) -> tuple[str, ...]:
 
 
 def bar_rows(plane: Plane) -> list[dict[str, Any]]:
-    """Make one row per launch and level, the median launches first; `n` and `t` stand once in the rows of a launch.
+    """Make a row per launch and level, the median launches first; `n` and `t` stand once in the rows of a launch.
 
     Keys: `l` place of the bar in its kernel, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel
     by time, `head` name of a bar that is no level's.
@@ -287,7 +287,7 @@ def _kernel_names(up: alt.Y) -> list[alt.Chart]:
     why = "(datum.report ? ', ' + datum.report : '') + (datum.why ? ' (' + datum.why + ')' : '')"
     name = _once().transform_calculate(words=f"texts[datum.name] + (w < 480 ? '' : {why})")
     count = "(datum.launches > 1 && w >= 480 ? format(datum.launches, ',') + ' launches, ' : '')"
-    part = f"{count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time')"
+    part = f"datum.total > 0 ? {count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time') : ''"
     limit = alt.ExprRef("w - (w < 480 ? 76 : 216)")
     left, right = {"x": alt.value(SYMBOL_PX), "y": up}, {"x": alt.value(alt.ExprRef("w")), "y": up}
     return [
@@ -324,8 +324,9 @@ def _rest(plane: Plane, up: alt.Y) -> list[alt.Chart]:
     rows = rows.transform_filter("datum.row === 1").transform_aggregate(count="count()", time="sum(total)")
     rows = rows.transform_calculate(
         up=f"{_drawn(plane) * _kernel_px(plane) + REST_PX / 2}",
-        words="format(datum.count, ',') + ' more ' + (datum.count === 1 ? 'kernel' : 'kernels') + ', '"
-        f" + {text.percent('datum.time')} + ' of GPU time'",
+        # Shares of versions are of their own reports: nothing is said of their sum.
+        words="format(datum.count, ',') + ' more ' + (datum.count === 1 ? 'kernel' : 'kernels')"
+        f" + (datum.time > 0 && datum.time < 1.005 ? ', ' + {text.percent('datum.time')} + ' of GPU time' : '')",
     )
     rows = rows.transform_filter("datum.count > 0")
     return [_words(rows, {"x": alt.value(0), "y": up}, "note", align="left", limit=alt.ExprRef("w"))]

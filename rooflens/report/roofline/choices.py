@@ -19,7 +19,7 @@ class Choice(Struct, frozen=True):
     """One move that a reader can choose, with what it brings.
 
     Attributes:
-        where: File and line of what it is about; empty where not known.
+        where: File and line of what it is about; empty if unknown.
     """
 
     text: str

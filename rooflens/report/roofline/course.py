@@ -43,7 +43,7 @@ class PhasePoint(Struct, frozen=True):
 
 
 def phase_points(analysis: Analysis) -> tuple[PhasePoint, ...]:
-    """Place the phases of a run; empty where there are fewer than two, or where the report cannot tell."""
+    """Place the phases of a run; empty if there are fewer than two, or where the report cannot tell."""
     series, phases, level = analysis.kernel.series, analysis.phases, analysis.levels[LEVEL]
     rate = main_work(analysis).per_s
     if series is None or phases is None or not rate or not level.bytes_per_s or not _is_tensor_work(analysis):
@@ -68,7 +68,7 @@ def _parts(phases: Phases) -> tuple[tuple[str, float], ...]:
 
 
 def _shares(phases: Phases, share: Sequence[float | None]) -> dict[str, float]:
-    """Return the mean of each phase over that of the run; empty where nothing was sampled."""
+    """Return the mean of each phase over that of the run; empty if nothing was sampled."""
     means: dict[str, float] = {}
     begin = 0.0
     for name, part in _parts(phases):

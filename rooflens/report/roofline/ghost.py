@@ -19,7 +19,7 @@ from rooflens.report.roofline.rows import rounded
 
 
 def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
-    """Make one row per move with a gain and level of these launches: `m` is the move's place among the choices."""
+    """Make a row per move with a gain and level of these launches: `m` is the move's place among the choices."""
     wanted = set(launches)
     slopes = {key: roof.peak for roof in plane.level_roofs for key in roof.keys}
     several = Counter(group for _, group in {(point.launch.key, point.launch.group_key) for point in plane.points})

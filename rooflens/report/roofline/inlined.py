@@ -24,7 +24,7 @@ _QUOTED = r"'(?:[^'\\]|\\.)*'"
 
 
 def inlined(specs: Sequence[Spec], *, dark: bool) -> alt.VConcatChart:
-    """Make one chart of specifications as the page has them, one below another.
+    """Make a chart of specifications as the page has them, one below another.
 
     Words and lines are drawn for a light or a dark ground; the ground itself, axes and legends follow Altair's theme.
     """

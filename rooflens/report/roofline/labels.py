@@ -34,7 +34,7 @@ NAMED_LAUNCHES = 4
 
 
 class Drawing(Struct, frozen=True):
-    """A plane at one class of sizes, with the names of its roofs placed."""
+    """A plane for a range of screen sizes, with its roof names placed."""
 
     size: SizeClass
     canvas: Canvas
@@ -80,7 +80,7 @@ def roof_places(drawn: Drawings, key: str) -> dict[str, list[list[Any] | None]]:
 
 
 def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: str) -> list[Row]:
-    """Make one row per text at a point, in it or at a corner, and level.
+    """Make a row per text at a point, in it or at a corner, and level.
 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes.
     """

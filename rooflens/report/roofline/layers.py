@@ -62,7 +62,7 @@ def roof_layers(plane: Plane) -> list[alt.Chart]:
 
 
 def _shade(plane: Plane) -> list[alt.Chart]:
-    """Shade what the chosen level and the highest pipe leave out of reach."""
+    """Shade the region above the roofs of the chosen level and the highest pipe."""
     if not (plane.level_roofs and plane.pipe_roofs):
         return []
     chosen = "level === 'all' || level === 'own' ? datum.v === fastest : indexof(datum.keys, level) >= 0"

@@ -28,7 +28,7 @@ _CHOSEN = "datum.i === +loop && loop !== ''"
 
 
 def loop_rows(plane: Plane) -> list[dict[str, Any]]:
-    """Make one row per loop and level.
+    """Make a row per loop and level.
 
     Keys: `k` launch, `i` the loop's number in it, `t` its place, at the first of its levels alone, `full` where it is
     on its roof.

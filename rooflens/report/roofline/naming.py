@@ -24,7 +24,7 @@ SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""
 
 LAUNCHES_TRIED = 3
-"""Launches of one kernel at which its name is tried."""
+"""Launches of a kernel at which its name is tried."""
 
 
 class Label(NamedTuple):

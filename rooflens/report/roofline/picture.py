@@ -141,7 +141,7 @@ def _drawable(value: Any) -> Any:
 
 
 def _renamed(svg: str, prefix: str) -> str:
-    """Number clip paths from 1 in each drawing: Vega counts on, and a drawing must not depend on those before it."""
+    """Number clip paths from 1 in each drawing: Vega's counter runs on, so a chart would depend on those before it."""
     names = {name: f"{prefix}-clip{i}" for i, name in enumerate(dict.fromkeys(_CLIP.findall(svg)), 1)}
     return _CLIP.sub(lambda found: names[found[0]], svg)
 

@@ -29,7 +29,7 @@ DIGITS = 4
 
 
 def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
-    """Make one row per launch that is drawn, with its words; what is empty is left out.
+    """Make a row per drawn launch, with its words, without empty fields.
 
     Keys: `k` launch, `time` share of GPU time, `peers` launches of the kernel in the plane, `report` its label where
     the page holds several.
@@ -93,7 +93,7 @@ def _verdict_text(launch: Launch) -> str:
 
 
 def point_rows(plane: Plane) -> list[Row]:
-    """Make one row per launch and level; large ones first, so that small ones lie on top."""
+    """Make a row per launch and level; large ones first, so that small ones lie on top."""
     ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
@@ -126,7 +126,7 @@ def _point_row(point: Point) -> Row:
 
 
 def roof_rows(plane: Plane) -> list[Row]:
-    """Make one row per diagonal roof, the fastest first.
+    """Make a row per diagonal roof, the fastest first.
 
     Keys: `v` bytes per second, `e` the flat roof at which it ends, `own` where it limits a launch.
     """
@@ -141,7 +141,7 @@ def roof_rows(plane: Plane) -> list[Row]:
 
 
 def pipe_rows(plane: Plane) -> list[Row]:
-    """Make one row per flat roof, the highest first: `v` FLOP per second, `c` the intensity where it begins."""
+    """Make a row per flat roof, the highest first: `v` FLOP per second, `c` the intensity where it begins."""
     steepest = max((roof.peak for roof in plane.level_roofs), default=None)
     begins = (rounded(roof.peak / steepest) if steepest else None for roof in plane.pipe_roofs)
     rows = zip(plane.pipe_roofs, begins, strict=True)

@@ -60,7 +60,7 @@ def families(found: Sequence[Sequence[Version]]) -> dict[str, int]:
 
 
 def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str, Any]]:
-    """Make one row per version and level, in the order of recording: `f` number of the kernel, `i` of the version."""
+    """Make a row per version and level, in the order of recording: `f` number of the kernel, `i` of the version."""
     at: defaultdict[str, list[Point]] = defaultdict(list)
     for point in plane.points:
         at[point.launch.key].append(point)

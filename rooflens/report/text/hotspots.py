@@ -36,7 +36,7 @@ CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES, "key")
 
 
 class Listing(Struct, frozen=True):
-    """The hot spots of one kernel that are to be shown.
+    """The hot spots of a kernel that are to be shown.
 
     Attributes:
         by: Lines, instructions or functions.
@@ -131,7 +131,7 @@ def _amount(measure: str) -> Callable[[Kernel, Hotspot], str]:
 
 
 def _excess(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel, Hotspot], str]:
-    """Write what is beyond the need, and which part of the whole that is."""
+    """Write the excess, and its share of the whole."""
 
     def write(_: Kernel, hotspot: Hotspot) -> str:
         part, whole = (sum(hotspot.measures.get(name, 0.0) for name in names) for names in (parts, wholes))

@@ -104,7 +104,7 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_pa
         chip: The chip, as `gh100`.
         detail: The tier.
         metrics: What ncu is asked for.
-        hardware_passes: What NVIDIA's scheduler says; None where it is not installed.
+        hardware_passes: What NVIDIA's scheduler says; None if it is not installed.
     """
     title = f"{chip}, {detail}: {count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
     columns = (
@@ -196,7 +196,7 @@ def untold_table(
         source: Path of the report.
         found: These findings.
         kernel_count: Kernels of the report that did not fail while profiled.
-        chip: Its chip; empty where no tier is known for it.
+        chip: Its chip; empty if no tier is known for it.
         metrics: What the widest tier asks for on that chip.
     """
     of = f" of {len(RULES)} that {count(kernel_count, 'kernel')} cannot have"

@@ -144,7 +144,7 @@ def _ranked(row: Ranked, *, named: bool) -> Item:
 
 
 def _finding(finding: ShownFinding) -> Words:
-    """Write one finding of a ranked kernel: title, gain, first numbers and place."""
+    """Write a finding of a ranked kernel: title, gain, first numbers and place."""
     place = next((place.label for place in finding.places if place.label), "")
     at = (" at ", code(_cut(place))) if place else ()
     gain = f", {finding.gain}" if finding.gain else ""

@@ -12,6 +12,7 @@ from rooflens.errors import UnknownKeyError
 from rooflens.format import count, cut_name, duration, factor, percent, quantity, si, significant
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
+from rooflens.model.keys import short_names
 from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
@@ -170,7 +171,7 @@ def shown(one: Quantity, value: Any) -> str:
 
 
 def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
-    """Write one kernel: the times of all its launches, and what is said of the median."""
+    """Write a kernel: the times of all its launches, and what is said of the median."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
@@ -232,6 +233,27 @@ def _waits(analysis: Analysis) -> str:
     return analysis.verdict.cause or next((finding.title for finding in costing(analysis)), "")
 
 
+def not_profiled(names: Sequence[str], shares: Sequence[float]) -> Document:
+    """List the kernels of a timeline that its reports lack, below those that they hold: nothing is known of them yet.
+
+    Args:
+        names: Those that cost most first.
+        shares: Of the program's kernel time, one each.
+    """
+    if not names:
+        return ()
+    columns = (_NAME, Column("share", right=True, worth=9), Column("verdict", fit="wrap", worth=8))
+    short = short_names(names)
+    rows = tuple(
+        (code(short[name]), percent(share), Span("unknown", "unknown"))
+        for name, share in zip(names, shares, strict=True)
+    )
+    title = f"Not profiled: {count(len(names), 'kernel')}, {percent(sum(shares))} of the program's kernel time"
+    return (Table(columns, rows, title, shown=_MOST_MISSING, rest=" with less time"),)
+
+
+_MOST_MISSING = 10
+
 MOST_LINES = 3
 _MOST_PLACES = 3
 """Paths that a command is written with; more are on the command line above it."""
@@ -254,7 +276,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
 
     Args:
         kernels: All kernels, as the table shows them.
-        place: What to give to a command: paths, or a store; empty where no command is wanted.
+        place: What to give to a command: paths, or a store; empty if no command is wanted.
     """
     ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
     if not ranked:

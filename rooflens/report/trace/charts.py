@@ -24,16 +24,16 @@ _PLACES: Mapping[str, Callable[[ProgramKernel], str | None]] = {
     "range": lambda one: without_step(one.nvtx_range).partition("/")[0],
     "operator": attrgetter("operator"),
 }
-"""What parts a program, the best first; of ranges the outermost one."""
+"""What parts a program, the best first; of ranges the outermost."""
 
 KNOWN_SHOWN, OPEN_SHOWN = 8, 4
-"""Rows of the list with something to win, and of those of which that is not known."""
+"""Rows of the list with something to win, and of those whose that is not known."""
 
 DRAWN, NAMED = 40, 4
 """Kernels in the roofline, those with most to win, and those of them that have their name beside them."""
 
 _NAME_DECADES = 0.3
-"""Names that stand nearer to one another would meet."""
+"""Names that stand nearer to each other would meet."""
 
 _NAME_WIDTH = 60
 _LEAST_PLACED = 0.5
@@ -80,7 +80,7 @@ def opportunities(
     move_of: Callable[[ProgramKernel], Words],
     where_of: Callable[[ProgramKernel], str],
 ) -> Opportunities | None:
-    """List what to look at first: what can be won, then what is not known yet; None where there is neither.
+    """List what to look at first: what can be won, then what is not known yet; None if there is neither.
 
     Args:
         kernels: In the one order.

@@ -40,7 +40,7 @@ def _signed(timing: Timing) -> str:
 
 
 def change_sentence(change: Change, comparison: Ladder) -> str:
-    """Describe one kernel: `1.78x faster: 59 % fewer FLOPs, compute-bound at FP64 (70 %) -> memory-bound at HBM2`."""
+    """Describe a kernel: `1.78x faster: 59 % fewer FLOPs, compute-bound at FP64 (70 %) -> memory-bound at HBM2`."""
     before, after = change.base, change.head
     if before is None or after is None:
         only = before or after

@@ -25,7 +25,7 @@ class ShownPlace(Struct, frozen=True):
 
     Attributes:
         share: Part of what the finding is about that is there, in words.
-        code: The source line where the report embeds it, else the instruction; empty where it has neither.
+        code: The source line where the report embeds it, else the instruction; empty if it has neither.
     """
 
     label: str
@@ -38,7 +38,7 @@ class ShownFinding(Struct, frozen=True):
 
     Attributes:
         title: As a sentence begins with it; `name` as it stands within one.
-        gain: `about 1.4x`; empty where it cannot be modelled.
+        gain: `about 1.4x`; empty if it cannot be modelled.
         doubt: How sure it is, where it is not quite.
         numbers: Its evidence, each number with its name; `sources` the counters behind each.
         brief: Title, gain and first numbers in one line.
@@ -58,7 +58,7 @@ class ShownFinding(Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """Name of its explanation; empty where it has none."""
+        """Name of its explanation; empty if it has none."""
         return self.id if self.id in _EXPLAINED else ""
 
     def brief(self, numbers: int = 2) -> str:

@@ -31,7 +31,7 @@ TILES = (
 
 
 class Counted(Struct, frozen=True):
-    """How the FLOPs and bytes of one operation are counted, and what is counted besides them."""
+    """How the FLOPs and bytes of an operation are counted, and what is counted besides them."""
 
     name: str
     summary: str
@@ -41,7 +41,7 @@ class Counted(Struct, frozen=True):
 
 
 def title(rows: Sequence[Row]) -> str:
-    """Name predictions of one operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
+    """Name predictions of an operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
     row = rows[0]
     return f"{row.operation.name}, {' and '.join(dict.fromkeys(row.dtype for row in rows))}: {_range(row)}"
 
@@ -83,7 +83,7 @@ def answer(row: Row) -> str:
 
 
 def answer_at(row: Row, result: Forecast) -> str:
-    """Say in a sentence which limiter one step meets, how long it takes at least, and what published kernels take."""
+    """Say in a sentence what limits one step, its floor, and what published kernels take."""
     floor = floor_words(result.t_lower_s, result.attainable, result.t_lower_warm_s)
     if result.tokens_per_s:
         floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
@@ -274,7 +274,7 @@ _OF_A_LINK = ("sent", "FLOP/link B", "T comms")
 
 
 def columns_of(row: Row) -> tuple[str, ...]:
-    """Name the columns of a row's table: those of a link where GPUs share it, times beside the usual where counted."""
+    """Name the columns of a row's table, with those of a link if GPUs share it, and further times if counted."""
     return tuple(_cells(row, "", row.steps[0][1]))
 
 
@@ -370,7 +370,7 @@ def notes(row: Row) -> list[str]:
 
 
 def of_products(row: Row) -> str:
-    """Say what peak counted FLOPs have where they are matrix products; empty where that peak is used or not known."""
+    """Say what peak counted FLOPs have where they are matrix products; empty if that peak is used or not known."""
     pipe = next((name for name in pipes_for("matrix", row.dtype) if name in row.gpu.peaks), row.steps[-1][1].peak)
     if row.operation.unit != "counted" or pipe == row.steps[-1][1].peak:
         return ""

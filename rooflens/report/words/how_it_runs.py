@@ -82,7 +82,7 @@ def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:
 
     Args:
         traffic: Of one kernel.
-        has_hits: False where a drawing beside these words shows the hit rates.
+        has_hits: False if a drawing beside these words shows the hit rates.
     """
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
     touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]

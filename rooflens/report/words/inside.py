@@ -123,7 +123,7 @@ def body_words(one: JudgedLoop) -> str:
 
 
 def inside_line(analysis: Analysis) -> str:
-    """Say in one line where warps' time goes; empty where nobody looked inside, or nothing stands out."""
+    """Say in one line where warps' time goes; empty if nobody looked inside, or nothing stands out."""
     jobs: dict[tuple[str, str], list[JudgedLoop]] = {}
     for one in shown_loops(analysis.loops):
         if (one.share_self or 0.0) >= LEAST_SHARE:
@@ -146,7 +146,7 @@ def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop])
 
 
 def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
-    """Say which instruction the warps at a hot spot wait for; empty where that is it itself, or nobody can tell."""
+    """Say which instruction the warps at a hot spot wait for; empty if that is it itself, or nobody can tell."""
     reason = leading_stall(hotspot)
     for found in waits_for(inside, hotspot):
         if found.wait.reason == reason:

@@ -99,6 +99,6 @@ def flag_name(flag: str) -> str:
 
 
 def flag_label(flag: str) -> str:
-    """Explain a flag in the model's sentence; one that it does not know is shown by its key."""
+    """Explain a flag in a sentence; an unknown flag is shown by its key."""
     known = find_item("flags", flag)
     return known.sentence if known else flag_name(flag)

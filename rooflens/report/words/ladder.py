@@ -36,7 +36,7 @@ class LadderRow(Struct, frozen=True):
     """One version in words.
 
     Attributes:
-        time: Time of one launch, or of the whole program.
+        time: Time of a launch, or of the whole program.
         against_first: How many times as fast as the first; a dash where there is nothing to compare.
         part: Its time as a part of the longest one that is compared; 0 where it is not.
         changed: How it compares with the version before, and what changed.

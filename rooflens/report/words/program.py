@@ -18,7 +18,7 @@ _LOWER_CLOCK = 0.95
 
 
 def program_lines(reports: Sequence[AnalyzedReport]) -> list[str]:
-    """Say of each program how long no kernel ran, and after which kernels; nothing where nobody looked."""
+    """Say of each program how long no kernel ran, and after which kernels; nothing if nobody looked."""
     told = [
         (report, words)
         for report in reports
@@ -58,7 +58,7 @@ def _after(gaps: GapsAfter) -> str:
 def place_of(analysis: Analysis) -> str:
     """Return where in its program a kernel is launched: its NVTX ranges, and the module of the timeline.
 
-    As a path from the outermost in, `train/step/Linear_3`; empty where neither is known.
+    As a path from the outermost in, `train/step/Linear_3`; empty if neither is known.
     """
     found = analysis.in_program
     opened = analysis.kernel.nvtx_range or (found.nvtx_range if found else None)
@@ -90,7 +90,7 @@ def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _clocks(analysis: Analysis) -> str:
-    """Say how far the clock under ncu lies below the boost clock, which a kernel runs at without it."""
+    """Say how far ncu's clock lies below the boost clock at which the kernel runs otherwise."""
     datasheet, clock_hz = datasheet_of(analysis.kernel.gpu), analysis.kernel.counters.get("sm_clock_hz")
     if datasheet is None or clock_hz is None or clock_hz > _LOWER_CLOCK * datasheet.boost_clock.value:
         return ""

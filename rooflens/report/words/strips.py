@@ -16,7 +16,7 @@ NO_KERNEL = "no kernel ran"
 
 
 def strip_of(label: str, cells: Sequence[Cell], whole_ns: float, choice: str = "", value: str = "") -> Strip | None:
-    """Make a strip of its kernels, the longest first; None where none is wide enough to be seen.
+    """Make a strip of its kernels, the longest first; None if none is wide enough to be seen.
 
     Args:
         label: What the kernels have in common.
@@ -31,7 +31,7 @@ def strip_of(label: str, cells: Sequence[Cell], whole_ns: float, choice: str = "
 
 
 def blank(label: str, time_ns: float, whole_ns: float, style: Literal["elsewhere", "gap"]) -> Iterator[Strip]:
-    """Yield a strip for time that no kernel of the page fills; nothing where it is too short to be seen."""
+    """Yield a strip for time that no kernel of the page fills; nothing if it is too short to be seen."""
     part = time_ns / whole_ns
     if part >= LEAST_PART:
         time = duration(time_ns)

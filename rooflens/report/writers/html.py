@@ -64,7 +64,7 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
         facts: What it is about, in a line below the heading.
         document: What it says; its highest headings come right below that of the page. The first line of an answer
             that it begins with is the headline.
-        synthetic: Which data a generator wrote; empty where all was measured.
+        synthetic: Which data a generator wrote; empty if all was measured.
     """
     highest = min((block.level for block in _all(document) if isinstance(block, Heading)), default=2)
     writer = _Writer(lift=highest - 2, rows_left=MAX_ROWS)
@@ -247,11 +247,11 @@ def _map(block: Map) -> str:
 
 
 def _strip(strip: Strip) -> str:
-    filters = f' data-choice="{_text(strip.choice)}" data-value="{_text(strip.value)}"'
+    filters = f' data-filter="{_text(strip.choice)}" data-value="{_text(strip.value)}"'
     title = f' title="{_text(f"{strip.label}, {strip.time}")}"' if strip.label else ""
     words = ""
     if strip.label and strip.part >= WORTH_WORDS:
-        words = f"{_text(strip.label)} <small>{_text(strip.time)}</small>"
+        words = _text(strip.label)
     cells = "".join(map(_map_cell, strip.cells))
     return (
         f'<div class="strip"{filters} style="flex-grow:{1000 * strip.part:.2f}">'

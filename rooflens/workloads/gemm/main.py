@@ -21,7 +21,7 @@ adds up products in about 14 bits."""
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Operands, and the scale that a product of fp8 wants."""
+    """Operands, and the scale that an fp8 product needs."""
 
     left: torch.Tensor
     right: torch.Tensor

@@ -22,7 +22,7 @@ PIPES = {"fp32": Pipe(2e9, "FLOP", "opcode", share=0.7)}
 
 
 def answer(kernel: KernelSummary, dtype: str) -> WhatIf | None:
-    """Ask what a type brings; None where it changes nothing, or the GPU is not known."""
+    """Ask what a type brings; None if it changes nothing, or the GPU is not known."""
     try:
         return what_if(kernel, None, dtype)
     except RooflensError:

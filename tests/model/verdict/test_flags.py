@@ -256,7 +256,7 @@ def test_a_failed_kernel_is_not_asked_for_flops() -> None:
 
 
 def test_peaks_of_work_that_did_not_run_do_not_matter() -> None:
-    """A published fp64 peak stands in for nothing where no fp64 ran."""
+    """A published fp64 peak stands in for nothing if no fp64 ran."""
     counters = {"sm_clock_hz": 1e9, "ffma_peak_threads_per_s": 1e12}
     assert "peak_from_datasheet" not in flags_of(counters, thread_opcodes={"FFMA": 1, "DFMA": 0}, **A100)
 

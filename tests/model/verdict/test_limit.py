@@ -23,7 +23,7 @@ PEAK = 1e12
 def case(
     math_ns: float | None, counters: dict[str, float], *, shares: dict[str, float] | None = None, **kernel: Any
 ) -> Facts:
-    """Make a kernel of 10 ms whose fp32 arithmetic takes so long at its peak; None where it is not counted."""
+    """Make a kernel of 10 ms whose fp32 arithmetic takes so long at its peak; None if it is not counted."""
     known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, **counters}
     facts = make_case({"dram": 0.5, **(shares or {})}, kernel=make_kernel(known, **kernel))
     work = () if math_ns is None else (Work("fp32", "fp32", math_ns, "opcode", 1e9, "report"),)

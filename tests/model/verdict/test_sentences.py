@@ -225,7 +225,7 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
     [
         (None, ""),
         (Gain(1.2, 8.67e9), "10.4 s \u2192 about 8.67 s (1.2x)"),
-        (Gain(2.0, proven=True), "10.4 s \u2192 at most 5.20 s (2.0x)"),
+        (Gain(2.0, proven=True), "10.4 s \u2192 at best 5.20 s (2.0x)"),
         (Gain(8.0, 1.3e9, changes="types"), "10.4 s \u2192 about 1.30 s (8.0x, changes the types)"),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
 
 
 def test_a_limit_names_the_side_that_sets_it() -> None:
-    """A factor with its side where it is proven, and nothing where it is unknown."""
+    """A factor with its side where it is proven, and nothing if it is unknown."""
     limit = Limit(2.1, 5e6, "FP32 arithmetic", proven=True)
     assert (limit_factor_words(limit), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
     nothing = Limit(missing="`gpu__time_duration.sum`")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from browsing import apart
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
@@ -72,18 +73,14 @@ def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
 
 def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
     """A page lists the ranking with its moves, then the next kernels in brief, and holds more of them hidden."""
-    apart = [
-        replace(one, verdict=replace(one.verdict, moves=(Move(f"try {i}", "fuse"), *one.verdict.moves[1:])))
-        for i, one in enumerate(samples.many(60))
-    ]
-    lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart))))
+    lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart(60)))))
     assert len(lines) == KEPT
     assert [" hidden" in line for line in lines] == [False] * LISTED + [True] * (KEPT - LISTED)
     assert ["brief" in line for line in lines] == [False] * RANKED_SHOWN + [True] * (KEPT - RANKED_SHOWN)
 
 
 def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
-    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain half one."""
+    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain is half."""
     one, other = samples.every_verdict()[:2]
     long = replace(one, kernel=replace(one.kernel, counters={"duration_ns": 2e6}))
     won = replace(long, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(4 / 3)),)))
@@ -279,7 +276,7 @@ def test_without_a_plane_there_is_no_level_to_choose() -> None:
     ],
 )
 def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said: str) -> None:
-    """Alone on the page or listed, a kernel of 1 ms has the time after its first move, its limit and no more."""
+    """Alone on the page or listed, a kernel of 1 ms has the time after its first move and its limit."""
     one, other = samples.every_verdict()[:2]
     kernel = replace(one.kernel, counters={"duration_ns": 1e6})
     limit = Limit(2.5, 4e5, "FP32 arithmetic", proven=True)

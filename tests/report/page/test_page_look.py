@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
-INK = "document.querySelector('.time svg text').getAttribute('fill')"
+INK = "document.querySelector('.roofline .role-axis-title text').getAttribute('fill')"
 
 
 def look(page: Page) -> tuple[str, str]:

@@ -148,9 +148,9 @@ def test_selectors_that_part_nothing_are_left_out(open_page: Callable[..., Page]
 
 
 def test_a_click_isolates_everywhere(same_page: Callable[..., Page]) -> None:
-    """A click on a point, a bar or a row makes all other kernels faint in all three; Escape ends it."""
+    """A click on a point or a row makes all other kernels faint in all three; Escape ends it."""
     opened = Opened(same_page(placed()))
-    for part in (opened.point, opened.bar, opened.row):
+    for part in (opened.point, opened.row):
         part("k1").click(force=True)
         assert opened.state("k") == "k1", part
         for marks in (opened.points(), opened.bars(), opened.rows()):

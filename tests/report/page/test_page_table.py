@@ -116,7 +116,8 @@ def test_tab_reaches_every_control(open_page: Callable[..., Page]) -> None:
     assert bare == []
     assert stops[0] == "Skip to the kernels table"
     wanted = [
-        "theme",
+        "share",
+        "help",
         "range",
         "process",
         "level",

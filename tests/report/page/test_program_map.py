@@ -17,7 +17,7 @@ from rooflens.report.words.strips import MOST_STRIPS
 def strips(analyses: list[Analysis]) -> list[str]:
     """Return what the strips of a page's map stand for."""
     return re.findall(
-        r'class="strip" data-choice="range" data-value="([^"]*)"', rendered([samples.report(analyses)], "map")
+        r'class="strip" data-filter="range" data-value="([^"]*)"', rendered([samples.report(analyses)], "map")
     )
 
 
@@ -47,7 +47,7 @@ def test_reports_of_several_programs_are_strips_and_versions_have_no_map() -> No
     runs = [samples.run(digest=digit * 64, source=f"{digit}.ncu-rep") for digit in "ab"]
     apart = [replace(a, kernel=replace(a.kernel, digest=run.digest)) for a, run in zip((one, two), runs, strict=True)]
     page = rendered([AnalyzedReport(run, (a,)) for a, run in zip(apart, runs, strict=True)], "two")
-    assert re.findall(r'data-choice="report" data-value="(\w+)"', page) == ["a", "b"]
+    assert re.findall(r'data-filter="report" data-value="(\w+)"', page) == ["a", "b"]
     again = [replace(one, kernel=replace(one.kernel, digest=run.digest)) for run in runs]
     assert 'id="map"' not in rendered([AnalyzedReport(run, (a,)) for a, run in zip(again, runs, strict=True)], "two")
 
@@ -60,7 +60,7 @@ def test_gaps_are_white_where_a_timeline_is_given() -> None:
     report = samples.report([one, two])
     page = rendered([replace(report, unprofiled=Unprofiled(10_000_000, 6_000_000))], "gaps")
     widths = dict(re.findall(r'<div class="cell" style="flex-grow:([\d.]+)"\s+title="([^,"]+)', page))
-    assert widths == {"300.00": "kernels that the report lacks", "400.00": "no kernel ran"}
+    assert widths == {"300.00": "not in the report", "400.00": "no kernel ran"}
 
 
 def test_only_a_known_gain_is_hatched() -> None:

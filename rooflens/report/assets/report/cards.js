@@ -150,7 +150,8 @@ lens.cards = (() => {
     if (restore) return;
     blocks.forEach(make);
     const launches = [...toggled.keys()].filter((line) => toggled.get(line).card.open);
-    const ranked = [...document.querySelectorAll(".ranking > li:not([hidden]) a[href^='#k']")].map((link) => link.hash.slice(1));
+    const named = document.querySelectorAll(".ranking > li:not([hidden], .brief) .who a[href^='#k']");
+    const ranked = [...named].map((link) => link.hash.slice(1));
     const wanted = new Set([...opened, ...launches].map((line) => line.dataset.k).concat(ranked));
     for (const line of launches) closeLaunch(line);
     const reopen = shut();

@@ -28,7 +28,7 @@
     const text = [headings, ...left.map(values)].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
-    link.download = "rooflens-kernels.csv";
+    link.download = lens.fileName("kernels.csv");
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });

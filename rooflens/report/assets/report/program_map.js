@@ -4,7 +4,7 @@
   for (const strip of strips) {
     strip.addEventListener("click", (event) => {
       const cell = event.target.closest(".cell[data-k]");
-      const { choice, value } = strip.dataset;
+      const { filter: choice, value } = strip.dataset;
       if (!cell && !choice) return;
       if (!cell) lens.set({ [choice]: lens.state[choice] === value ? "" : value });
       else if (event.ctrlKey || event.metaKey) lens.join(cell.dataset.k);
@@ -16,7 +16,7 @@
     const left = new Set([...lens.items.values()].filter((item) => !hidden[item.k]).map((item) => item.g));
     const picked = lens.picked();
     for (const strip of strips) {
-      const { choice, value } = strip.dataset;
+      const { filter: choice, value } = strip.dataset;
       const isOut = choice !== "" && lens.state[choice] !== "" && lens.state[choice] !== value;
       for (const cell of strip.querySelectorAll(".cell")) {
         const { g } = cell.dataset;

@@ -283,7 +283,12 @@
     const { view, box } = figureOf(button.closest(".drawing").querySelector(".chart"));
     const link = document.createElement("a");
     link.href = await view.toImageURL(button.dataset.export, 2);
-    link.download = `${box.dataset.spec.replace("spec-", "rooflens-")}.${button.dataset.export}`;
+    link.download = lens.fileName(`${box.dataset.spec.replace(/^spec-|-0$/g, "")}.${button.dataset.export}`);
     link.click();
   });
+  // The first chart in sight as a picture, or null.
+  lens.picture = async (scale) => {
+    const figure = figures.find(({ view, box }) => view && box.checkVisibility());
+    return figure ? figure.view.toCanvas(scale) : null;
+  };
 })();

@@ -16,6 +16,8 @@
  * lens.ranks()    numbers of the ranking by launch key where filters changed it, or null; a page without a ranking has none
  * lens.words()    launch key -> what its line in the list says; a page without a list has none
  * lens.data(id)   the parsed content of a JSON block
+ * lens.fileName(end)  what a file is called that is saved from this page: after the report
+ * lens.picture(scale) the first chart in sight as a canvas, or null
  */
 const lens = (() => {
   const DEFAULTS = Object.freeze({
@@ -30,6 +32,8 @@ const lens = (() => {
     const block = document.getElementById(id);
     return block ? JSON.parse(block.textContent) : null;
   };
+  const report = document.title.replace(/ \u00b7 rooflens$/, "").replace(/[^\p{L}\p{N}_.@-]+/gu, "_").slice(0, 80) || "rooflens";
+  const fileName = (end) => `${report}-${end}`;
   const items = new Map((data("items") || []).map((item) => [item.k, item]));
   const listeners = [];
   let state = { ...DEFAULTS };
@@ -180,6 +184,7 @@ const lens = (() => {
     },
     items,
     data,
+    fileName,
     set,
     join,
     save,

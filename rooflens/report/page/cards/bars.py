@@ -32,7 +32,7 @@ class Bar(Struct, frozen=True):
         part: What the share is of, below the label: a stage of a level, NVIDIA's word for a stall.
         rate: What was reached, of what peak.
         amount: How much that was in all.
-        mark: Attainable over peak, 0 to 1: a line on the bar; None where no calibration knows it.
+        mark: Attainable over peak, 0 to 1: a line on the bar; None if no calibration knows it.
     """
 
     label: str
@@ -51,7 +51,7 @@ class Bars(Struct, frozen=True):
 
 
 def level_bars(analysis: Analysis) -> Bars:
-    """Draw every memory level that was measured, from the far one to the near one."""
+    """Draw every measured memory level, the farthest first."""
     levels = analysis.levels.items()
     measured = [(name, level) for name, level in levels if level.amount_bytes is not None or level.share is not None]
     work, gpu = main_work(analysis), analysis.kernel.gpu

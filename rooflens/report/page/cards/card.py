@@ -50,7 +50,7 @@ LONG_CARDS = 8
 
 
 class Findings(Struct, frozen=True):
-    """What costs time, dearest first, and notes, which cost none unless a side was not measured."""
+    """Findings that cost time, the costliest first, then notes; a note may cost time if a side was not measured."""
 
     costing: tuple[ShownFinding, ...]
     notes: tuple[ShownFinding, ...]
@@ -65,9 +65,9 @@ class Card(Struct, frozen=True):
         sentence: The verdict without its move, which follows below: its class, and the rest.
         facts: Confidence, limit and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
-        said: Moves that the first screen of a page of one kernel says.
+        said: Moves that the first screen of a page of a kernel says.
         moves: What can help kernels of its class, where no finding says what helps this one.
-        family: Page of the documentation on kernels of its family; None where its name tells none.
+        family: Page of the documentation on kernels of its family; None if its name tells none.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
         mix: What the shares of opcodes are of, and the groups.
         cautions: Flags that change its verdict.

@@ -60,11 +60,11 @@ class Course(Struct, frozen=True):
 
     Attributes:
         width: Of the drawing; it is 100 high, from 100 % of the peak down to 0.
-        warps: Area of the resident warps as a path; empty where not sampled.
+        warps: Area of the resident warps as a path; empty if not sampled.
         words: What the figure shows, for those who do not see it.
         sentence: The phases; empty without a clear plateau.
-        path: The kernel's point on the roofline in each phase; empty where the report cannot tell.
-        doubt: What the samples say otherwise than the counters; empty where they agree.
+        path: The kernel's point on the roofline in each phase; empty if the report cannot tell.
+        doubt: What the samples say otherwise than the counters; empty if they agree.
         idle: Units that did next to nothing.
         columns: The columns of the table besides the time.
         rows: Start of a part of the run in nanoseconds, and the mean share of every column in it.
@@ -85,7 +85,7 @@ class Course(Struct, frozen=True):
 
 
 def course(analysis: Analysis) -> Course | None:
-    """Draw the samples taken while a kernel ran; None where the report holds no series."""
+    """Draw the samples taken while a kernel ran; None if the report holds no series."""
     series = analysis.kernel.series
     if series is None:
         return None

@@ -16,7 +16,7 @@ from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.content import Content
 
 LADDERS = frozenset({"rung"})
-"""Parameters that number the steps of a ladder: versions of one program, one after the other."""
+"""Parameters that number the steps of a ladder: versions of a program, one after the other."""
 
 
 class PredictedRow(Struct, frozen=True):
@@ -24,7 +24,7 @@ class PredictedRow(Struct, frozen=True):
 
     Attributes:
         factor: Measured over predicted; None for words, and where either is missing.
-        why: What explains the gap, in a sentence; empty where nothing needs to be explained.
+        why: What explains the gap, in a sentence; empty if nothing needs to be explained.
         source: What made the prediction; empty in all rows but the first.
     """
 

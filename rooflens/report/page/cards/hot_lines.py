@@ -35,7 +35,7 @@ class HotLine(Struct, frozen=True):
         waits: What its warps wait for most; empty where samples hold no reasons.
         excess: What its accesses move beyond what they need, and local memory.
         loop: Number of the loop that it is, in the kernel; empty for lines and straight parts.
-        within: Numbers of the loops that it stands in, with blanks between; empty where nobody looked inside.
+        within: Numbers of the loops that it stands in, with blanks between; empty if nobody looked inside.
     """
 
     label: str
@@ -55,7 +55,7 @@ class HotLines(Struct, frozen=True):
 
 
 def hot_lines(kernel: Kernel) -> HotLines | None:
-    """Return the hottest lines, or where the report has none the instructions; None where it has neither."""
+    """Return the hottest lines, or where the report has none the instructions; None if it has neither."""
     for measure, words in _MEASURES:
         found = [place for place in places(kernel, measure, MOST_LINES) if place.share >= LEAST_SHARE]
         if found:

@@ -11,7 +11,7 @@ from rooflens.report.words.inside import body_words, class_words, counted, depth
 
 
 def loop_bars(loops: Sequence[JudgedLoop], gpu: str | None) -> HotLines | None:
-    """Return the loops and straight parts with a twentieth of warps' time or more; None where nobody looked inside."""
+    """Return the loops and straight parts with a twentieth of warps' time or more; None if nobody looked inside."""
     rows = shown_loops(loops)
     if not any(one.loop.kind == "loop" for one in rows):
         return None

@@ -35,7 +35,7 @@ class Message(Struct, frozen=True):
     """One rule's message, uncut.
 
     Attributes:
-        estimate: NVIDIA's estimated speed-up, and of what; empty where it states none.
+        estimate: NVIDIA's estimated speed-up, and of what; empty if it states none.
         is_open: It says how much faster the kernel itself could be, and not one of its units.
     """
 
@@ -49,7 +49,7 @@ class Opinion(Struct, frozen=True):
     """What NVIDIA's rules say of a kernel.
 
     Attributes:
-        headline: Agreement or disagreement with the verdict; empty where the report holds no bottleneck rule.
+        headline: Agreement or disagreement with the verdict; empty if the report holds no bottleneck rule.
         note: The per cents that the rules state, and how far the comparison goes.
         messages: The rules' texts, those with the highest estimated speed-up first.
         broken: How many rules could not run on this report.
@@ -62,7 +62,7 @@ class Opinion(Struct, frozen=True):
 
 
 def opinion(analysis: Analysis) -> Opinion | None:
-    """Compare NVIDIA's rules with the verdict; None where the report holds none."""
+    """Compare NVIDIA's rules with the verdict; None if the report holds none."""
     ran = [rule for rule in analysis.kernel.rules if rule.message and not BROKEN.search(rule.message)]
     broken = sum(bool(BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
     headline, note = _headline(analysis), _note(analysis)

@@ -21,7 +21,7 @@ class Resident(Struct, frozen=True):
 
 
 def resident(kernel: Kernel) -> Resident | None:
-    """Say how full the SMs are and why; None where the report holds nothing of it."""
+    """Say how full the SMs are and why; None if the report holds nothing of it."""
     found = find_occupancy(kernel)
     rows = (("Allowed", found.theoretical, "by this launch"), ("Achieved", found.achieved, "mean over active cycles"))
     bars = tuple(Bar(label, share, rate=what) for label, share, what in rows if share is not None)
@@ -53,7 +53,7 @@ class OccupancyCurve(Struct, frozen=True):
     Attributes:
         path: Its steps.
         now: The launch as it is.
-        better: The nearest change that allows clearly more; None where none does.
+        better: The nearest change that allows clearly more; None if none does.
         most: The right end of the axis in words.
         words: Both dots in words.
     """
@@ -67,7 +67,7 @@ class OccupancyCurve(Struct, frozen=True):
 
 
 def curves(kernel: Kernel) -> tuple[OccupancyCurve, ...]:
-    """Draw the curves that go through the occupancy which the report states."""
+    """Draw the curves whose model reproduces the report's occupancy."""
     return tuple(_drawn(curve) for curve in occupancy_curves(kernel))
 
 

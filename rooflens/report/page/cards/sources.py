@@ -51,7 +51,7 @@ def source_rows(analysis: Analysis) -> Rows:
 
 
 def common_rows(cards: Sequence[Rows]) -> Rows:
-    """List the most frequent source of each number over all cards; nothing where the page has few."""
+    """List the most frequent source of each number over all cards; nothing if the page has few."""
     if len(cards) <= SHARED_FROM:
         return ()
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)

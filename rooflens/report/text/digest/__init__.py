@@ -1,4 +1,4 @@
-"""The report in a few hundred bytes a kernel, and all of one kernel: Markdown for a model or a chat message."""
+"""The report in a few hundred bytes a kernel, and all of a kernel: Markdown for a model or a chat message."""
 
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.text.digest.explained import explain, explain_document, hot_table

@@ -1,4 +1,4 @@
-"""All that matters of one kernel: what limits it, why, where, what to try in which order, and what would confirm it."""
+"""All that matters of a kernel: what limits it, why, where, what to try in which order, and what would confirm it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
 def explain_document(report: AnalyzedReport, analysis: Analysis) -> Document:
-    """Show all that matters of one kernel, with the counters behind it.
+    """Show all that matters of a kernel, with the counters behind it.
 
     Args:
         report: Its report, which gives its part of the time.
@@ -410,7 +410,7 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
 
 
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
-    """Say what makes numbers other than they look, what the report cannot tell, and what NVIDIA's rules estimate."""
+    """List caveats: what distorts numbers, what the report cannot show, and what NVIDIA's rules estimate."""
     rules = sorted(
         (rule for rule in analysis.kernel.rules if rule.speedup_pct), key=lambda rule: -(rule.speedup_pct or 0.0)
     )

@@ -1,4 +1,4 @@
-"""What a digest says of one kernel: a few lines, or one."""
+"""What a digest says of a kernel: a few lines, or one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAME_WORK = frozenset({"lsu"})
 
 
 def block(place: int, group: KernelSummary, page: Content) -> Document:
-    """Show one kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
+    """Show a kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
     verdict = group.analysis.verdict
     on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
     return (
@@ -55,7 +55,7 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
 
 
 def row(place: int, group: KernelSummary, page: Content) -> Document:
-    """Show one kernel in a line: its time, what limits it as `analyze` says it, and how much faster it could be."""
+    """Show a kernel in a line: its time, what limits it as `analyze` says it, and how much faster it could be."""
     more = _two_numbers(group)
     more = f"; {more}" if more else ""
     words = plain(f"{takes(group)}; {verdict_words(group.analysis)}{more}", SENTENCE_WIDTH)
@@ -150,7 +150,7 @@ def _finding(finding: Finding, analysis: Analysis) -> str:
 
 
 def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:
-    """Name the hottest lines, or instructions where no line is known, each with its part of the samples and its code.
+    """Name the hottest lines, or instructions if lines are unknown, each with its share of the samples and its code.
 
     A second line of the same file is named by its number.
     """
@@ -175,7 +175,7 @@ def plain(text: str, width: int | None = None) -> str:
 
 
 def fitted(move: str, width: int) -> str:
-    """Write a move; where it is too long, a command in it is cut and stays a command."""
+    """Write a move; if it is too long, shorten a command in it so that it can still be run."""
     said, tick, command = move.partition("`")
     inner, closed, rest = command.rpartition("`")
     if len(move) <= width or not tick or not closed or "`" in inner:

@@ -147,7 +147,7 @@ def _rows(page: Content, kernels: Sequence[KernelSummary], start: int, room_byte
 
 
 def _cut(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | None) -> Document:
-    """Say how much was left out, if anything; versions of one program have no time in common."""
+    """Say how much was left out, if anything; versions of a program have no time in common."""
     if not left:
         return ()
     kernels = sum(len(row.members) or 1 for row in left)

@@ -6,7 +6,7 @@ import csv
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import Opened, faults, placed
+from browsing import Opened, apart, faults, placed
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
@@ -125,7 +125,7 @@ def test_csv_holds_what_the_filters_leave(open_page: Callable[..., Page], tmp_pa
     opened.choose(device="0", sort="time")
     with opened.page.expect_download() as download:
         opened.page.click("#csv")
-    assert download.value.suggested_filename == "rooflens-kernels.csv"
+    assert download.value.suggested_filename == "attention-kernels.csv"
     file = tmp_path / "list.csv"
     download.value.save_as(file)
     text = file.read_bytes().decode()
@@ -155,11 +155,13 @@ def test_csv_holds_what_the_filters_leave(open_page: Callable[..., Page], tmp_pa
 
 def test_paper_has_the_list_and_then_the_cards(open_page: Callable[..., Page]) -> None:
     """Printed, the ranked and the opened cards are open below the list, and none in it; afterwards all is as it was."""
-    opened = Opened(open_page(samples.many(20)))
+    opened = Opened(open_page(apart(20)))
     short = list(opened.rows())[-1]
     opened.row(short).get_by_role("link").click()
     opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    ranked = opened.page.locator(".ranking a:visible").evaluate_all("links => links.map(link => link.hash.slice(1))")
+    ranked = opened.page.locator(".ranking li:not(.brief) a.name:visible").evaluate_all(
+        "links => links.map(link => link.hash.slice(1))"
+    )
     assert len(ranked) == 5
     shown = opened.page.locator("#cards details.card[open]").evaluate_all("cards => cards.map(card => card.id)")
     assert set(shown) == {*ranked, short}
@@ -173,7 +175,7 @@ def test_a_single_kernel_is_its_card(open_page: Callable[..., Page]) -> None:
     """A page of one kernel has its card open and no list; other launches of it open below."""
     page = open_page(several()[-3:])
     assert page.locator("#kernels-table").count() == 0
-    assert page.locator("#k0 .sentence").is_visible()
+    assert page.locator("#k0 .facts").is_visible()
     page.locator(".launches").get_by_role("link").click()
     assert page.locator(".launches #k2 .sentence").is_visible()
 

@@ -49,7 +49,7 @@ class Judging(Struct, frozen=True):
 
 
 def _of(step: Step, path: str) -> Any:
-    """Take a value from the analysis of a rung; None where a record on the way is missing."""
+    """Take a value from the analysis of a rung; None if a record on the way is missing."""
     value: Any = step.rung.analysis
     for name in path.split("."):
         value = None if value is None else getattr(value, name)
@@ -72,7 +72,7 @@ def _factor(rung: Rung) -> float | None:
 
 
 def gain_of(analysis: Analysis) -> float | None:
-    """Return the gain of a kernel's first move; None where it cannot be modelled."""
+    """Return the gain of a kernel's first move; None if it cannot be modelled."""
     return analysis.verdict.gain.factor if analysis.verdict.gain else None
 
 
