@@ -31,7 +31,7 @@ def _shown(*arguments: str) -> str:
 def test_the_page_of_a_name_is_printed() -> None:
     """A finding's page says what it means, its counter, and what to try."""
     text = _shown("small_grid")
-    assert text.startswith("Grid below one wave\n")
+    assert text.startswith("Too few blocks\n")
     assert "`launch__waves_per_multiprocessor`" in text
     assert "1. Use smaller tiles" in text
 
