@@ -161,8 +161,10 @@ def test_occupancy_names_its_limit() -> None:
     assert [fact.replace("\u00a0", " ") for fact in shown.facts] == [
         "limited by registers (168 per thread) to 2 blocks per SM",
         "blocks per SM by the other limits: warp slots 4",
-        "1.25 waves (270 blocks on 108 SMs), each what all SMs hold at once: "
-        "the last one leaves 38 % of the SM time idle",
+        (
+            "1.25 waves (270 blocks on 108 SMs), each what all SMs hold at once: "
+            "the last one leaves 38 % of the SM time idle"
+        ),
         "per cycle and scheduler: 0.41 warps ready; 0.30 instructions issued",
     ]
 
