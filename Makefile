@@ -20,14 +20,16 @@ FIRST   := $(LEAN) install check core lint systems format
 EXTRAS  := [test,lint,docs]
 NEEDED  := $(if $(filter-out $(FIRST),$(MAKECMDGOALS)),.complete,$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.check,.installed))
 STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(NEEDED))
-# Recorded reports of a workload take over from synthetic ones as soon as there are any; published ones have names of their own.
-RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep *__$(WORKLOAD).*.ncu-rep)))
+# Recorded reports of a workload take over from synthetic ones as soon as there are any. Published ones, which have names of
+# their own, stand beside either.
+RECORDED  = $(filter-out fixtures/synthetic/% fixtures/published/%,$(wildcard fixtures/*/$(WORKLOAD).ncu-rep fixtures/*/$(WORKLOAD).*.ncu-rep))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
-REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
-# One story: a weather model before and after its divisions went, and one GEMM ladder. The other page has all real figures:
-# synthetic ones would put their banner on it.
+PUBLISHED = $(wildcard $(addprefix fixtures/published/*__,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep))
+REPLAYED  = $(or $(RECORDED),$(SYNTHETIC)) $(PUBLISHED)
+# One story: a weather model before and after its divisions went, and one GEMM ladder beside cuBLAS. The other page has all
+# real figures: synthetic ones would put their banner on it.
 DEMO = $(addprefix fixtures/published/,GPU_workshop__MW_Baseline.ncu-rep GPU_workshop__MW_DivToMult.ncu-rep)
-LADDER = fixtures/published/ESMM-Research__profile_output.ncu-rep
+LADDER = fixtures/published/ESMM-Research__metrics.ncu-rep
 EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
@@ -65,7 +67,7 @@ demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladd
 	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "Published kernels" --force
 
 replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
-	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \
+	@test -n "$(strip $(REPLAYED))" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \
 	  echo "hint: stored are: $(patsubst %.synthetic.ncu-rep,%,$(notdir $(wildcard fixtures/*/*.ncu-rep)))"; exit 1; }
 	@mkdir -p $(OUT)
 	$(BIN)/rooflens report $(REPLAYED) --output $(OUT)/$(WORKLOAD).html --title "$(WORKLOAD)" --table --force

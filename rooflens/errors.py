@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
+MOST_LISTED = 240
+"""Characters of names in a hint: nobody reads more than 300 of one."""
+
 _NAMES_IN_FULL = 12
 """A list up to this length is written into the hint."""
 _CLOSE = 0.65
@@ -85,7 +88,7 @@ class UnknownNameError(UsageError):
         elif listing and len(known) > _NAMES_IN_FULL:
             hint = f"`{listing}` lists them"
         else:
-            hint = f"one of: {', '.join(known)}"
+            hint = f"one of: {_listed(list(known))}"
         super().__init__(f"no {kind} is called `{name}`", hint)
 
     def _near(self, name: str, known: Collection[str]) -> list[str]:
@@ -114,6 +117,15 @@ def meant_names(name: str, known: Collection[str]) -> list[str]:
     word = name.casefold().removesuffix("s")
     holding = [one for one in known if word in (part.removesuffix("s") for part in one.casefold().split("_"))]
     return sorted(holding, key=lambda one: not one.startswith(word))[:8] or near_names(name, known)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List names, as many as a hint has room for."""
+    shown = len(names)
+    while shown > 1 and len(", ".join(names[:shown])) > MOST_LISTED:
+        shown -= 1
+    more = f" and {len(names) - shown} more" if shown < len(names) else ""
+    return f"{', '.join(names[:shown])}{more}"
 
 
 def any_of(names: Sequence[str]) -> str:

@@ -85,6 +85,7 @@ MAY_IMPORT: dict[str, str] = {
     "globs": "",
     "report/sizes": "",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
+    "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",
     "report/html": "format model/bounds",
@@ -94,8 +95,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/summary": "format model/* report/words report/content report/roofline",
     "report/page/cards": "format globs model/* report/words report/content report/html report/roofline "
     "report/templates",
-    "report/page": "format errors model/* report/document report/words report/content report/html report/plane "
-    "report/roofline report/summary report/templates report/writers report/page/cards",
+    "report/page": "format errors model/* report/document report/words report/content report/html report/path "
+    "report/plane report/roofline report/summary report/templates report/writers report/page/cards",
     "report/data": "format model/* report/ladder_data",
     "report/document": "",
     "report/words": "format model/* report/document",
@@ -105,8 +106,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/text/digest": "format errors model/* report/document report/words report/sizes report/content "
     "report/summary report/text report/writers",
     "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
-    "report/comparison": "format model/* report/document report/words report/html report/plane report/roofline "
-    "report/summary report/ladder_data report/data",
+    "report/comparison": "format model/* report/document report/words report/html report/path report/plane "
+    "report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
     "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
     "report/writers",

@@ -372,14 +372,30 @@ def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
 
 def print_remarks(read: Analyzed | Ingested) -> None:
     """Report files that could not be used, and how reports were read where that matters."""
-    warnings = [f"warning: {source}: left out: {error}; {error.hint}" for source, error in read.warnings]
-    warnings += [f"warning: {source}: {note}" for source, note in read.notes if is_incomplete(Path(source))]
-    notes = [f"note: {source}: {note}" for source, note in read.notes if not is_incomplete(Path(source))]
-    for lines, what in ((warnings, "warning"), (notes, "note")):
+    left_out = [(source, f"left out: {error}; {error.hint}") for source, error in read.warnings]
+    incomplete = [(source, note) for source, note in read.notes if is_incomplete(Path(source))]
+    notes = [(source, note) for source, note in read.notes if not is_incomplete(Path(source))]
+    for what, remarks in (("warning", left_out + incomplete), ("note", notes)):
+        lines = by_folder(remarks)
         for line in lines[:_MOST_REMARKS]:
-            say(line)
+            say(f"{what}: {line}")
         if len(lines) > _MOST_REMARKS:
             say(f"{what}: {count(len(lines) - _MOST_REMARKS, 'other report')} had the same or a similar one")
+
+
+def by_folder(remarks: Sequence[tuple[str, str]]) -> list[str]:
+    """Say a remark once for all the files of a folder that have it.
+
+    Args:
+        remarks: Path of a file, and what is said of it.
+    """
+    files: dict[tuple[str, str], list[str]] = {}
+    for source, note in remarks:
+        files.setdefault((str(Path(source).parent), note), []).append(source)
+    return [
+        f"{own[0]}: {note}" if len(own) == 1 else f"{folder}: {count(len(own), 'file')}: {note}"
+        for (folder, note), own in files.items()
+    ]
 
 
 def _name_ignored(files: Sequence[Path], what: str) -> None:

@@ -116,11 +116,21 @@ def find_about(name: str) -> tuple[About, ...]:
     """
     found = _items(name)
     if not found:
-        names = (one.name for one in everything().values())
-        spelt = (spelling for word, one in words().items() for spelling in (word, *one.also))
-        known = list(dict.fromkeys((*names, *spelt)))
-        raise UnknownNameError("verdict, finding, flag, stall reason, word or counter", name, known, "rooflens about")
+        raise nothing_called(name)
     return found
+
+
+def nothing_called(name: str, others: Iterable[str] = ()) -> UnknownNameError:
+    """Say that nothing is called so, and what is spelt alike.
+
+    Args:
+        name: What was asked for.
+        others: Further names that can be asked for.
+    """
+    names = (one.name for one in everything().values())
+    spelt = (spelling for word, one in words().items() for spelling in (word, *one.also))
+    known = list(dict.fromkeys((*names, *spelt, *others)))
+    return UnknownNameError("verdict, finding, flag, stall reason, word or counter", name, known, "rooflens about")
 
 
 def _items(name: str) -> tuple[About, ...]:

@@ -60,6 +60,11 @@ def columns_document(name: str = "columns") -> Document:
     return tuple(Table(columns, tuple(rows), code(f"rooflens {command}")) for command, rows in found if rows)
 
 
+def heads() -> tuple[str, ...]:
+    """List the heads of all tables."""
+    return tuple(dict.fromkeys(head for heads in column_heads().values() for head in heads))
+
+
 def word_document(name: str, word: Word) -> Document:
     """Explain a word of the subject, and name what says more."""
     also = [f"Also called: {', '.join(word.also)}."] if word.also else []

@@ -59,7 +59,8 @@ class Content(Struct, frozen=True):
         summaries: Every kernel, drawn or not, in order of falling time; then those whose launches failed.
         kernels: Those that did not fail.
         listed: Those that are drawn, longest first; then those that failed, whose `key` begins with `f`.
-        earlier: Key of each kernel that a later report holds again, doing the same work -> its newest version.
+        earlier: Key of each kernel that another version replaces -> that one: the fastest of its ladder, or the
+            newest of a later report that holds it again, doing the same work.
         rows: What to do, in order, each kernel as its newest version: kernels that one move is for are one row.
         first: The first few of these rows, as far as they are worth a line.
         runs: Provenance of the reports.
@@ -133,7 +134,8 @@ def build_content(
     drawn = _drawn(kernels, launches, total_ns) if is_crowd else launches
     groups = {launch.group_key for launch in drawn}
     labels = report_labels(runs)
-    earlier = _earlier(kernels, runs, list(labels))
+    beaten = _beaten(kernels, ladders)
+    earlier = beaten | _earlier([kernel for kernel in kernels if kernel.key not in beaten], runs, list(labels))
     rows = opportunities([kernel for kernel in kernels if kernel.key not in earlier], opening=True)
     return Content(
         title=title,
@@ -162,6 +164,24 @@ def build_content(
         ladder=climbed,
         ladders=ladders,
     )
+
+
+def _beaten(kernels: Sequence[KernelSummary], ladders: Sequence[Ladder]) -> dict[str, KernelSummary]:
+    """Map the key of each kernel that a ladder follows to the fastest one, where that has another name."""
+    groups = {(group.analysis.kernel.digest, group.name): group for group in kernels}
+    found = {}
+    for ladder in ladders:
+        fastest = ladder.fastest
+        best = groups.get(_key(fastest.analysis)) if fastest and fastest.analysis and ladder.followed else None
+        for rung in ladder.versions if best else ():
+            own = groups.get(_key(rung.analysis)) if rung.analysis else None
+            if best and own and own.name != best.name:
+                found[own.key] = best
+    return found
+
+
+def _key(analysis: Analysis) -> tuple[str, str]:
+    return analysis.kernel.digest, analysis.kernel.name
 
 
 def _earlier(

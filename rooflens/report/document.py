@@ -163,6 +163,50 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Bar:
+    """One of several that are set against one another.
+
+    Attributes:
+        number: Its place, as charts beside it call it.
+        amount: What it takes, in words.
+        against: How that compares.
+        part: Its part of the longest bar, 0 to 1; 0 for none.
+        style: The colour of its bar.
+        words: What is said of it, below its bar.
+        is_best: It is the one to look at.
+        link: Part of the page that its name leads to; empty for none.
+    """
+
+    name: str
+    number: str
+    amount: str
+    against: str
+    part: float
+    style: Style
+    words: tuple[Words, ...] = ()
+    is_best: bool = False
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Several set against one another: bars on a page, a table elsewhere.
+
+    Attributes:
+        heads: Over the names, the amounts, and how these compare.
+        table: The same as a table.
+        best: What the one to look at is called: `fastest`.
+        line: Part of the longest bar at which all of them are crossed by a line; 0 for none.
+    """
+
+    heads: tuple[str, str, str]
+    bars: tuple[Bar, ...]
+    table: Table
+    best: str
+    line: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Folded:
     """Blocks that are read by few; where nothing folds they stand below their title.
 
@@ -207,9 +251,14 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Parts of a page, side by side if there is room."""
+    """Parts of a page, side by side if there is room.
+
+    Attributes:
+        told: A terminal and Markdown show the first part.
+    """
 
     parts: tuple[Document, ...]
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +381,7 @@ class Opportunities:
 
 
 Block: TypeAlias = (
-    "Heading | Paragraph | Bullets | Table | Folded | Chart | Facts | Columns | Choice | Map | Opportunities"
+    "Heading | Paragraph | Bullets | Table | Bars | Folded | Chart | Facts | Columns | Choice | Map | Opportunities"
 )
 Document: TypeAlias = "tuple[Block, ...]"
 
@@ -346,8 +395,12 @@ def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Tab
             cells = rows if len(kept) == len(block.columns) else (tuple(row[i] for i in kept) for row in rows)
             yield replace(block, columns=tuple(block.columns[i] for i in kept), rows=tuple(cells))
             yield from rest_note(block.amount or len(block.rows), len(rows), block.rest)
+        elif isinstance(block, Bars):
+            yield from for_text((block.table,))
         elif isinstance(block, Folded) and not block.on_text:
             yield from for_text(block.blocks)
+        elif isinstance(block, Columns) and block.told:
+            yield from for_text(block.parts[0])
         elif not isinstance(block, (Chart, Facts, Columns, Choice, Map, Opportunities)):
             yield block
 

@@ -235,6 +235,13 @@ OVER_SIDES = fixed(
     ),
 )
 
+BESIDE = fixed(
+    Key("name", TEXT, "of the library", value=attrgetter("library")),
+    Key("kernel", TEXT, "its kernel", value=attrgetter("analysis.kernel.name")),
+    Key("time_ns", SPREAD, "of one launch", "ns", value=attrgetter("time")),
+    Key("factor", NUMBER, "times as fast as the first version", "factor", value=_factor),
+)
+
 LADDER = fixed(
     Key("program", TEXT, "what it is called"),
     Key(
@@ -244,5 +251,10 @@ LADDER = fixed(
         value=lambda one: one.followed.name if one.followed else None,
     ),
     Key("rungs", items(RUNG), "one for each side", value=lambda one: [Step(one, rung) for rung in one.rungs]),
+    Key(
+        "library",
+        nullable(BESIDE),
+        "a library's kernel of the same work in a report of a side, beside which they stand; null without one",
+    ),
     Key("kernels", items(OVER_SIDES), "over all sides, longest first"),
 )

@@ -20,12 +20,13 @@ def explained(name: str = "") -> Document:
     Raises:
         UnknownNameError: Nothing is called so.
     """
-    from rooflens.model.about import about_counter, find_about, find_word
+    from rooflens.model.about import about_counter, find_about, find_word, nothing_called
     from rooflens.report.about import (
         about_document,
         columns_document,
         counter_document,
         failures_document,
+        heads,
         list_document,
         word_document,
     )
@@ -43,7 +44,7 @@ def explained(name: str = "") -> Document:
             return failures_document(found)
         if document := _gpu(name):
             return document
-        raise
+        raise nothing_called(name, ["columns", *heads()]) from None
 
 
 def is_said_by_ncu(text: str) -> bool:

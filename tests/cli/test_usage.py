@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,10 +18,14 @@ from support.traces import kernel, write_trace
 
 from rooflens import cli
 from rooflens.cli.group import COMMANDS, main
+from rooflens.cli.loading import by_folder
 from rooflens.cli.usage import COMMON, HEADINGS, Command
 from rooflens.cli.welcome import welcome
+from rooflens.errors import UnknownNameError
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
+REPORT = Path(__file__).parents[2] / "fixtures/published/llm.c__adamw_coalsecing_shared.ncu-rep"
 
 _ON_A_GPU = {"profile", "collect", "calibrate"}
 _SERVES = {"mcp"}
@@ -127,6 +132,9 @@ def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
         ("metrics --chip 9.9", "no compute capability is called `9.9`", "did you mean"),
         ("predict gemm --m 1 --n 1 --k 1 --gpu h10x", "no GPU is called `h10x`", "did you mean"),
         ("predict gemm --m 1 --n 1 --k 1 --dtype bf61", "no type is called `bf61`", "did you mean `bf16`"),
+        ("about colums", "no verdict, finding, flag", "did you mean `columns`?"),
+        ("about frst move", "no verdict, finding, flag", "did you mean `first move`?"),
+        (f"analyze {REPORT} --columns zzz", "no column is called `zzz`", "`rooflens about columns` lists them"),
     ],
     ids=lambda value: str(value)[:24],
 )
@@ -139,6 +147,31 @@ def test_what_is_not_understood_is_told_in_one_way(words: str, error: str, hint:
     assert blank == ""
     assert second.startswith("hint: ")
     assert hint in second
+    assert len(second) <= 300
+
+
+def test_columns_are_asked_for_by_the_heads_of_the_table() -> None:
+    """Every head of the usual table is a name that --columns takes, the first one too."""
+    usual = CliRunner().invoke(main, ["analyze", str(REPORT)], prog_name="rooflens").stdout.splitlines()[1]
+    heads = re.split(r"\s{2,}", usual.strip())
+    assert heads[0] == "kernel"
+    assert {"time", "verdict", "limit", "first move"} <= set(heads)
+    asked = CliRunner().invoke(main, ["analyze", str(REPORT), "--columns", ",".join(heads)], prog_name="rooflens")
+    assert asked.exit_code == 0, asked.stderr
+
+
+def test_a_remark_on_many_files_of_a_folder_is_one_line() -> None:
+    """What is said of all files of a folder is said of the folder; another remark, or another folder, has its own."""
+    remarks = [(f"a/{i}.txt", "GPU guessed") for i in range(15)] + [("a/0.txt", "no time"), ("b/0.txt", "GPU guessed")]
+    assert by_folder(remarks) == ["a: 15 files: GPU guessed", "a/0.txt: no time", "b/0.txt: GPU guessed"]
+
+
+def test_a_list_of_names_in_a_hint_is_bounded() -> None:
+    """However many names there are, a hint has room for some of them, and says how many more there are."""
+    hint = UnknownNameError("thing", "zzz", [f"name_{i}" for i in range(500)]).hint
+    assert len(hint) <= 300
+    assert hint.startswith("one of: name_0, name_1")
+    assert hint.endswith(" more")
 
 
 def test_a_hostile_name_reaches_the_terminal_as_text() -> None:

@@ -17,7 +17,7 @@ from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.plane import Place, places, roofs_over
-from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, decades, finished, plane_spec, rowed
+from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, finished, plane_spec, rowed, ticks, time_label
 from rooflens.report.words.ladder import limiter
 
 MAX_DRAWN = 12
@@ -90,13 +90,6 @@ def waterfall(program: Program) -> Iterator[dict[str, Any]]:
 def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> dict[str, Any]:
     short = fmt.cut_middle(name, NAME_WIDTH)
     return {"name": short, "full": name, "kind": kind, "from": start_ns, "to": end_ns, "words": words}
-
-
-def time_label(longest_ns: float) -> str:
-    """Write the expression that labels an axis of nanoseconds in the unit of its longest time."""
-    units = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
-    factor, unit = next((one for one in units if longest_ns >= one[0]), units[-1])
-    return f"format(datum.value / {factor:g}, '~g') + ' {unit}'"
 
 
 def arrows_spec(program: Program, *, title: str) -> Spec | None:
@@ -198,8 +191,9 @@ def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[flo
 
 
 def sides_spec(ladder: Ladder) -> Spec | None:
-    """Draw the longest kernels' times on each side; kernels that are not compared have no line."""
-    shown = [kernel for kernel in ladder.kernels if any(_time_ns(kernel, rung) for rung in kernel.rungs)][:MAX_LINES]
+    """Draw the time of the longest kernels on each side; what is not compared is left out, and named."""
+    known = ((kernel, [*_compared(kernel)]) for kernel in ladder.kernels)
+    shown = [kernel for kernel, times in known if times][:MAX_LINES]
     rows = [row | {"place": place} for place, kernel in enumerate(shown) for row in _over_sides(ladder, kernel)]
     if not rows:
         return None
@@ -207,7 +201,7 @@ def sides_spec(ladder: Ladder) -> Spec | None:
     low, high = (end([row["time"] for row in rows]) for end in (min, max))
     is_log = high > 10 * low
     scale = alt.Scale(type="log" if is_log else "linear", zero=not is_log, nice=is_log)
-    marked = decades((low / 10, high * 10)) if is_log else alt.Undefined
+    marked = ticks((low / 10, high * 10)) if is_log else alt.Undefined
     axis = alt.Axis(
         title=f"GPU time{', logarithmic' if is_log else ''}",
         labelExpr=time_label(high),
@@ -221,7 +215,7 @@ def sides_spec(ladder: Ladder) -> Spec | None:
         "y": alt.Y("time:Q", scale=scale, axis=axis),
     }
     tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in _TIPS.items()]
-    lines = rowed(rows).transform_filter("!datum.apart").mark_line(style="path", aria=False)
+    lines = rowed(rows).mark_line(style="path", aria=False)
     points = rowed(rows).mark_point(filled=True, size=90, opacity=1)
     ends = [
         rowed(named).mark_text(style="label", align="right", dx=-10, dy=dy).encode(**at, text="kernel:N")
@@ -233,13 +227,13 @@ def sides_spec(ladder: Ladder) -> Spec | None:
         points.encode(
             **at,
             **verdict_channels({row["bound"] for row in rows}, wraps=False),
-            fillOpacity=alt.condition("datum.apart", alt.value(0.15), alt.value(1)),
             tooltip=tips,
         ),
         *(ends if len(shown) > 1 else []),
     ]
     left = len(ladder.kernels) - len(shown)
-    notes = ["Pale: not compared, other work or another GPU."] if any(row["apart"] for row in rows) else []
+    apart = [rung.label for rung in ladder.rungs if rung.apart]
+    notes = [f"Not drawn, as not compared: {', '.join(apart)}."] if apart else []
     notes += [f"{fmt.count(left, 'kernel')} that take less time are not drawn."] if left else []
     return finished(
         alt.layer(*layers), f"Time over the versions of {fmt.cut_middle(ladder.program, 60)}", notes, height=300
@@ -250,11 +244,11 @@ _TIPS = {"kernel": "Kernel", "side": "Version", "words": "Time", "limiter": "Lim
 
 
 def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
-    last = max(at for at, rung in enumerate(kernel.rungs) if _time_ns(kernel, rung))
+    times = dict(_compared(kernel))
     name = fmt.cut_middle(fmt.plain_name(kernel.name), NAME_WIDTH)
-    for at, rung in enumerate(kernel.rungs):
-        time_ns = _time_ns(kernel, rung)
-        if time_ns and rung.analysis:
+    for at, time_ns in times.items():
+        rung = kernel.rungs[at]
+        if rung.analysis:
             yield {
                 "kernel": name,
                 "side": ladder.labels[at],
@@ -262,9 +256,15 @@ def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
                 "words": fmt.duration(time_ns),
                 "bound": rung.analysis.verdict.shown_class,
                 "limiter": limiter(rung.analysis),
-                "apart": bool(rung.apart),
-                "last": at == last,
+                "last": at == max(times),
             }
+
+
+def _compared(kernel: Ladder) -> Iterator[tuple[int, float]]:
+    """Yield the place and the time of the sides of a kernel that did the same work on the same GPU."""
+    for at, rung in enumerate(kernel.rungs):
+        if (time_ns := _time_ns(kernel, rung)) and not rung.apart:
+            yield at, time_ns
 
 
 def _time_ns(kernel: Ladder, rung: Rung) -> float | None:

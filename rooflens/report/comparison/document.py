@@ -56,15 +56,17 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
+from rooflens.report.path.chart import path_chart
+from rooflens.report.path.placing import has_path
 from rooflens.report.plane.plane import places
-from rooflens.report.words.change import change_sentence, total_sentence
+from rooflens.report.words.change import change_sentence, kernel_names, total_sentence
 from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,
     headline,
     kernel_cells,
-    ladder_table,
+    ladder_bars,
     ladder_warnings,
     subject,
     try_next,
@@ -212,12 +214,12 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
 def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
     yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
-    yield ladder_table(ladder)
-    yield paragraph(subject(ladder))
-    if advice := try_next(ladder):
-        yield paragraph(advice)
-    if ladder.fastest:
+    said = (ladder_bars(ladder), paragraph(subject(ladder)), paragraph(try_next(ladder)))
+    way = ((path_chart(ladder, f"path-{key}"),),) if has_path(ladder) else ()
+    yield Columns((said, *way), told=True)
+    if ladder.fastest and len(ladder.kernels) > 1:
         yield _over_sides(ladder, key)
+    names = kernel_names(ladder)
     if len(ladder.kernels) > 1:
         yield Table(
             (
@@ -229,7 +231,7 @@ def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
                 Column("time", worth=3),
                 Column("limited by", fit="wrap", least=24),
             ),
-            tuple((code(plain_name(one.name)), *kernel_cells(one)) for one in ladder.kernels[:KERNELS_SHOWN]),
+            tuple((code(names[one.name]), *kernel_cells(one)) for one in ladder.kernels[:KERNELS_SHOWN]),
             amount=len(ladder.kernels),
             rest=" that take less time",
         )
@@ -275,7 +277,7 @@ def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words,
     story = change_sentence(change, comparison) + (f". Loops: {loops}" if loops else "")
     story += f". Findings: {told}" if told else ""
     more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
-    return (code(plain_name(change.name)), how), *_times(change), *more, story
+    return (code(kernel_names(comparison)[change.name]), how), *_times(change), *more, story
 
 
 def _loop_words(changed: LoopChange) -> str:
@@ -319,7 +321,7 @@ def _recorded(program: Program) -> Iterator[Block]:
         conditions.append(("GPU time of each recording", each, False))
     said = paragraph(judgement(comparison.speed, comparison.threshold), _swapped(comparison))
     sides = Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
-    yield Columns(((said,), (sides,)))
+    yield Columns(((said,), (sides,)) if said.lines else ((sides,),))
 
 
 def _fact(fact: Fact) -> tuple[str, tuple[Words, ...], bool]:
@@ -336,7 +338,7 @@ def _swapped(comparison: Ladder) -> Words:
     for what, how in (("Gone", "gone"), ("New", "new")):
         own = [change for change in comparison.changes if change.how == how]
         if own:
-            names = [code(cut_name(plain_name(change.name), NAMED_WIDTH)) for change in own[:NAMED]]
+            names = [code(cut_name(kernel_names(comparison)[change.name], NAMED_WIDTH)) for change in own[:NAMED]]
             more = f" and {len(own) - NAMED:,} more" if len(own) > NAMED else ""
             said += [f"{' ' if said else ''}{what}: ", *(word for name in names for word in (name, ", "))][:-1]
             said.append(f"{more} ({signed_duration(known_lost_ns(own))}).")
@@ -414,7 +416,7 @@ def _numbers(program: Program) -> Table:
     )
     rows: list[tuple[Words, ...]] = [
         (
-            _renamed(row.change),
+            _renamed(row.change, kernel_names(program.comparison)),
             _both(*(f"{launches:,}" if launches else "" for launches in row.change.launches)),
             *(_both(*(_intensity(one, level) for one in pair)) for level in levels),
             *(_both(*(_share(one, level) for one in pair)) for level in levels),
@@ -424,11 +426,11 @@ def _numbers(program: Program) -> Table:
     return Table(columns, tuple(rows), amount=len(program.comparison.changes), label="Numbers of each kernel")
 
 
-def _renamed(change: Change) -> Words:
+def _renamed(change: Change, names: Mapping[str, str]) -> Words:
     """Write the name of a kernel, and its former one where that was another."""
     was = change.base.kernel.name if change.base else change.name
-    name = code(plain_name(change.name))
-    return (name, " was ", code(plain_name(was))) if plain_name(was) != plain_name(change.name) else (name,)
+    name = code(names[change.name])
+    return (name, " was ", code(names[was])) if plain_name(was) != plain_name(change.name) else (name,)
 
 
 def _intensity(analysis: Analysis | None, level: str) -> str:

@@ -14,7 +14,7 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
-from rooflens.report.words.change import change_sentence, factor_words, total_noun
+from rooflens.report.words.change import change_sentence, factor_words, kernel_names, total_noun
 from rooflens.report.words.labels import BOUND_LABELS
 
 ROWS_ON_PAGE = 80
@@ -53,7 +53,7 @@ class Row(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Name after the change, or before it where the kernel is gone."""
-        return plain(self.change.name)
+        return kernel_names(self.comparison).get(self.change.name) or plain(self.change.name)
 
     @property
     def sentence(self) -> str:
@@ -160,7 +160,7 @@ def limiter_words(found: Limiter) -> str:
 
 
 def judgement(timing: Timing, threshold: float) -> str:
-    """Say why a change counts or does not."""
+    """Say why a change counts or does not; empty where a side has a single run."""
     outcome = timing.outcome(threshold)
     if timing.apart:
         return f"Not judged: {timing.apart}."

@@ -12,6 +12,8 @@ from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.predict.forecast import Forecast, Row, moving
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.document import (
+    Bar,
+    Bars,
     Block,
     Chart,
     Choice,
@@ -87,7 +89,7 @@ def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Docu
         rows: One or more of one operation, each with at least one step.
         lacking: What is said of each GPU that has no peak for the type, or no link.
     """
-    blocks: list[Block] = [_choice(rows), *_side_by_side(rows, lacking), _on_pages(Heading("All numbers"))]
+    blocks = [*_first(rows), _choice(rows), *_side_by_side(rows, lacking), _on_pages(Heading("All numbers"))]
     folds = sum(len(row.steps) for row in rows) > MAX_OPEN_STEPS or len(rows) > MAX_OPEN_ROWS
     for row in rows:
         columns = tuple(
@@ -113,6 +115,54 @@ def heading(rows: Sequence[Row]) -> tuple[str, list[str], str]:
     return sentences.title(rows), [*facts, *([count(steps, "size")] if steps > 1 else [])], ""
 
 
+def _first(rows: Sequence[Row]) -> Iterator[Block]:
+    """Answer for all sizes, types and GPUs, with their times against one another, above what a reader may choose."""
+    if len(rows) == 1 and len(rows[0].steps) == 1:
+        return
+    said: list[Words] = [sentences.fastest_words(rows)]
+    if len(rows) == 1:
+        said.append((Span("", rows[0].steps[-1][1].regime), sentences.answer(rows[0])))
+    yield _on_pages(Paragraph((said[0],), "answer"), *map(paragraph, said[1:]))
+    yield _on_pages(_against_sizes(rows) if len(rows[0].steps) > 1 else _against_gpus(rows))
+    yield _on_pages(Heading("Try other sizes" if len(rows[0].steps) > 1 else "One by one"))
+
+
+def _against_sizes(rows: Sequence[Row]) -> Chart:
+    """Draw the time against the size, a line for each type and GPU."""
+
+    def draw() -> Mapping[str, Any]:
+        from rooflens.report.forecast.times import times_spec  # noqa: PLC0415 - only pages draw
+
+        return times_spec(sorted(rows, key=_last_floor_s)[:MAX_PLANES])
+
+    more = (f"Drawn are the {MAX_PLANES} that are fastest at the last size.",) if len(rows) > MAX_PLANES else ()
+    return Chart("times", draw, "Shortest time against the size; the tables hold the same data.", more)
+
+
+def _against_gpus(rows: Sequence[Row]) -> Bars:
+    """Set types and GPUs against one another by their shortest time."""
+    ordered = sorted(rows, key=_last_floor_s)
+    longest, best = (_last_floor_s(ordered[end]) or 1.0 for end in (-1, 0))
+    of_types = len({row.dtype for row in rows}) > 1
+
+    def bar(place: int, row: Row) -> Bar:
+        result = row.steps[-1][1]
+        typical = f"typically {duration(result.attainable.typical_s * 1e9)}, " if result.attainable else ""
+        return Bar(
+            f"{_short(row)}{f', {row.dtype}' if of_types else ''}",
+            str(place),
+            duration(result.t_lower_s * 1e9),
+            f"{significant(result.t_lower_s / best)}x",
+            result.t_lower_s / longest,
+            result.regime,
+            ((Span(f"{typical}{result.regime}-bound", result.regime),),),
+            is_best=place == 1,
+        )
+
+    bars = tuple(bar(place, row) for place, row in enumerate(ordered, 1))
+    return Bars(("GPU", "floor", "x fastest"), bars, Table((), ()), "fastest")
+
+
 def _on_pages(*blocks: Block) -> Columns:
     return Columns((blocks,))
 
@@ -135,7 +185,7 @@ def _choice(rows: Sequence[Row]) -> Choice:
     parts: list[tuple[tuple[int | None, ...], Document]] = []
     for i, (row, case) in enumerate(zip(shown, cases, strict=True)):
         parts += [(key(step, *case), (_answer(row, at),)) for step, at in enumerate(steps)]
-        parts.append((key(None, *case), tuple(_drawn(row, charts.get(i)))))
+        parts.append((key(None, *case), tuple(_drawn(row, charts.get(i), alone=len(rows) == 1))))
         parts += [(key(step, *case), tuple(_worked_out(row, at))) for step, at in enumerate(steps)]
     first = (len(steps) - 1, *cases[0])
     return Choice(tuple(controls[i] for i in kept), tuple(parts), tuple(first[i] for i in kept))
@@ -173,7 +223,7 @@ def _sizes(row: Row, steps: Sequence[int]) -> tuple[str, tuple[str, ...]]:
     named = moving(row)
     alike = all(len({row.steps[at][0][name] for name in named}) == 1 for at in steps)
     if named and alike:
-        return " = ".join(named), tuple(f"{row.steps[at][0][named[0]]:,}" for at in steps)
+        return " = ".join(named), tuple(sentences.size_text(named[0], row.steps[at][0][named[0]]) for at in steps)
     return "Sizes", tuple(sizes_text(row, row.steps[at][0]) for at in steps)
 
 
@@ -246,8 +296,8 @@ def _planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]]) -> dict[in
     }
 
 
-def _drawn(row: Row, chart: Chart | None) -> Iterator[Block]:
-    """Show the plane of a row, or say why it has none, and what its sweep says."""
+def _drawn(row: Row, chart: Chart | None, *, alone: bool) -> Iterator[Block]:
+    """Show the plane of a row, or say why it has none, and what its sweep says where that is not said above."""
     last = row.steps[-1][1]
     if chart:
         yield chart
@@ -258,7 +308,7 @@ def _drawn(row: Row, chart: Chart | None) -> Iterator[Block]:
         )
     else:
         yield Paragraph((f"Drawn are the {MAX_PLANES} that are fastest at the last size.",), "note")
-    if len(row.steps) > 1:
+    if len(row.steps) > 1 and not alone:
         yield paragraph(sentences.answer(row))
 
 

@@ -22,7 +22,7 @@ from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.headline import after_move
-from rooflens.report.page.ladder import ladder_section
+from rooflens.report.page.ladder import ladder_section, way
 from rooflens.report.page.selectors import selectors
 from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
@@ -113,10 +113,15 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures, asks=_asks(content)),
+        charts=_beside(way(content), charts(content, figures, asks=_asks(content))),
         programs=program_lines(content.reports),
         many=many(content),
     )
+
+
+def _beside(first: Markup, others: Markup) -> Markup:
+    """Put a chart above the others, all of them beside what the page answers."""
+    return Markup("<div>{}{}</div>").format(first, others) if first else others
 
 
 def _asks(content: Content) -> bool:

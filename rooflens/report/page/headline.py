@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -13,11 +14,15 @@ from rooflens.model.records import Move
 from rooflens.model.summary import KernelSummary, first_move
 from rooflens.model.verdict.sentences import gain_how, without_move
 from rooflens.report.content import Content
+from rooflens.report.page.ladder import leads
 from rooflens.report.summary import brief_move, failed_words, ranking
+from rooflens.report.words.ladder import fastest_words
 from rooflens.report.words.ladder import headline as ladder_headline
 
 NAME_WIDTH = 64
 """Of a kernel's name in the headline: two lines of it on a telephone."""
+
+PROGRAMS_SAID = 2
 
 HEAD_WORDS = 16
 """Of a move that has no figure: what to do, without its numbers."""
@@ -53,12 +58,21 @@ def headline(content: Content) -> Headline:
     """
     if content.ladder:
         return Headline("", _of_versions(content.ladder))
+    if leads(content):
+        return Headline("", _of_programs(content.ladders))
     first = next(iter(ranking(content)), None)
     if first is None:
         failed = failed_words(content)
         return Headline("", f"Nothing to judge: {failed}" if failed else "No kernels in this report")
     group = first.group
     return Headline(cut_name(group.shown, NAME_WIDTH), said_of(group), group.representative.key)
+
+
+def _of_programs(ladders: Sequence[Ladder]) -> str:
+    """Say of the first programs which version is the fastest."""
+    said = [f"{one.program}: {words}" for one in ladders if (words := fastest_words(one))]
+    more = f". {len(said) - PROGRAMS_SAID} more below" if len(said) > PROGRAMS_SAID else ""
+    return ". ".join(said[:PROGRAMS_SAID]) + more
 
 
 def said_of(group: KernelSummary) -> str:

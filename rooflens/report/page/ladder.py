@@ -10,12 +10,15 @@ from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.summary import asks_first
 from rooflens.report.content import Content
+from rooflens.report.path.chart import path_chart
+from rooflens.report.path.placing import has_path
 from rooflens.report.templates import render
-from rooflens.report.words.ladder import headline, ladder_rows, subject, try_next
+from rooflens.report.words.ladder import headline, ladder_bars, subject, try_next
+from rooflens.report.writers.html import to_html
 
 
 def ladder_section(
-    ladder: Ladder, links: Sequence[str] = (), notes: Sequence[str] = (), *, named: bool = False
+    ladder: Ladder, links: Sequence[str] = (), notes: Sequence[str] = (), *, named: bool = False, key: str = ""
 ) -> Markup:
     """Show the versions of a program one below the other, and what to try next on the fastest.
 
@@ -23,13 +26,15 @@ def ladder_section(
         ladder: The versions.
         links: What each is linked to in the page; none where it is empty.
         notes: What to keep in mind.
-        named: Put the program's name into the heading.
+        named: Put the program's name into the heading, and draw its way beside it.
+        key: What its chart is called.
     """
-    rows = ladder_rows(ladder.rungs, ladder.threshold)
+    way = named and has_path(ladder)
     return render(
         "report/versions",
         headline=f"{ladder.program}: {headline(ladder)}" if named else sentence_case(headline(ladder)),
-        rows=list(zip(rows, links or [""] * len(rows), strict=True)),
+        bars=Markup(to_html((ladder_bars(ladder, links),))),  # noqa: S704 - escaped by the writer
+        way=Markup(to_html((path_chart(ladder, f"path-{key}"),))) if way else "",  # noqa: S704 - likewise
         subject=subject(ladder),
         next_move="" if named and _asks(ladder) else try_next(ladder),
         named=named,
@@ -43,7 +48,25 @@ def _asks(ladder: Ladder) -> bool:
     return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
-def ladders(content: Content) -> Markup:
-    """Show the other ladders that the reports hold: programs among others, and kernels that do the same work."""
+def leads(content: Content) -> bool:
+    """Return whether ladders answer for all reports of a page, so that they stand first."""
+    held = {digest for one in content.ladders for rung in one.rungs for digest in rung.side.digests}
+    return content.ladder is None and bool(held) and all(run.digest in held for run in content.runs)
+
+
+def way(content: Content) -> Markup:
+    """Draw the way of the ladder that the first screen shows; nothing where it has none."""
+    if content.ladder is None or not has_path(content.ladder):
+        return Markup()
+    return Markup(to_html((path_chart(content.ladder, "path"),)))  # noqa: S704 - escaped by the writer
+
+
+def all_ladders(content: Content) -> Markup:
+    """Show the ladders that the reports hold, but the one that the first screen shows."""
     others = [one for one in content.ladders if one is not content.ladder]
-    return Markup("\n").join(ladder_section(one, named=True) for one in others)
+    return Markup("\n").join(ladder_section(one, named=True, key=str(at)) for at, one in enumerate(others))
+
+
+def ladders(content: Content) -> Markup:
+    """Show programs in versions among other reports, and kernels of one report that do the same work."""
+    return Markup() if leads(content) else all_ladders(content)

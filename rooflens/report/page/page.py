@@ -19,7 +19,7 @@ from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
 from rooflens.report.page.headline import headline
 from rooflens.report.page.kernels import kernels
-from rooflens.report.page.ladder import ladders
+from rooflens.report.page.ladder import all_ladders, ladders, leads
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items, keys
@@ -93,7 +93,11 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     return document(
         title,
         origin(content),
-        [program_map(content), first_screen(content, anchors, figures)],
+        [
+            program_map(content),
+            *([all_ladders(content)] if leads(content) else []),
+            first_screen(content, anchors, figures),
+        ],
         headline=render("report/headline", headline=headline(content)),
         keys=keys(content),
         head=header(content),

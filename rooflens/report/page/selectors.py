@@ -210,11 +210,14 @@ def _place(place: tuple[str, Tier] | None) -> dict[str, Any]:
 
 
 def _versions(content: Content) -> dict[str, dict[str, Any]]:
-    """Give each kernel with versions the key of the newest of them and its place in the order of recording."""
+    """Give each kernel with versions the key of the one to go on from and its place in the order of recording: last."""
     earlier, places = content.earlier, {digest: place for place, digest in enumerate(content.report_labels)}
     newest = {kernel.key for kernel in earlier.values()}
     return {
-        group.key: {"f": earlier.get(group.key, group).key, "v": places[group.analysis.kernel.digest]}
+        group.key: {
+            "f": earlier.get(group.key, group).key,
+            "v": len(places) if group.key in newest else places[group.analysis.kernel.digest],
+        }
         for group in content.kernels
         if group.key in earlier or group.key in newest
     }

@@ -7,7 +7,7 @@ Words stand where Altair puts them: only the dots that say so are named. The rep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil, floor, log10
+from math import floor, log10
 from typing import Any, Literal
 
 import altair as alt
@@ -20,6 +20,10 @@ HEIGHT = 440
 """Pixels; the page sets the width."""
 
 LEAST_DECADES = 3.0
+FEW_DECADES = 2.5
+NEAR_DECADES, NEAR_AIR = 0.6, 10**0.2
+"""The shortest axis that holds the dots alone, and the factor of air at its ends."""
+
 LARGEST_PX2, SMALLEST_PX2 = 500.0, 60.0
 HERE_PX2 = 520
 _BESIDE_PX, _HIGH_PX, _LOW_PX, _LINE_PX = 12, -8, 16, 16
@@ -82,6 +86,7 @@ class Drawn(Struct, frozen=True):
         chosen: What a reader chooses by (parameter `at`), with the place that a ring then marks.
         shares: Heights are shares of each dot's own roof.
         also: Places that the axes hold as well, so that planes can be compared by eye.
+        is_near: The axes hold the dots, and no more of the roofs than is over them.
     """
 
     title: str
@@ -96,6 +101,7 @@ class Drawn(Struct, frozen=True):
     chosen: Mapping[str, Spot] = {}
     shares: bool = False
     also: tuple[Spot, ...] = ()
+    is_near: bool = False
     unit: str = "FLOP"
 
     @property
@@ -106,6 +112,8 @@ class Drawn(Struct, frozen=True):
     @property
     def x_domain(self) -> Domain:
         """Operations per byte from end to end: all dots and ridges, with air."""
+        if self.is_near:
+            return _near([x for x, _ in self.spots])
         ridges = [flat.peak / slope.peak for flat in self.flats for slope in self.slopes]
         return aired([*(x for x, _ in self.spots), *ridges], LEAST_DECADES)
 
@@ -114,6 +122,8 @@ class Drawn(Struct, frozen=True):
         """Operations per second from end to end."""
         if self.shares:
             return 0.0, max(1.0, *(dot.y for dot in self.dots))
+        if self.is_near:
+            return _near([y for _, y in self.spots])
         return aired([*(y for _, y in self.spots), *(flat.peak for flat in self.flats)], LEAST_DECADES)
 
 
@@ -139,18 +149,39 @@ def rowed(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
-def decades(domain: Domain) -> list[float]:
-    """List the powers of ten within a range: where a logarithmic axis has its lines."""
-    return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]
+def ticks(domain: Domain) -> list[float]:
+    """List where an axis has its lines: the powers of ten, or 1, 2 and 5 of each where it is short."""
+    powers = range(floor(log10(domain[0])), floor(log10(domain[1])) + 1)
+    steps = (1, 2, 5) if log10(domain[1] / domain[0]) < FEW_DECADES else (1,)
+    return [step * 10.0**power for power in powers for step in steps if domain[0] <= step * 10.0**power <= domain[1]]
+
+
+def time_label(longest_ns: float | None = None) -> str:
+    """Write the expression that labels an axis of nanoseconds, in the unit of its longest time or each in its own."""
+    units = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
+    if longest_ns is None:
+        cases = (f"datum.value >= {factor:g} ? {_in_unit(factor, unit)}" for factor, unit in units[:-1])
+        return f"{' : '.join(cases)} : {_in_unit(*units[-1])}"
+    return _in_unit(*next((one for one in units if longest_ns >= one[0]), units[-1]))
+
+
+def _in_unit(factor: float, unit: str) -> str:
+    return f"format(datum.value / {factor:g}, '~g') + ' {unit}'"
+
+
+def _near(values: Sequence[float]) -> Domain:
+    low, high = min(values) / NEAR_AIR, max(values) * NEAR_AIR
+    grown = max(1.0, 10**NEAR_DECADES / (high / low)) ** 0.5
+    return low / grown, high * grown
 
 
 def _scales(plane: Drawn) -> dict[str, Any]:
-    across = alt.Axis(values=decades(plane.x_domain), labelExpr=_PLAIN, title=f"Arithmetic intensity ({plane.unit}/B)")
+    across = alt.Axis(values=ticks(plane.x_domain), labelExpr=_PLAIN, title=f"Arithmetic intensity ({plane.unit}/B)")
     x = alt.X("x:Q", scale=alt.Scale(type="log", domain=list(plane.x_domain), nice=False), axis=across)
     if plane.shares:
         up = alt.Axis(format=".0%", title="Share of its own roof")
         return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(domain=list(plane.y_domain), nice=False), axis=up)}
-    up = alt.Axis(values=decades(plane.y_domain), format="~s", title=f"Performance ({plane.unit}/s)")
+    up = alt.Axis(values=ticks(plane.y_domain), format="~s", title=f"Performance ({plane.unit}/s)")
     return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(type="log", domain=list(plane.y_domain), nice=False), axis=up)}
 
 
@@ -160,16 +191,18 @@ def _roofs(plane: Drawn) -> list[alt.Chart]:
         line = [{"x": x, "y": 1.0, "roof": "its own roof"} for x in plane.x_domain]
         return _named(plane, line, [{"x": plane.x_domain[1], "y": 1.0, "name": "its own roof", "end": "right"}])
     low, high = plane.x_domain
-    bottom = plane.y_domain[0]
+    bottom, ceiling = plane.y_domain
     top, steepest = (max((one.peak for one in of), default=0.0) for of in (plane.flats, plane.slopes))
     rows: list[dict[str, Any]] = []
     names = []
     for slope in plane.slopes:
         begin = max(low, bottom / slope.peak)
+        if begin * slope.peak > ceiling:
+            continue
         end = min(high, top / slope.peak if top else high)
         rows += [{"x": x, "y": x * slope.peak, "roof": slope.name} for x in (begin, end)]
         names.append({"x": begin, "y": begin * slope.peak, "name": slope.name, "end": "left"})
-    for flat in plane.flats:
+    for flat in (flat for flat in plane.flats if flat.peak <= ceiling):
         begin = max(low, flat.peak / steepest if steepest else low)
         rows += [{"x": x, "y": flat.peak, "roof": flat.name} for x in (begin, high)]
         names.append({"x": high, "y": flat.peak, "name": flat.name, "end": "right"})

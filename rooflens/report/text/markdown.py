@@ -122,7 +122,7 @@ def _ranking(page: Content) -> Document:
     rest, earlier = unranked(page), page.earlier
     rows = Bullets(tuple(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page)), numbered=True)
     more = f"{fmt.count(len(rest), 'more kernel')}{_part(rest)}, in the table below." if rest else ""
-    before = f"{fmt.count(len(earlier), 'older version')} hidden."
+    before = f"{fmt.count(len(earlier), 'older or slower version')} hidden."
     lines = [paragraph(line) for line in (more, before if earlier else "") if line]
     return (Heading("What to fix first", 3), rows, *lines)
 

@@ -7,6 +7,7 @@ from rooflens.model.bounds import marked
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
 from rooflens.model.compare.ladder import Ladder
+from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
 from rooflens.model.same_work import UnitTime, time_per_work
 from rooflens.model.verdict.sentences import limiter_words, share_words
@@ -111,3 +112,10 @@ def total_noun(comparison: Ladder) -> str:
     before, after = (sum(change.launches[side] for change in comparison.changes) for side in (0, 1))
     only = "mean launch" if len(comparison.changes) == 1 else "GPU time of as many launches"
     return f"{only} ({before:,} -> {after:,})"
+
+
+def kernel_names(comparison: Ladder) -> dict[str, str]:
+    """Name the kernels of all sides by what sets them apart, as tables and pages of reports do."""
+    of_changes = (one.kernel.name for change in comparison.changes for one in (change.base, change.head) if one)
+    of_kernels = (rung.analysis.kernel.name for one in comparison.kernels for rung in one.present if rung.analysis)
+    return short_names((*of_changes, *of_kernels))

@@ -20,6 +20,9 @@ from rooflens.model.verdict.sentences import resource_label
 SPARSE_FROM = 8
 """Major compute capability from which tensor cores have a rate for 2:4 sparsity."""
 
+PREFIXED = 1_000_000
+"""Sizes from here on have a prefix."""
+
 TWICE = frozenset({"tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_fp8"})
 """Pipes whose sparse figure is twice the dense one on every GPU that has it."""
 
@@ -261,7 +264,10 @@ def published(rows: Sequence[Row]) -> list[tuple[str, str]]:
 def sizes(row: Row) -> list[tuple[str, str, str]]:
     """List each size with its meaning and its values."""
     steps = [(size, [step[size.name] for step, _ in row.steps]) for size in row.operation.sizes]
-    return [(size.name, size.meaning, fmt.span(f"{min(values):,}", f"{max(values):,}")) for size, values in steps]
+    return [
+        (size.name, size.meaning, fmt.span(*(size_text(size.name, end(values)) for end in (min, max))))
+        for size, values in steps
+    ]
 
 
 def element_words(rows: Sequence[Row]) -> str:
@@ -335,8 +341,28 @@ def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
     """Write the sizes that tell a step apart: `m = n = k = 4,096`."""
     names = moving(row)
     if len(names) > 1 and len({sizes[name] for name in names}) == 1:
-        return f"{' = '.join(names)} = {sizes[names[0]]:,}"
-    return ", ".join(f"{name} {sizes[name]:,}" for name in names) or "usual sizes"
+        return f"{' = '.join(names)} = {size_text(names[0], sizes[names[0]])}"
+    return ", ".join(f"{name} {size_text(name, sizes[name])}" for name in names) or "usual sizes"
+
+
+def size_text(name: str, value: int) -> str:
+    """Write a size: `4,096`, and with a prefix from a million on: `16.8 M`, bytes as `16.8 MB`."""
+    if value < PREFIXED:
+        return f"{value:,}"
+    return si(value, "B" if name == "bytes" else "").strip()
+
+
+def fastest_words(rows: Sequence[Row]) -> str:
+    """Say how long the last size takes at least, and typically, and on which of several GPUs and types that is."""
+    best = min(rows, key=lambda row: row.steps[-1][1].t_lower_s)
+    sizes, result = best.steps[-1]
+    typical = f", typically {duration(result.attainable.typical_s * 1e9)}" if result.attainable else ""
+    which = [best.gpu.name.removeprefix("NVIDIA ")] if len({row.gpu.name for row in rows}) > 1 else []
+    which += [best.dtype] if len({row.dtype for row in rows}) > 1 else []
+    least = f"at least {duration(result.t_lower_s * 1e9)}{typical}"
+    if which:
+        return f"{', '.join(which)} is the fastest: {least}, at {sizes_text(best, sizes)}."
+    return f"{sizes_text(best, sizes)}: {least}."
 
 
 def heading(row: Row) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
+from math import log
 
 from msgspec import Struct
 
@@ -17,13 +18,19 @@ from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words, share_words
-from rooflens.report.document import Column, Span, Table
+from rooflens.report.document import Bar, Bars, Column, Span, Table
 from rooflens.report.words.change import factor_words, not_compared, other_work_words
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
 
 NAMES_SHOWN = 9
+LABEL_WIDTH = 80
+
+LOG_FROM = 10.0
+LOG_AIR = 2.0
+"""From this range of times on bars are by decades, and begin at the shortest time over `LOG_AIR`."""
+
 LEFT_NAMED = 3
 """Versions that a headline names as not compared; of more it says how many."""
 
@@ -38,7 +45,7 @@ class LadderRow(Struct, frozen=True):
     Attributes:
         time: Time of a launch, or of the whole program.
         against_first: How many times as fast as the first; a dash where there is nothing to compare.
-        part: Its time as a part of the longest one that is compared; 0 where it is not.
+        part: Length of its bar as a part of the longest one that is compared; 0 where it is not.
         changed: How it compares with the version before, and what changed.
     """
 
@@ -59,7 +66,7 @@ class LadderRow(Struct, frozen=True):
 
 def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> list[LadderRow]:
     """Say each version of a ladder in words."""
-    longest = max((rung.time.median_ns or 0.0 for rung in rungs if not rung.apart), default=0.0) or 1.0
+    scale = scale_of(rungs)
     return [
         LadderRow(
             label=rung.label,
@@ -68,11 +75,66 @@ def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> 
             bound=rung.analysis.verdict.shown_class if rung.analysis else "unknown",
             limiter=limiter(rung.analysis) if rung.analysis else "-",
             changed=step_words(rungs, rung, threshold),
-            part=0.0 if rung.apart else (rung.time.median_ns or 0.0) / longest,
+            part=scale.part(rung.time.median_ns) if rung.time.median_ns and not rung.apart else 0.0,
             is_fastest=rung.is_fastest,
         )
         for rung in rungs
     ]
+
+
+class Scale(Struct, frozen=True):
+    """What bars of times are drawn on: from nothing, or by decades where the times differ by more than ten times.
+
+    Attributes:
+        low_ns: Where a bar by decades begins.
+    """
+
+    low_ns: float
+    high_ns: float
+    is_log: bool
+
+    def part(self, time_ns: float) -> float:
+        """Return the length of a bar, 0 to 1."""
+        if self.is_log:
+            return log(time_ns / self.low_ns) / log(self.high_ns / self.low_ns)
+        return time_ns / self.high_ns
+
+
+def scale_of(rungs: Sequence[Rung]) -> Scale:
+    """Choose the scale of all that is compared: what did other work would make every other bar a dot."""
+    known = [rung.time.median_ns for rung in rungs if rung.time.median_ns and not rung.apart] or [1.0]
+    return Scale(min(known) / LOG_AIR, max(known), is_log=max(known) > LOG_FROM * min(known))
+
+
+def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
+    """Set the versions of a ladder against one another.
+
+    Args:
+        ladder: The versions.
+        links: What each is linked to in the page; none where it is empty.
+    """
+    rows, scale = ladder_rows(ladder.shown, ladder.threshold), scale_of(ladder.shown)
+    reference, keys = ladder.reference, [*links, ""] if links else [""] * len(rows)
+    return Bars(
+        ("version", "time, bars by decades" if scale.is_log else "time", "x first"),
+        tuple(
+            Bar(
+                cut_name(row.label, LABEL_WIDTH),
+                "" if rung.library else str(place),
+                row.time,
+                row.against_first,
+                row.part,
+                row.bound,
+                ((*((row.changed, " ") if row.changed else ()), Span(row.limiter, row.bound)),),
+                row.is_fastest,
+                link,
+            )
+            for place, (rung, row, link) in enumerate(zip(ladder.shown, rows, keys, strict=False), 1)
+        ),
+        ladder_table(ladder),
+        "fastest",
+        scale.part(reference.time.median_ns) if reference and reference.time.median_ns else 0.0,
+    )
 
 
 def ladder_table(ladder: Ladder) -> Table:
@@ -152,6 +214,18 @@ def headline(ladder: Ladder) -> str:
     runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
     than = "than" if "x faster" in words else "against"
     return f"{amount}, fastest {fastest.label}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
+
+
+def fastest_words(ladder: Ladder) -> str:
+    """Say the same shorter: `DivToMult is 1.22x faster than Baseline, 67 % of cuBLAS`; empty where none is known."""
+    fastest = ladder.fastest
+    if fastest is None:
+        return ""
+    beside = _beside(ladder, fastest)
+    if fastest.to_first is None or (fastest.to_first.factor or 1.0) <= 1:
+        return f"{fastest.label} is the fastest{beside}"
+    first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
+    return f"{fastest.label} is {factor_words(fastest.to_first, ladder.threshold)} than {first.label}{beside}"
 
 
 def _left_out(ladder: Ladder) -> str:

@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from rooflens.format import cut_middle, printable, unbroken
 from rooflens.report.document import (
+    Bar,
+    Bars,
     Block,
     Bullets,
     Cell,
@@ -181,7 +183,7 @@ class _Writer:
             return f"<h{level}>{_words(block.words)}</h{level}>"
         if isinstance(block, (Folded, Columns, Choice, Table)):
             return self._of_others(block)
-        if isinstance(block, (Chart, Map, Opportunities)):
+        if isinstance(block, (Chart, Map, Opportunities, Bars)):
             return _drawn(block)
         return _leaf(block)
 
@@ -229,9 +231,38 @@ class _Writer:
         return f'<div class="choice">{form}{parts}</div>'
 
 
-def _drawn(block: Chart | Map | Opportunities) -> str:
+def _bars(block: Bars) -> str:
+    """Write bars one below the other, under the heads of their columns, each with what is said of it."""
+    name, *numbers = block.heads
+    ends = "".join(f'<span class="{kind}">{_text(head)}</span>' for kind, head in zip(_ENDS, numbers, strict=True))
+    head = f'<p class="head heads"><span class="name">{_text(name)}</span>{ends}</p>'
+    rows = "".join(_barred(one, block) for one in block.bars)
+    return f'<div class="versions">{head}<ol>{rows}</ol></div>'
+
+
+_ENDS = ("took", "against")
+
+
+def _barred(one: Bar, block: Bars) -> str:
+    name = f'<a href="#{_text(one.link)}">{_text(one.name)}</a>' if one.link else _text(one.name)
+    best = f'<span class="tag">\u2605 {_text(block.best)}</span>' if one.is_best else ""
+    ends = "".join(
+        f'<span class="{kind}">{_text(words)}</span>'
+        for kind, words in zip(_ENDS, (one.amount, one.against), strict=True)
+    )
+    line = f'<i class="line" style="left:{100 * block.line:.2f}%"></i>' if block.line else ""
+    drawn = f'<span class="track">{bar(one.part, one.style)}{line}</span>'
+    words = "".join(f'<p class="changed">{_words(words)}</p>' for words in one.words if words)
+    kind = ' class="fastest"' if one.is_best else ""
+    number = f'<span class="number">{_text(one.number)}</span>'
+    return f'<li{kind}><p class="head">{number}<span class="name">{name}</span>{best}{ends}</p>{drawn}{words}</li>'
+
+
+def _drawn(block: Chart | Map | Opportunities | Bars) -> str:
     if isinstance(block, Map):
         return _map(block)
+    if isinstance(block, Bars):
+        return _bars(block)
     return _opportunities(block) if isinstance(block, Opportunities) else _chart(block)
 
 

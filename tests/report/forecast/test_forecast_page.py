@@ -14,12 +14,13 @@ from rooflens.format import duration
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
-from rooflens.report.document import Chart, Choice, Facts, Table
+from rooflens.report.document import Bars, Chart, Choice, Columns, Facts, Table
 from rooflens.report.forecast.document import MAX_CHOICES, MAX_PLANES, forecasts_document
 from rooflens.report.forecast.plane import planes
+from rooflens.report.forecast.times import times_spec
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.plane.simple import plane_spec
-from rooflens.report.words.forecast import answer, peak_words, table_rows
+from rooflens.report.words.forecast import answer, peak_words, size_text, table_rows
 from rooflens.writing.answers import of_forecasts
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
@@ -82,7 +83,7 @@ def test_steps_at_one_place_are_one_dot() -> None:
     """An operation whose intensity does not grow has one dot for all its sizes, and says so."""
     (dot,) = plane(row("saxpy", "fp32", n="1:1000000:x10")).dots
     assert dot.label.startswith("n 1 to ")
-    assert dot.label.endswith("1,000,000")
+    assert dot.label.endswith("1.00 M")
 
 
 def test_long_sweeps_are_thinned() -> None:
@@ -159,6 +160,40 @@ def _belongs(key: tuple[int | None, ...], chosen: tuple[int, ...]) -> bool:
     return all(one in {None, place} for one, place in zip(key, chosen, strict=True))
 
 
+def test_the_answer_stands_above_what_can_be_chosen() -> None:
+    """Times go against sizes as a line for each GPU, against GPUs as bars, the fastest first; one case has neither."""
+    rows = [row("gemm", gpu=gpu, **SQUARE) for gpu in ("h100-sxm", "b200")]
+    spec = times_spec(rows)
+    drawn = next(one for one in spec["datasets"].values() if len(one) == sum(len(each.steps) for each in rows))
+    assert {(one["line"], one["size"]): one["floor"] for one in drawn} == {
+        (each.gpu.name.removeprefix("NVIDIA "), sizes["m"]): pytest.approx(result.t_lower_s * 1e9)
+        for each in rows
+        for sizes, result in each.steps
+    }
+    kinds = [type(one).__name__ for one in forecasts_document(rows)]
+    assert kinds.index("Choice") == 3
+    single = [row("gemm", gpu=gpu, m="4096", n="4096", k="4096") for gpu in ("l4", "h200")]
+    bars = next(
+        one
+        for block in forecasts_document(single)
+        if isinstance(block, Columns)
+        for one in block.parts[0]
+        if isinstance(one, Bars)
+    )
+    assert [(bar.name, bar.is_best) for bar in bars.bars] == [("H200", True), ("L4", False)]
+    assert bars.bars[0].part == pytest.approx(single[1].steps[0][1].t_lower_s / single[0].steps[0][1].t_lower_s)
+    assert isinstance(forecasts_document(single[:1])[0], Choice)
+
+
+def test_large_sizes_have_prefixes() -> None:
+    """From a million on three digits and a prefix say more than ten digits; bytes have their unit."""
+    assert [size_text("n", 999_999), size_text("n", 16_777_216), size_text("bytes", 1 << 30)] == [
+        "999,999",
+        "16.8 M",
+        "1.07 GB",
+    ]
+
+
 def test_the_peak_is_explained() -> None:
     """Dense against sparse for tensor cores, CUDA cores for fp32, and nothing of sparsity before Ampere."""
     used, unused = peak_words(row("gemm", **SQUARE))
@@ -183,10 +218,10 @@ def test_the_table_has_the_cells_of_the_terminal() -> None:
 
 
 def test_an_operation_without_flops_has_no_place() -> None:
-    """A copy is told by its bytes; no chart is drawn."""
+    """A copy is told by its bytes; no plane is drawn, its times are."""
     page = page_of(row("embedding", tokens="1:64:x2"))
     assert "No FLOPs, so no place in a roofline" in text_of(page)
-    assert 'data-spec="' not in page
+    assert re.findall('data-spec="([^"]*)', page) == ["spec-times"]
 
 
 def test_a_specification_holds_no_colour() -> None:
@@ -205,7 +240,10 @@ def test_sliders_choose_among_rows(
     rows = [row("gemm", gpu=gpu, **SQUARE) for gpu in ("h100-sxm", "b200")]
     file.write_text(of_forecasts(rows).text("html"), encoding="utf-8")
     page = open_file(file, viewport={"width": width, "height": 900}, color_scheme=scheme)
-    assert page.locator(".chart svg").count() == 1  # what was not chosen is not drawn
+    assert page.locator(".choice .chart svg").count() == 1  # what was not chosen is not drawn
+    top = page.locator("#document > div > .answer")
+    assert top.text_content().startswith("B200 is the fastest: at least ")
+    assert top.bounding_box()["y"] < page.locator(".choices").bounding_box()["y"]
     assert page.locator(".choice .answer:visible").text_content().startswith("Compute-bound")
     page.locator(".choices input").press("Home")
     page.locator(".choices select").select_option(index=1)
@@ -226,7 +264,7 @@ def test_without_scripts_the_tables_say_it(browser: Any, tmp_path: Path) -> None
     file.write_text(of_forecasts([one]).text("html"), encoding="utf-8")
     page = browser.new_page(java_script_enabled=False)
     page.goto(file.as_uri())
-    assert page.locator(".answer:visible").count() == 1
+    assert page.locator(".choice .answer:visible").count() == 1
     assert page.locator(".facts-list:visible").get_by_text("the longest of them").count() == 1
     assert page.locator("table:has(caption) tbody tr:visible").count() == len(one.steps)
     assert page.locator(".choices").is_hidden()

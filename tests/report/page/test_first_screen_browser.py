@@ -180,7 +180,7 @@ def test_versions_begin_with_their_ladder(open_file: Callable[..., Page], tmp_pa
     for width in (390, 1440):
         page = open_file(file, viewport={"width": width, "height": 900})
         opened = Opened(page)
-        assert page.locator(".versions .name").all_inner_texts() == ["v1", "v2"]
+        assert page.locator(".versions li .name").all_inner_texts() == ["v1", "v2"]
         assert page.locator(".versions .fastest .name").inner_text() == "v2"
         assert page.locator("ol.ranking, .map").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth") <= width

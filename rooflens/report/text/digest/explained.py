@@ -379,7 +379,7 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """List the moves, each with its gain alone, its kind, and the counter that would confirm it."""
+    """List the moves, each with its gain alone and the counter that would confirm it."""
     lines: list[Words] = [_move(move, analysis) for move in analysis.verdict.moves]
     if not lines:
         return ()
@@ -392,8 +392,7 @@ def _move(move: Move, analysis: Analysis) -> str:
     gain = gain_words(move.gain, analysis.kernel.duration_ns) or _why_unknown(move, analysis)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
-    kind = "" if move.kind == "collect" else f"Kind: {move.kind}."
-    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm, kind)))
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))
 
 
 def _why_unknown(move: Move, analysis: Analysis) -> str:

@@ -1,0 +1,1 @@
+"""Draw the way of a ladder through the plane."""

@@ -1,0 +1,66 @@
+"""The way of a ladder through the plane: numbers, star, names at both ends, and the axes that hold what is compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from comparing import side
+from msgspec.structs import replace
+from support import samples
+
+from rooflens.model.compare.ladder import Ladder, ladder
+from rooflens.model.records import Analysis
+from rooflens.report.path.drawing import STAR, path_spec
+from rooflens.report.path.placing import has_path
+from rooflens.report.words.ladder import LOG_AIR, ladder_bars
+
+
+def version(us: float, flop: float = 1e9, dram: float = 1e8) -> Analysis:
+    """Make a kernel of so many microseconds."""
+    return samples.analysis(samples.Sample("gemm", "memory", us, "dram", {"dram": dram}, {"fp32": flop}))
+
+
+def versions(*kernels: Analysis) -> Ladder:
+    """Make a ladder of one kernel a side."""
+    return ladder("gemm", [side([one], label=f"v{at}") for at, one in enumerate(kernels, 1)])
+
+
+def dots(spec: Any) -> list[dict[str, Any]]:
+    """Return the rows of the dots, in the order of their names."""
+    rows = max((rows for rows in spec["datasets"].values() if rows and "bound" in rows[0]), key=len)
+    return sorted(rows, key=lambda row: str(row["name"]))
+
+
+def test_versions_have_their_numbers_and_the_ends_their_names() -> None:
+    """Each dot has its number, both ends and the fastest their names, and the fastest a star."""
+    spec = path_spec(versions(version(900), version(300, dram=2e8), version(100, dram=4e8), version(200, dram=8e8)))
+    assert [row["label"] for row in dots(spec)] == ["1 v1", "2", f"3 {STAR} v3", "4 v4"]
+
+
+def test_what_is_not_compared_is_off_the_way() -> None:
+    """A version of another size has no dot, and the axes do not hold it; one place alone is no way."""
+    other = replace(version(100), flop={"fp32": 4e12}, flop_total=4e12)
+    spec = path_spec(versions(version(900), other, version(300, dram=2e8)))
+    assert [row["name"] for row in dots(spec)] == ["1 v1", "3 v3"]
+    assert not has_path(versions(version(900), other))
+    assert path_spec(versions(version(900), other)) is None
+
+
+def test_dots_in_one_place_share_a_label() -> None:
+    """Numbers of dots that lie upon one another stand in one place, so that none hides another."""
+    spec = path_spec(versions(version(900), version(900), version(900), version(300, dram=4e8)))
+    labels = [row["label"] for row in dots(spec) if row["label"]]
+    assert len(labels) == 2
+    assert {"1, 2, 3", f"4 {STAR} v4"} == set(labels)
+
+
+def test_bars_go_by_decades_where_times_differ_by_ten_times() -> None:
+    """Within ten times bars begin at nothing; beyond that each is as long as its logarithm, which the head says."""
+    near, far = ladder_bars(versions(version(900), version(300))), ladder_bars(versions(version(9000), version(90)))
+    assert [bar.part for bar in near.bars] == [1.0, pytest.approx(1 / 3)]
+    assert near.heads == ("version", "time", "x first")
+    assert far.heads[1] == "time, bars by decades"
+    assert far.bars[0].part == 1.0
+    assert 0 < far.bars[1].part < 0.2
+    assert LOG_AIR > 1
