@@ -80,7 +80,7 @@ CAPABILITIES = {
     "report": ("report", "gpus"),
     "comparison": (
         *("model/compare", "model/same_work.py", "report/comparison", "report/ladder.py", "report/text/comparison.py"),
-        *("report/rungs.py", "report/words/ladder.py", "report/words/change.py"),
+        *("report/rungs.py", "report/ladder_data.py", "report/words/ladder.py", "report/words/change.py"),
         *("report/page/ladder.py", "report/roofline/versions.py", "api/comparison.py", "cli/commands/compare.py"),
     ),
     "forecast": (

@@ -86,7 +86,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/sizes": "",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/path": "format model/* report/document report/words report/plane",
-    "report/rungs": "model/* report/words",
+    "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",
     "report/html": "format model/bounds",
     "report/templates": "format cache model/* report/words report/html report/writers",
@@ -97,7 +97,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/templates",
     "report/page": "format errors model/* report/document report/words report/content report/html report/path "
     "report/plane report/roofline report/summary report/templates report/writers report/page/cards",
-    "report/data": "format model/* report/rungs",
+    "report/data": "format model/* report/ladder_data",
     "report/document": "",
     "report/words": "format model/* report/document",
     "report/writers": "format report/document report/html",
@@ -107,7 +107,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/summary report/text report/writers",
     "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/path report/plane "
-    "report/roofline report/summary report/rungs report/data",
+    "report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
     "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
     "report/writers",
@@ -230,7 +230,7 @@ def test_only_the_report_has_templates() -> None:
     assets = PACKAGE / "report" / "assets"
     assert {file.parent.name for file in assets.rglob("*.html")} == {"report"}
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
-        *("charts.js", "choice.js", "reveal.js", "state.js", "theme.js")
+        *("charts.js", "choice.js", "reveal.js", "share.js", "state.js", "theme.js")
     }
 
 

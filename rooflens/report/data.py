@@ -29,7 +29,7 @@ from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
 from rooflens.model.summary import summarize
-from rooflens.report.rungs import LADDER
+from rooflens.report.ladder_data import LADDER
 
 if TYPE_CHECKING:
     from rooflens.model.predict.measured import Checked

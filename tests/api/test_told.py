@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import rooflens as rl
-from rooflens.cli.commands.predict import LINKS
 from rooflens.cli.group import COMMANDS
 from rooflens.model.about import named
 from rooflens.model.counters.metric import DETAILS
@@ -57,7 +56,7 @@ def _values() -> set[str]:
     pipes = [row.key for row in PIPE_ROWS]
     return {
         *(value for one in literals for value in get_args(one)),
-        *(*LEVELS, *pipes, *tensors, *OPERATIONS, *ELEMENT_BYTES, *DETAILS, *LINKS, *NAMES, *COMMANDS, *stalls),
+        *(*LEVELS, *pipes, *tensors, *OPERATIONS, *ELEMENT_BYTES, *DETAILS, *NAMES, *COMMANDS, *stalls),
         *EXAMPLES,
     }
 

@@ -216,7 +216,7 @@ def test_numbers_come_beside_the_text(said: Said) -> None:
 
 def test_a_word_is_explained_and_an_unknown_one_is_answered_with_the_nearest(said: Said) -> None:
     """`about` tells what the command tells, and names itself, not the command."""
-    assert said.of("about", name="small_grid").startswith("# Grid below one wave")
+    assert said.of("about", name="small_grid").startswith("# Too few blocks")
     assert "NVreg_RestrictProfilingToAdminUsers" in said.of("about", name="ERR_NVGPUCTRPERM")
     assert "did you mean `small_grid`" in said.refused("about", name="smal_grid")
     assert "offset=" in said.of("about")

@@ -138,7 +138,7 @@ class Judged(Struct, frozen=True):
             return ""
         if change <= self.fail_on:
             limit = given_percent(round(100 * self.fail_on, 1))
-            return f"no more than {limit}, the limit where grids do not fill the GPU once"
+            return f"no more than {limit}, the limit where grids do not fill the GPU"
         return f"{duration(self.timing.lost_ns)}, no more than the floor of {exact_duration(self.floor_ns)}"
 
 

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
@@ -109,7 +109,6 @@ class Quantity(Struct, Generic[_Unit_co], frozen=True, forbid_unknown_fields=Tru
 
 
 _Peak = Quantity[Literal["op/s"]]
-_Made = TypeVar("_Made")
 
 
 class Link(Struct, frozen=True, forbid_unknown_fields=True):
@@ -313,13 +312,17 @@ def _datasheet(file: str, values: Mapping[str, Any]) -> Datasheet:
         InputError: A key is unknown, missing or of the wrong kind, or a unit is not the key's own.
     """
     try:
-        links = {
-            kind: _link(kind, one) for kind, one in _made(values.get("links", {}), dict[LinkKind, Any], "links").items()
-        }
-        peaks = _made(values.get("peaks", {}), dict[PeakKey, Any], "peaks")
+        with _at("links"):
+            named = msgspec.convert(values.get("links", {}), dict[LinkKind, Any])
+        links = {kind: _link(kind, one) for kind, one in named.items()}
+        with _at("peaks"):
+            peaks = msgspec.convert(values.get("peaks", {}), dict[PeakKey, Any])
+        for key, one in peaks.items():
+            with _at(f"peaks.{key}"):
+                peaks[key] = msgspec.convert(one, _Peak)
         known = {
             "id": file.removesuffix(".toml"),
-            "peaks": {key: _made(one, _Peak, f"peaks.{key}") for key, one in peaks.items()},
+            "peaks": peaks,
             "links": {kind: link for kind, link in links.items() if isinstance(link, Link)},
             "absent_links": {kind: link.none for kind, link in links.items() if isinstance(link, _NoLink)},
         }
@@ -330,15 +333,15 @@ def _datasheet(file: str, values: Mapping[str, Any]) -> Datasheet:
 
 def _link(kind: str, values: Any) -> Link | _NoLink:
     """Read a link that a GPU has, or one that its documents say it has not."""
-    if "none" in values:
-        return _made(values, _NoLink, f"links.{kind}")
-    return _made({"kind": kind, **values}, Link, f"links.{kind}")
+    with _at(f"links.{kind}"):
+        return msgspec.convert(values, _NoLink) if "none" in values else msgspec.convert({"kind": kind, **values}, Link)
 
 
-def _made(values: Any, of: type[_Made], path: str) -> _Made:
-    """Convert a table, and begin errors with its place in the file: msgspec names no keys of mappings."""
+@contextlib.contextmanager
+def _at(path: str) -> Iterator[None]:
+    """Begin errors with their place in the file: msgspec names no keys of mappings."""
     try:
-        return msgspec.convert(values, of)
+        yield
     except msgspec.ValidationError as error:
         raise msgspec.ValidationError(f"`{path}`: {error}") from error
 

@@ -7,13 +7,16 @@ at the same moment: the unit is what fills the loop, and how busy it is there is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections import defaultdict
+from collections.abc import Mapping
+
+from msgspec import Struct
 
 from rooflens.model.bounds import Bound
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import JudgedLoop, Kernel, Loop, ratio
+from rooflens.model.records import JudgedLoop, Loop, ratio
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.thresholds import Thresholds
 
 LEAST_SHARE = 0.05
 """Loops with less of the time are listed without a judgement."""
@@ -38,17 +41,62 @@ _ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
 def judged(facts: Facts) -> tuple[JudgedLoop, ...]:
     """Judge all loops and straight parts of a kernel that was looked into, in their order."""
     inside = facts.kernel.inside
-    return tuple(map(partial(_judged, facts), inside.loops)) if inside else ()
+    if inside is None:
+        return ()
+    measures: defaultdict[str, float] = defaultdict(float)
+    flop: defaultdict[str, float] = defaultdict(float)
+    for loop in inside.loops:
+        for name, amount in loop.own.items():
+            measures[name] += amount
+        for dtype, amount in loop.own_flop.items():
+            flop[dtype] += amount
+    whole = _Whole(
+        measures=measures,
+        flop=flop,
+        total_flop=sum(sum(loop.own_flop.values()) for loop in inside.loops),
+        counts_flop=any(loop.flop for loop in inside.loops) or not facts.flops.total,
+        bytes_at={name: level.amount_bytes for name, level in facts.levels.items() if name in _TOLD},
+        memory={name: level.share for name, level in facts.levels.items() if level.share is not None},
+        compute={name: pipe.share for name, pipe in facts.pipes.items() if pipe.share is not None},
+        dtypes={work.key: work.dtype_key for work in reversed(facts.flops.work) if work.ops},
+        duration_ns=facts.kernel.duration_ns,
+    )
+    return tuple(_judged(whole, facts.limits, loop) for loop in inside.loops)
 
 
-def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
-    kernel = facts.kernel
-    samples = _total(kernel, "samples")
+_TOLD = ("l2", "smem")
+"""Levels whose bytes are said of a loop."""
+
+
+class _Whole(Struct, frozen=True):
+    """What of a kernel its loops are parts of.
+
+    Attributes:
+        measures: What all rows do themselves, by measure.
+        flop: Their operations, by type; `total_flop` adds them up.
+        counts_flop: Operations are counted by loop, or there are none.
+        memory: Share of each level that has one; `compute` of each pipe.
+        dtypes: Pipe -> the type that it computes.
+    """
+
+    measures: Mapping[str, float]
+    flop: Mapping[str, float]
+    total_flop: float
+    counts_flop: bool
+    bytes_at: Mapping[str, float | None]
+    memory: Mapping[str, float]
+    compute: Mapping[str, float]
+    dtypes: Mapping[str, str]
+    duration_ns: float | None
+
+
+def _judged(whole: _Whole, limits: Thresholds, loop: Loop) -> JudgedLoop:
+    samples = whole.measures.get("samples", 0.0)
     share, share_self = (ratio(amounts.get("samples", 0.0), samples) for amounts in (loop.amounts, loop.own))
-    flop = sum(loop.flop.values()) if any(one.flop for one in _loops(kernel)) or not facts.flops.total else None
-    time_s = kernel.duration_ns / 1e9 * share if kernel.duration_ns and share else None
-    l2_bytes = _bytes(facts, loop, "l2")
-    resource, busy, bound = _class_of(facts, loop, share_self)
+    flop = sum(loop.flop.values()) if whole.counts_flop else None
+    time_s = whole.duration_ns / 1e9 * share if whole.duration_ns and share else None
+    l2_bytes = _bytes(whole, loop, "l2")
+    resource, busy, bound = _class_of(whole, limits, loop, share_self)
     stalls = {name: amount for name, amount in loop.own.items() if name.startswith(STALL)}
     waits = {name: amount for name, amount in stalls.items() if name.removeprefix(STALL) not in _READY}
     wait = max(waits, key=waits.__getitem__, default=None)
@@ -59,47 +107,36 @@ def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
         flop=flop,
         flop_per_s=ratio(flop, time_s),
         l2_bytes=l2_bytes,
-        smem_bytes=_bytes(facts, loop, "smem"),
+        smem_bytes=_bytes(whole, loop, "smem"),
         intensity=ratio(flop, l2_bytes) if flop else None,
         bound=bound,
         resource=resource,
         resource_share=busy if busy is None or busy <= 1 else None,
         wait=wait.removeprefix(STALL) if wait else None,
         wait_share=ratio(waits[wait], loop.own.get("samples")) if wait else None,
-        job=job_of(loop, sum(sum(one.own_flop.values()) for one in _loops(kernel))),
+        job=job_of(loop, whole.total_flop),
     )
 
 
-def _loops(kernel: Kernel) -> Iterable[Loop]:
-    return kernel.inside.loops if kernel.inside else ()
-
-
-def _total(kernel: Kernel, measure: str) -> float:
-    """Sum a measure over all rows."""
-    return sum(loop.own.get(measure, 0.0) for loop in _loops(kernel))
-
-
-def _bytes(facts: Facts, loop: Loop, level: str) -> float | None:
+def _bytes(whole: _Whole, loop: Loop, level: str) -> float | None:
     """Return the part of a level's bytes that a loop moves, by what its accesses touch of it; None if not counted.
 
     How many of them hit in L1 is not known by loop: it is taken to be as many in each.
     """
-    known = facts.levels.get(level)
-    measures = _DRIVEN_BY[level]
-    part = ratio(
-        sum(loop.amounts.get(measure, 0.0) for measure in measures),
-        sum(_total(facts.kernel, measure) for measure in measures),
-    )
-    return None if known is None or known.amount_bytes is None or part is None else part * known.amount_bytes
+    known, measures = whole.bytes_at.get(level), _DRIVEN_BY[level]
+    touched = sum(loop.amounts.get(measure, 0.0) for measure in measures)
+    part = ratio(touched, sum(whole.measures.get(measure, 0.0) for measure in measures))
+    return None if known is None or part is None else part * known
 
 
-def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str | None, float | None, Bound]:
+def _class_of(
+    whole: _Whole, limits: Thresholds, loop: Loop, share_self: float | None
+) -> tuple[str | None, float | None, Bound]:
     """Return the busiest unit while warps are in a loop, how busy it is, and the class."""
-    limits = facts.limits
     if not share_self:
         return None, None, "unknown"
-    memory = _busiest(facts, loop, share_self, facts.levels)
-    compute = _busiest(facts, loop, share_self, facts.pipes)
+    memory = _busiest(whole, loop, share_self, whole.memory)
+    compute = _busiest(whole, loop, share_self, whole.compute)
     top = max(memory, compute, key=lambda one: one[1])
     if top[1] < limits.bound_share:
         return (*top, "latency") if top[1] else (None, None, "latency")
@@ -108,30 +145,25 @@ def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str |
     return (*top, "memory" if top is memory else "compute")
 
 
-def _busiest(facts: Facts, loop: Loop, share_self: float, units: Mapping[str, object]) -> tuple[str | None, float]:
+def _busiest(whole: _Whole, loop: Loop, share_self: float, units: Mapping[str, float]) -> tuple[str | None, float]:
     """Return the unit of a side that is busiest while warps are in a loop."""
     busy: dict[str | None, float] = {None: 0.0}
-    for name in units:
-        part = _part(facts, loop, name)
-        share = facts.share(name)
-        if part is not None and share is not None:
+    for name, share in units.items():
+        part = _part(whole, loop, name)
+        if part is not None:
             busy[name] = share * part / share_self
     busiest = max(busy, key=busy.__getitem__)
     return busiest, busy[busiest]
 
 
-def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
+def _part(whole: _Whole, loop: Loop, unit: str) -> float | None:
     """Return the share of a unit's work that a loop does itself; None without counts by instruction."""
-    kernel = facts.kernel
     if (measures := _DRIVEN_BY.get(unit)) is not None:
         own = sum(loop.own.get(measure, 0.0) for measure in measures)
-        part = ratio(own, sum(_total(kernel, measure) for measure in measures))
+        part = ratio(own, sum(whole.measures.get(measure, 0.0) for measure in measures))
         return None if unit == "dram" and (part or 0.0) < _NEARLY_ALL else part
-    work = next((work for work in facts.flops.work if work.key == unit), None)
-    if work is None or not work.ops:
-        return None
-    total = sum(one.own_flop.get(work.dtype_key, 0.0) for one in _loops(kernel))
-    return ratio(loop.own_flop.get(work.dtype_key, 0.0), total)
+    dtype = whole.dtypes.get(unit)
+    return None if dtype is None else ratio(loop.own_flop.get(dtype, 0.0), whole.flop.get(dtype, 0.0))
 
 
 def job_of(loop: Loop, flop: float) -> str:

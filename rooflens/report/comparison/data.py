@@ -38,7 +38,7 @@ from rooflens.model.compare.matching import How
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Finding
 from rooflens.report.data import json_text
-from rooflens.report.rungs import LADDER, SIGNED, TIMING, TRUTH_OR_NULL, Judging, gain_of
+from rooflens.report.ladder_data import LADDER, SIGNED, TIMING, TRUTH_OR_NULL, Judging, gain_of
 from rooflens.report.words.change import change_sentence
 
 SCHEMA_VERSION = 2

@@ -62,6 +62,8 @@ def document(  # noqa: PLR0913 - a page is made of these
         "dark": theme.vega_config(theme.DARK, dark=True),
     }
     codes = (*([vega_bundle()] if charts else ()), joined((*SCRIPTS, *scripts)))
+    shares = bool(headline) and charts
+    late_scripts = (*late_scripts, *(("shared/share.js",) if shares else ()))
     late = (*libraries, *([joined(late_scripts)] if late_scripts else ()))
     banner = _BANNER.format(words=synthetic) if synthetic else ""
     lines = [json_block("themes", themes), *blocks, *map(script, codes), *below]
@@ -72,7 +74,7 @@ def document(  # noqa: PLR0913 - a page is made of these
         skip=skip,
         brand=facts_line([title, *facts]) if headline else _H1.format(title),
         below=_H1.format(headline) if headline else facts_line(facts),
-        share=_SHARE if headline and charts else "",
+        share=_SHARE if shares else "",
         keys=keys,
         head=head,
         banner=banner,

@@ -12,7 +12,7 @@ from rooflens.report.plane.viewport import Sheet
 from rooflens.report.roofline.selection import shown_at
 from rooflens.report.templates import render
 
-WIDTH_PX, HEIGHT_PX = 112, 56
+WIDTH_PX, HEIGHT_PX = 96, 34
 MOST_POINTS = 60
 """Points that are drawn, those with most time: more are a blot."""
 

@@ -58,7 +58,6 @@ LATE_SCRIPTS = (
     "report/words.js",
     "report/kernels_csv.js",
     "report/program_map.js",
-    "report/share.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
 run before a browser reads the rest of the page, so that nothing there keeps the first chart waiting."""

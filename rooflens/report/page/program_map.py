@@ -75,7 +75,9 @@ def _others_ns(program: Unprofiled | None, busy_ns: float) -> float:
 def _cell(group: KernelSummary, launches: list[Launch], whole_ns: float) -> Cell:
     time_ns = sum(launch.duration_ns or 0.0 for launch in launches)
     won_ns = sum(launch.winnable_ns or 0.0 for launch in launches if launch.analysis.verdict.gain)
-    won, shown = ratio(won_ns, time_ns) or 0.0, launches[0].shown_class
+    median = group.representative
+    shown = (median if median in launches else max(launches, key=lambda one: one.duration_ns or 0.0)).shown_class
+    won = ratio(won_ns, time_ns) or 0.0
     told = f"{group.shown}, {fmt.duration(time_ns)}, {shown}"
     told += f", {fmt.percent(won)} can be won by its first move" if won else ""
     return Cell(group.shown, told, time_ns / whole_ns, won, shown, group.representative.key, group.key)

@@ -320,8 +320,11 @@ def _points(launch: Launch) -> list[Point]:
 
 
 def _loops(launch: Launch) -> Iterator[LoopPoint]:
-    """Place the loops of a launch that are shown: at L2, and at shared memory where they read that."""
-    if not places(launch.analysis):
+    """Place the loops of a launch that are shown: at L2, and at shared memory where they read that.
+
+    Loops count FLOPs: they have no place where the launch is placed by its integer operations.
+    """
+    if not places(launch.analysis) or main_work(launch.analysis).unit != "FLOP":
         return
     for one in launch.analysis.loops:
         if one.loop.kind != "loop" or not _drawable(one.flop_per_s) or (one.share or 0.0) < LEAST_SHARE:

@@ -31,12 +31,12 @@ def _shown(*arguments: str) -> str:
 def test_the_page_of_a_name_is_printed() -> None:
     """A finding's page says what it means, its counter, and what to try."""
     text = _shown("small_grid")
-    assert text.startswith("Grid below one wave\n")
+    assert text.startswith("Too few blocks\n")
     assert "`launch__waves_per_multiprocessor`" in text
     assert "1. Use smaller tiles" in text
 
 
-@pytest.mark.parametrize("name", ["grid below one wave", "Small-Grid", "findings/small_grid", "SMALL_GRID"])
+@pytest.mark.parametrize("name", ["too few blocks", "Small-Grid", "findings/small_grid", "SMALL_GRID"])
 def test_a_name_may_be_written_as_a_card_does(name: str) -> None:
     """Title, case, hyphens and kind all lead to the page."""
     assert _shown(name) == _shown("small_grid")
@@ -161,7 +161,7 @@ def test_names_are_completed() -> None:
         ("nothing above", "The share of the busiest unit"),
         ("compute: FP64 70 %", "Part of a unit's peak"),
         ("latency: cause not measured ?", "writes the command of ncu"),
-        ("latency: grid below one wave ??", "Finding `small_grid`"),
+        ("latency: too few blocks ??", "Finding `small_grid`"),
     ],
 )
 def test_words_of_the_subject_are_explained(asked: str, told: str) -> None:

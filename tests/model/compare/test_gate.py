@@ -101,7 +101,7 @@ def test_a_grid_below_one_wave_needs_twice_the_change() -> None:
         gated = Gate(0.05).judge([program(*sides)])
         assert gated.failed is failed
         assert [line.partition("): ")[2] for line in gated.let_through] == (
-            [] if failed else ["no more than 10 %, the limit where grids do not fill the GPU once"]
+            [] if failed else ["no more than 10 %, the limit where grids do not fill the GPU"]
         )
 
 

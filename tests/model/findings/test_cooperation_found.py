@@ -82,6 +82,8 @@ def test_a_reduction_is_told_its_elements_its_shuffles_and_its_barriers() -> Non
     assert elements.gain == pytest.approx(2.0)  # half as many blocks, and nothing else is as busy
     assert "5 of the 8 steps are within one warp, 62 %" in shuffles.move
     assert "each warp executes 100 instructions" in barriers.move
+    # Seven of eight warps leave five steps of four instructions out of their hundred: 0.175 of all.
+    assert barriers.gain == pytest.approx(1 / (1 - 0.175))
     for found in (elements, shuffles, barriers):
         assert unsaid(found.evidence, found.move) == []
         assert found.severity != "note"

@@ -123,13 +123,13 @@ def test_a_kernel_of_several_verdicts_has_words_for_each() -> None:
 
 
 def test_time_at_a_limit_is_named_with_its_kernels() -> None:
-    """The page says how much of the GPU time is spent at a hardware limit, and by which kernels, if there are any."""
+    """The page says for how much of the GPU time a unit is saturated, and by which kernels, if there are any."""
     memory, compute, *rest = (full(analysis, at_roof=False) for analysis in samples.every_verdict())
     page = page_of(full(memory), compute, *rest)
     share = next(group.time_share for group in page.kernels if group.name == memory.kernel.name)
     assert share is not None
     said = at_limit(page).replace("\u00a0", " ")
-    assert said.startswith(f"{100 * share:.0f} % of GPU time is spent at a hardware limit: ")
+    assert said.startswith(f"{100 * share:.0f} % of GPU time: a unit is saturated: ")
     assert "HBM2" in said
     assert at_limit(page_of(memory, compute, *rest)) == ""
 

@@ -107,7 +107,7 @@ def test_names_are_functions() -> None:
     page = build_content(
         [samples.report([*samples.every_verdict()[:1], *samples.many(3)])], "test", default_thresholds()
     )
-    names = set(short_names({one.key: one.analysis for one in page.timed}).values())
+    names = set(short_names({one.key: one.name for one in page.timed}).values())
     assert "softmax_warp_forward" in names
     assert {"Functor<0>", "Functor<1>", "Functor<2>"} <= names
     assert max(map(len, names)) <= 26

@@ -161,7 +161,10 @@ def test_occupancy_names_its_limit() -> None:
     assert [fact.replace("\u00a0", " ") for fact in shown.facts] == [
         "limited by registers (168 per thread) to 2 blocks per SM",
         "blocks per SM by the other limits: warp slots 4",
-        "1.25 waves (270 blocks on 108 SMs): the last one leaves 38 % of the SM time idle",
+        (
+            "1.25 waves (270 blocks on 108 SMs), each what all SMs hold at once: "
+            "the last one leaves 38 % of the SM time idle"
+        ),
         "per cycle and scheduler: 0.41 warps ready; 0.30 instructions issued",
     ]
 
@@ -187,7 +190,7 @@ def test_nvidias_numbers_that_both_sides_read_are_no_second_opinion() -> None:
     analysis = with_counters({"sol_compute": 0.2, "sol_memory": 0.7}, sample(1000, 1e9, flags=("sol_pair_only",)))
     found = opinion(analysis)
     assert found is not None
-    assert "no second opinion" in found.note
+    assert "confirm nothing" in found.note
 
 
 RULES = (

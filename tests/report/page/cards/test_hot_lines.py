@@ -58,7 +58,7 @@ def test_a_line_says_share_wait_and_waste() -> None:
     assert line.waits == "waits for global memory (75 % of its samples)"
     assert line.excess == (
         "75 % of 4.00 M sectors of loads more than it needs; "
-        "50 % of 100 shared-memory wavefronts more than it needs; 12 sectors of local memory"
+        "50 % of 100 passes of shared memory more than it needs; 12 sectors of local memory"
     )
     text = words_of(html_of(having(STRIDED, samples=1000.0)))
     assert "copy.cu:88 60 % waits for global memory (75 % of its samples)" in text

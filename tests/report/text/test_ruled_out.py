@@ -1,0 +1,31 @@
+"""What the counters of a kernel rule out, what they leave open, and what nobody measured."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+from support.kernels import make_kernel
+
+from rooflens.model.records import Analysis
+from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out
+
+
+def _analysis(counters: dict[str, float]) -> Analysis:
+    return replace(samples.integer_product(), kernel=make_kernel(counters), findings=())
+
+
+@pytest.mark.parametrize(("lanes", "is_out"), [(31.9, True), (28.0, True), (24.4, False)])
+def test_a_cause_is_ruled_out_where_there_is_next_to_nothing_of_it(lanes: float, *, is_out: bool) -> None:
+    """28 of 32 lanes are nearly all; 24.4 are too many for a finding, and too few to say that nothing is lost."""
+    one = _analysis({"threads_per_inst": lanes})
+    words = f"divergence ({lanes:.1f} of 32 lanes active)"
+    assert (words in ruled_out(one)) is is_out
+    assert (words in hardly_one(one)) is not is_out
+
+
+def test_what_nobody_measured_is_named_and_not_ruled_out() -> None:
+    """A kernel of which only the time is known may have any cause."""
+    one = _analysis({"duration_ns": 1e6})
+    assert {"uncoalesced loads", "bank conflicts", "divergence", "spills", "barriers"} <= {*not_measured(one)}
+    assert ruled_out(one) == []
