@@ -224,7 +224,7 @@ def _sizes(row: Row, steps: Sequence[int]) -> tuple[str, tuple[str, ...]]:
     alike = all(len({row.steps[at][0][name] for name in named}) == 1 for at in steps)
     if named and alike:
         return " = ".join(named), tuple(sentences.size_text(named[0], row.steps[at][0][named[0]]) for at in steps)
-    return "Sizes", tuple(sizes_text(row, row.steps[at][0]) for at in steps)
+    return "Sizes", tuple(sizes_text(row, row.steps[at][0], brief=True) for at in steps)
 
 
 def _answer(row: Row, at: int) -> Paragraph:
@@ -324,7 +324,7 @@ def _side_by_side(rows: Sequence[Row], lacking: Sequence[str]) -> Iterator[Block
             Column("changes", fit="wrap"),
         )
         cells = tuple(map(_gpu_cells, sorted(rows, key=_last_floor_s)))
-        at = sizes_text(rows[0], rows[0].steps[-1][0])
+        at = sizes_text(rows[0], rows[0].steps[-1][0], brief=True)
         yield _on_pages(Heading(f"Side by side at {at}"), Table(columns, cells, label="GPUs and types side by side"))
     if lacking:
         yield _on_pages(bullets([f"left out: {words}" for words in lacking]))

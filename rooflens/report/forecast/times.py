@@ -73,7 +73,7 @@ def _points(row: Row, place: int, rows: Sequence[Row]) -> Iterator[dict[str, Any
             "line": f"{row.gpu.name.removeprefix('NVIDIA ')}{f', {row.dtype}' if several else ''}",
             "place": place,
             "size": sizes[names[0]] if names and len({sizes[name] for name in names}) == 1 else 0,
-            "at": sizes_text(row, sizes),
+            "at": sizes_text(row, sizes, brief=True),
             "floor": result.t_lower_s * 1e9,
             "typical": typical,
             "words": fmt.duration(result.t_lower_s * 1e9),

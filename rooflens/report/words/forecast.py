@@ -50,7 +50,7 @@ def title(rows: Sequence[Row]) -> str:
 
 
 def _range(row: Row) -> str:
-    first, last = (sizes_text(row, row.steps[i][0]) for i in (0, -1))
+    first, last = (sizes_text(row, row.steps[i][0], brief=True) for i in (0, -1))
     if len(row.steps) == 1:
         return first
     name, _, value = last.rpartition(" ")
@@ -337,12 +337,13 @@ def crossing_words(row: Row, sizes: Mapping[str, int], regime: Regime) -> str:
     return f"{regime}-bound from {sizes_text(row, sizes)}"
 
 
-def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
-    """Write the sizes that tell a step apart: `m = n = k = 4,096`."""
+def sizes_text(row: Row, sizes: Mapping[str, int], *, brief: bool = False) -> str:
+    """Write the sizes that tell a step apart: `m = n = k = 4,096`; in brief with prefixes, as pages do."""
     names = moving(row)
+    written = {name: size_text(name, sizes[name]) if brief else f"{sizes[name]:,}" for name in names}
     if len(names) > 1 and len({sizes[name] for name in names}) == 1:
-        return f"{' = '.join(names)} = {size_text(names[0], sizes[names[0]])}"
-    return ", ".join(f"{name} {size_text(name, sizes[name])}" for name in names) or "usual sizes"
+        return f"{' = '.join(names)} = {written[names[0]]}"
+    return ", ".join(f"{name} {written[name]}" for name in names) or "usual sizes"
 
 
 def size_text(name: str, value: int) -> str:
@@ -361,8 +362,8 @@ def fastest_words(rows: Sequence[Row]) -> str:
     which += [best.dtype] if len({row.dtype for row in rows}) > 1 else []
     least = f"at least {duration(result.t_lower_s * 1e9)}{typical}"
     if which:
-        return f"{', '.join(which)} is the fastest: {least}, at {sizes_text(best, sizes)}."
-    return f"{sizes_text(best, sizes)}: {least}."
+        return f"{', '.join(which)} is the fastest: {least}, at {sizes_text(best, sizes, brief=True)}."
+    return f"{sizes_text(best, sizes, brief=True)}: {least}."
 
 
 def heading(row: Row) -> str:
