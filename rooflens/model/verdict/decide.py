@@ -315,6 +315,7 @@ def _in_order(
 
     Waits at a unit that nothing else explains are its shadow and go behind its own move, and few warps behind waste
     where no stall says that they are what lacks. What needs another kernel goes behind what a full unit does in vain.
+    Where the launch leaves nearly the whole GPU idle, more blocks go first, though nobody can tell what they bring.
     """
     of_limiter = math.inf if facts.at_roof else _UNTOLD
     untold = {finding.id: _UNTOLD if finding.severity == "limiter" else 1.0 for finding in costing}
@@ -329,6 +330,8 @@ def _in_order(
     ]
 
     def rank(move: Move) -> tuple[bool, float, bool]:
+        if facts.is_nearly_alone and move.finding == "small_grid":
+            return False, -math.inf, False
         factor = move.gain.factor if move.gain else untold.get(move.finding or "", of_limiter)
         is_few_warps = move.finding in FEW_WARPS
         ahead = list(wasted) if move.kind in _REWRITING else []

@@ -405,6 +405,8 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
         return "Gain not known: the counters carry no more than the class"
     if move.finding is None or move.kind == "algorithm":
         return "Gain not known: it depends on the algorithm"
+    if move.kind == "blocks":
+        return "Gain not known: it depends on how much of the work is independent"
     return "Gain not known: no counter says how much time it takes"
 
 
