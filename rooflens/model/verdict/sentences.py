@@ -135,14 +135,20 @@ def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing:
     return ", ".join(bottleneck_words(side, *gpus, missing=missing) for side in sides)
 
 
-def limit_factor_words(limit: Limit) -> str:
+def limit_factor_words(verdict: Verdict) -> str:
     """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
 
-    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`.
+    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`. Where a unit bounds the kernel,
+    one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
+    limit = verdict.limit
     if limit.factor is None:
         return ""
     unit, _, what = limit.by.rpartition(" ")
+    is_at_another = verdict.resource is not None and _spoken(verdict.resource, None).upper() not in limit.by.upper()
+    if limit.is_far and is_at_another:
+        today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
+        return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
     if limit.proven or (limit.is_far and limit.by == LAUNCH):
         return f"far from any limit ({limit.by})" if limit.is_far else f"limit {factor(limit.factor)} ({limit.by})"
     if limit.is_far:
@@ -150,6 +156,14 @@ def limit_factor_words(limit: Limit) -> str:
     if limit.by == LAUNCH:
         return f"at the length of {LAUNCH} {factor(limit.factor)}"
     return f"at today's {what} {factor(limit.factor)} ({unit})"
+
+
+def _relieved(resource: str | None) -> str:
+    """Say what a kernel does that asks less of the unit that bounds it."""
+    if resource == "issue":
+        return "issues fewer instructions"
+    where = _spoken(resource, None)
+    return f"moves fewer bytes through {where}" if resource in LEVEL_LABELS else f"has less work for {where}"
 
 
 TODAY = "~ at today's traffic, no proven limit"

@@ -158,7 +158,7 @@ def _launch(analysis: Analysis) -> Words:
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
     gain = first_gain_words(verdict, analysis.kernel.duration_ns)
-    words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
+    words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(verdict))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
     floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
