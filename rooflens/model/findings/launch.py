@@ -62,6 +62,7 @@ def launch_gaps(facts: Facts) -> Found | None:
         move="capture the launches in a CUDA graph and do not make the host wait: the GPU is idle for "
         f"{duration(launch.gap_ns)} around a launch of {duration(launch.time_ns)}",
         bears_on=frozenset({LATENCY}),
+        severity="contributes" if facts.at_roof else None,
     )
 
 

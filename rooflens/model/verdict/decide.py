@@ -176,7 +176,8 @@ def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | Non
     is_short = duration_ns is not None and duration_ns < limits.overhead_duration_ns
     if facts.kernel.failed:
         return "unknown", None
-    if facts.waiting is not None or (is_short and not is_busy):
+    is_nearly_full = any(side is not None and side.share >= limits.at_roof_share for side in (memory, compute))
+    if (facts.waiting is not None and not is_nearly_full) or (is_short and not is_busy):
         return "overhead", None
     limiter = in_order(memory, compute)[0] if is_busy else plateau_bottleneck(facts)
     if limiter is None:

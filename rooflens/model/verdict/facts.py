@@ -84,9 +84,9 @@ class Facts(Struct, frozen=True):
     def or_bound(self) -> tuple[Bound, ...]:
         """The classes that a side which was not measured could turn the kernel's into.
 
-        Gaps in its program that outweigh its time do so whatever its units do.
+        Gaps in its program that outweigh its time make it overhead whatever the sides that were not measured do.
         """
-        return () if self.waiting is not None else self.unseen
+        return () if self.waiting is not None and self.bound == "overhead" else self.unseen
 
     @property
     def waiting(self) -> InProgram | None:
