@@ -82,7 +82,7 @@ def numbers_of(analysis: Analysis) -> Numbers:
 
 def factors(text: str, analysis: Analysis) -> set[str]:
     """Return the factors of a text that are not of one unit over another."""
-    text = " ".join(_CODE.sub("", unescape(text)).replace("\u00a0", " ").split())
+    text = " ".join(_CODE.sub("", unescape(text)).replace("\u00a0", " ").split()).replace("over 10x if it", "")
     for number in (number for finding in analysis.findings for number in finding.evidence):
         text = text.replace(evidence_words(number).replace("\u00a0", " "), "")
     moves = {finding.move for finding in analysis.findings} | set(analysis.verdict.advice)
@@ -201,7 +201,10 @@ def test_digest_and_explanation_have_both_numbers_and_no_other(
 def test_no_face_calls_a_limit_what_is_not_proven(
     told: list[Told], contents: list[Content], reports: list[AnalyzedReport]
 ) -> None:
-    """Ranking, card and explanation say "at today's traffic" of what is not proven, and "far" of what is above 10x."""
+    """Ranking, card and explanation say "at today's traffic" of what is not proven.
+
+    Of what is above 10x they say "far" or, where a unit bounds the kernel, what it takes.
+    """
     of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
     drawn = {id(content): cards(content).by_launch for content in contents}
     offenders, kinds = [], Counter[tuple[bool, bool]]()
@@ -210,7 +213,9 @@ def test_no_face_calls_a_limit_what_is_not_proven(
         if limit.factor is None:
             continue
         kinds[limit.proven, limit.is_far] += 1
-        said = "far from any limit" if limit.is_far else "limit" if limit.proven else "at t"  # today's, or the shortest
+        at_a_unit = one.group.analysis.verdict.resource is not None
+        far = "over 10x if it" if at_a_unit else "far from any limit"
+        said = far if limit.is_far else "limit" if limit.proven else "at t"  # today's, or the shortest
         faces = [ranked(1, one.group).limit, explain(of_content[id(one.content)], one.group.analysis)]
         faces += [words_of(str(drawn[id(one.content)].get(one.group.representative.key, said)))]
         faces = [" ".join(face.lower().split()) for face in faces]
