@@ -207,13 +207,19 @@ def headline(ladder: Ladder) -> str:
     own, left = ladder.versions, _left_out(ladder)
     amount = count(len(own), "version")
     if fastest.to_first is None:
-        which = ", the first is the fastest" if len(own) > 1 else f", {fastest.label}"
-        return f"{amount}{which}{_beside(ladder, fastest)}{left}"
+        which = "the first is the fastest" if len(own) > 1 else fastest.label
+        return f"{amount}, {which}{_time(fastest)}{_beside(ladder, fastest)}{left}"
     first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
     words = factor_words(fastest.to_first, ladder.threshold)
     runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
     than = "than" if "x faster" in words else "against"
-    return f"{amount}, fastest {fastest.label}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
+    which = f"{amount}, fastest {fastest.label}{_time(fastest)}"
+    return f"{which}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
+
+
+def _time(rung: Rung) -> str:
+    """Say the time beside the name whose time it is: `, 163 us`; empty where it is unknown."""
+    return f", {duration(rung.time.median_ns)}" if rung.time.median_ns is not None else ""
 
 
 def fastest_words(ladder: Ladder) -> str:
