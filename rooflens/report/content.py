@@ -110,6 +110,14 @@ class Content(Struct, frozen=True):
         return {(digest, analysis.kernel.name): name for name, digest, analysis in found if analysis}
 
     @property
+    def climbers(self) -> Mapping[tuple[str, str], str]:
+        """What the versions of the kernel that the page's ladder follows are called, likewise; the fastest first."""
+        rungs = self.ladder.rungs if self.ladder and self.ladder.followed else ()
+        ordered = sorted(rungs, key=lambda rung: not rung.is_fastest)
+        names = ((rung.side.digests, rung.analysis.kernel.name, rung.label) for rung in ordered if rung.analysis)
+        return {(digest, name): label for digests, name, label in names for digest in digests}
+
+    @property
     def unread_count(self) -> int:
         """Reports that could not be read, as far as that is known."""
         return sum(1 if error.report_count is None else error.report_count for _, error in self.unread)

@@ -80,7 +80,7 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     }
     numbered = ranks if len(content.kernels) > 1 and content.ladder is None else {}
     planes = sorted(
-        (plane(gpu, launches[gpu], content.report_labels, content.lines, numbered) for gpu in gpus),
+        (plane(gpu, launches[gpu], content.report_labels, content.lines, numbered, content.climbers) for gpu in gpus),
         key=lambda one: not one.points,
     )
     fastest = content.ladder.fastest if content.ladder else None
