@@ -113,15 +113,11 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=_beside(way(content), charts(content, figures, asks=_asks(content))),
+        way=way(content),
+        charts=charts(content, figures, asks=_asks(content)),
         programs=program_lines(content.reports),
         many=many(content),
     )
-
-
-def _beside(first: Markup, others: Markup) -> Markup:
-    """Put a chart above the others, all of them beside what the page answers."""
-    return Markup("<div>{}{}</div>").format(first, others) if first else others
 
 
 def _asks(content: Content) -> bool:

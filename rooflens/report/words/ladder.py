@@ -278,8 +278,8 @@ def try_next(ladder: Ladder) -> str:
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
     limit = limit_factor_words(verdict.limit).partition(" (")[0]
-    said = (f"next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
-    return "; ".join(filter(None, said))
+    said = (f"Next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
+    return f"{'; '.join(filter(None, said))}."
 
 
 def ladder_warnings(ladder: Ladder) -> list[str]:

@@ -48,7 +48,7 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
     assert [rung.is_fastest for rung in made.rungs] == [False, True, False]
     assert headline(made) == "3 versions, fastest v1, 2.00 s: 4.00x faster than v0 (1 run each)"
     assert [row.marked for row in ladder_rows(made.rungs)] == ["v0", "v1 (fastest)", "v2"]
-    assert try_next(made).startswith("next, from v1: ")
+    assert try_next(made).startswith("Next, from v1: ")
 
 
 def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
