@@ -289,9 +289,8 @@ def plane(
     reports: Mapping[str, str] = MappingProxyType({}),
     lines: Mapping[tuple[str, str], str] = MappingProxyType({}),
     numbered: Collection[str] = (),
-    climbers: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> Plane:
-    """Place the launches of one GPU; `reports`, `lines`, `numbered` and `climbers` as in `Plane`."""
+    """Place the launches of one GPU; `reports`, `lines` and `numbered` as in `Plane`."""
     points = tuple(point for launch in launches for point in _points(launch))
     shares = tuple(share for launch in launches for share in _shares(launch))
     placed = {p.launch.key for p in points} | {p.launch.key for p in shares}
@@ -309,7 +308,6 @@ def plane(
         or 1.0,
         reports=reports if len(reports) > 1 else {},
         lines=lines,
-        climbers=climbers,
         loops=tuple(loop for launch in launches for loop in _loops(launch)),
         numbered=frozenset(placed).intersection(numbered),
     )

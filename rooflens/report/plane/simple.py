@@ -32,7 +32,7 @@ _BESIDE_PX, _HIGH_PX, _LOW_PX, _LINE_PX = 12, -8, 16, 16
 _USUAL_PX, _UNDER_PX, _FREE_PX, _LETTER_PX = 600, 6, 14, 7
 """About the width of a plane, from a slope to its name, the air that a name has to have, and the width of a letter."""
 _STEPS, _STEP_LETTERS = 20, 2
-"""Places that are tried along a slope, and parts of a line; letters of a label from one place that it takes to the next."""
+"""Parts of a slope and of a path, and the letters of a label for which one place is taken."""
 
 _PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 

@@ -90,9 +90,7 @@ class KernelNames(Struct, frozen=True):
                 words = self._words(by_kernel[key], size)
                 yield self._tried([(point, words) for point in by_kernel[key][:LAUNCHES_TRIED]], own)
 
-    def _ask_climbers(
-        self, by_kernel: dict[str, list[Point]], size: SizeClass, own: Own
-    ) -> Iterator[Iterator[Label]]:
+    def _ask_climbers(self, by_kernel: dict[str, list[Point]], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
         """Ask for the labels of the versions that a ladder follows, and leave one of each other name to be named."""
         if not self.plane.climbers:
             return

@@ -194,6 +194,16 @@ def test_no_row_is_a_version_that_another_beats() -> None:
     assert "fastest of 2 versions" in words(what_first(page))
 
 
+@pytest.mark.parametrize(("clock_hz", "said"), [(0.546e9, ["546 MHz"]), (1.41e9, [])])
+def test_a_clock_far_below_boost_is_a_caveat(clock_hz: float, said: list[str]) -> None:
+    """An A100 boosts to 1.41 GHz: at 546 MHz its arithmetic may run 2.6 times as fast without the profiler."""
+    one = samples.every_verdict()[0]
+    kernel = replace(one.kernel, counters={**one.kernel.counters, "sm_clock_hz": clock_hz})
+    found = [each.meaning for each in caveats(page_of(replace(one, flags=(), kernel=kernel)))]
+    assert [words.split(",")[0].removeprefix("Profiled at ") for words in found] == said
+    assert all("2.6x as fast" in words for words in found)
+
+
 def test_a_caveat_names_what_it_is_about() -> None:
     """The first three kernels by time, or the reports in order, where not all are meant; then how many more."""
     one, *others = samples.every_verdict()[:5]

@@ -65,7 +65,7 @@ def test_beside_a_ladder_its_versions_have_their_labels_and_other_kernels_their_
     reports = [version(i, "attention", "reference") for i in range(3)]
     page = build_content(reports, "test", default_thresholds())
     climbers = {(report.run.digest, "attention"): f"v{at}" for at, report in reversed(list(enumerate(reports)))}
-    placed = plane(page.gpus[0], page.timed, page.report_labels, climbers=climbers)
+    placed = replace(plane(page.gpus[0], page.timed, page.report_labels), climbers=climbers)
     rows = roofline_spec(placed, title="A100", picked="", ranks={})["datasets"]["labels"]
     names = [row["t"] for row in rows if row["s"] == "name" and row["level"] == "dram"]
     assert sorted(names[1:]) == ["reference", "v0", "v1"]
