@@ -34,6 +34,11 @@ LOG_AIR = 2.0
 LEFT_NAMED = 3
 """Versions that a headline names as not compared; of more it says how many."""
 
+NO_BAR = "not compared"
+
+SPEED_UP = "speed-up"
+"""How many times as fast as the first version."""
+
 NAME_WIDTH = 48
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN_BLOCKS = "_.-=+*#@"
@@ -116,7 +121,7 @@ def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
     rows, scale = ladder_rows(ladder.shown, ladder.threshold), scale_of(ladder.shown)
     reference, keys = ladder.reference, [*links, ""] if links else [""] * len(rows)
     return Bars(
-        ("version", "time, bars by decades" if scale.is_log else "time", "x first"),
+        ("version", "time (log scale)" if scale.is_log else "time", SPEED_UP),
         tuple(
             Bar(
                 cut_name(row.label, LABEL_WIDTH),
@@ -128,12 +133,14 @@ def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
                 ((*((row.changed, " ") if row.changed else ()), Span(row.limiter, row.bound)),),
                 row.is_fastest,
                 link,
+                NO_BAR if rung.apart else "",
             )
             for place, (rung, row, link) in enumerate(zip(ladder.shown, rows, keys, strict=False), 1)
         ),
         ladder_table(ladder),
         "fastest",
         scale.part(reference.time.median_ns) if reference and reference.time.median_ns else 0.0,
+        f"Black mark: the time of {reference.library}." if reference else "",
     )
 
 
@@ -142,7 +149,7 @@ def ladder_table(ladder: Ladder) -> Table:
     columns = (
         Column("version", fit="name", most=NAME_WIDTH),
         Column("time", right=True, worth=8),
-        Column("x first", right=True, worth=7),
+        Column(SPEED_UP, right=True, worth=7),
         Column("limited by", fit="wrap", worth=4),
         Column("what changed", fit="prose", least=36),
     )
@@ -194,9 +201,10 @@ def why_words(rung: Rung) -> str:
 
 
 def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
-    """Say which other work a version did, and what it takes for a unit of it beside the others."""
-    usual = next((one.per_work for one in rungs if one.per_work and not one.apart), None)
-    return other_work_words(why_words(rung), usual, rung.per_work)
+    """Say which other work a version did, what it takes for a unit of it, and which version that is held against."""
+    usual = next((one for one in rungs if one.analysis and not one.apart), None)
+    said = other_work_words(why_words(rung), usual and usual.per_work, rung.per_work)
+    return f"{said} (against {usual.label})" if usual else said
 
 
 def headline(ladder: Ladder) -> str:
@@ -247,6 +255,13 @@ def _beside(ladder: Ladder, fastest: Rung) -> str:
     best = ladder.reference
     share = ratio(best.time.median_ns, fastest.time.median_ns) if best else None
     return f", {percent(share)} of {best.library}" if best and share else ""
+
+
+def held_against(ladder: Ladder) -> str:
+    """Say what speed-ups and changes of a ladder are against."""
+    first = next((rung.label for rung in ladder.rungs if not rung.apart and rung.time.times_ns), "")
+    what = f"speed-up against {first}; " if first else ""
+    return f"{what}changes against the version before, unless another is named"
 
 
 def subject(ladder: Ladder) -> str:

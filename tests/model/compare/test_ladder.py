@@ -73,7 +73,7 @@ def test_a_version_that_did_other_work_is_not_compared() -> None:
     assert [rung.to_first is None for rung in made.rungs] == [True, True, False]
     assert [row.changed for row in ladder_rows(made.rungs)] == [
         "",
-        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 10.0 \u00b5s a kFLOP, not 4.00 \u00b5s",
+        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 10.0 \u00b5s a kFLOP, not 4.00 \u00b5s (against v0)",
         "2.00x faster than v0: no counter says why",
     ]
     assert made.fastest is made.rungs[2]
