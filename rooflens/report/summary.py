@@ -30,7 +30,7 @@ from rooflens.model.summary import (
 from rooflens.model.verdict.sentences import (
     first_gain_words,
     gain_figure,
-    limit_factor_words,
+    limit_in_short,
     limit_words,
     unmeasured_words,
 )
@@ -86,7 +86,7 @@ class Ranked(Struct, frozen=True):
     Attributes:
         move: The first move in at most `MOVE_WORDS` words.
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
-        limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
+        limit: How much faster at most, as `limit_in_short` says it; empty where unknown.
         gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
         figure: What the first move brings to all launches, without what it changes.
@@ -206,7 +206,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         group=group,
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
-        limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
+        limit=limit_in_short(analysis),
         move=brief_move(first_move(analysis.verdict)),
         gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),

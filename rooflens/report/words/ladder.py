@@ -17,7 +17,7 @@ from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words, share_words
+from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
 from rooflens.report.document import Bar, Bars, Column, Span, Table
 from rooflens.report.words.change import factor_words, not_compared, other_work_words
 
@@ -203,7 +203,7 @@ def why_words(rung: Rung) -> str:
 def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
     """Say which other work a version did, what it takes for a unit of it, and which version that is held against."""
     usual = next((one for one in rungs if one.analysis and not one.apart), None)
-    said = other_work_words(why_words(rung), usual and usual.per_work, rung.per_work)
+    said = other_work_words(why_words(rung), usual.per_work if usual else None, rung.per_work)
     return f"{said} (against {usual.label})" if usual else said
 
 
@@ -292,7 +292,7 @@ def try_next(ladder: Ladder) -> str:
         return ""
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
-    limit = limit_factor_words(verdict.limit).partition(" (")[0]
+    limit = limit_in_short(fastest.analysis)
     said = (f"Next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
     return f"{'; '.join(filter(None, said))}."
 
