@@ -1,6 +1,7 @@
 """The one order of kernels, and what to do first in that order: a move for many kernels is one row.
 
-Kernels whose first move has a gain come first, by the time that it wins; then those with a limit only, by the time
+Kernels whose first move has a gain come first, by the time that it wins, and among them those that leave nearly the
+whole GPU idle, where nobody can tell how much of their time goes; then those with a limit only, by the time
 above it; then the rest, by their time. A library's kernels come after those that the reader can change, unless
 libraries take nearly all of the time, and what fills inputs comes last.
 """
@@ -18,6 +19,8 @@ from rooflens.format import count, percent
 from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdict, timed
 from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
+from rooflens.model.verdict.facts import is_nearly_alone
+from rooflens.model.verdict.thresholds import default_thresholds
 
 ORDER = "gains first, by time won; then by limit, by time; libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
@@ -58,13 +61,18 @@ def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
         role = kernel.analysis.role
         if role == "fill":
             found.append(Tier.FILL)
-        elif kernel.analysis.verdict.gain is not None:
+        elif kernel.analysis.verdict.gain is not None or (role == "kernel" and _is_hardly_spread(kernel)):
             found.append(Tier.GAIN)
         elif role in _OF_LIBRARIES and not leads:
             found.append(Tier.LIBRARY)
         else:
             found.append(Tier.TIME if kernel.winnable_ns is None else Tier.LIMIT)
     return found
+
+
+def _is_hardly_spread(kernel: KernelSummary) -> bool:
+    """Return whether its launch leaves nearly the whole GPU idle, which costs more than counters can tell."""
+    return is_nearly_alone(kernel.analysis.kernel, default_thresholds())
 
 
 def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:
