@@ -140,7 +140,7 @@ def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
         ladder_table(ladder),
         "fastest",
         scale.part(reference.time.median_ns) if reference and reference.time.median_ns else 0.0,
-        f"Black mark: the time of {reference.library}." if reference else "",
+        f"Mark across the bars: the time of {reference.library}." if reference else "",
     )
 
 
