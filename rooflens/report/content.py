@@ -59,8 +59,8 @@ class Content(Struct, frozen=True):
         summaries: Every kernel, drawn or not, in order of falling time; then those whose launches failed.
         kernels: Those that did not fail.
         listed: Those that are drawn, longest first; then those that failed, whose `key` begins with `f`.
-        earlier: Key of each kernel that another version replaces -> that one: the fastest of its ladder, or the
-            newest of a later report that holds it again, doing the same work.
+        earlier: Key of each kernel that another version replaces -> that one: that of the fastest version of its
+            ladder, or the newest of a later report that holds it again, doing the same work.
         rows: What to do, in order, each kernel as its newest version: kernels that one move is for are one row.
         first: The first few of these rows, as far as they are worth a line.
         runs: Provenance of the reports.
@@ -110,6 +110,14 @@ class Content(Struct, frozen=True):
         return {(digest, analysis.kernel.name): name for name, digest, analysis in found if analysis}
 
     @property
+    def climbers(self) -> Mapping[tuple[str, str], str]:
+        """What the versions of the kernel that the page's ladder follows are called, likewise; the fastest first."""
+        rungs = self.ladder.rungs if self.ladder and self.ladder.followed else ()
+        ordered = sorted(rungs, key=lambda rung: not rung.is_fastest)
+        names = ((rung.side.digests, rung.analysis.kernel.name, rung.label) for rung in ordered if rung.analysis)
+        return {(digest, name): label for digests, name, label in names for digest in digests}
+
+    @property
     def unread_count(self) -> int:
         """Reports that could not be read, as far as that is known."""
         return sum(1 if error.report_count is None else error.report_count for _, error in self.unread)
@@ -135,7 +143,8 @@ def build_content(
     groups = {launch.group_key for launch in drawn}
     labels = report_labels(runs)
     beaten = _beaten(kernels, ladders)
-    earlier = beaten | _earlier([kernel for kernel in kernels if kernel.key not in beaten], runs, list(labels))
+    again = _earlier([kernel for kernel in kernels if kernel.key not in beaten], runs, list(labels))
+    earlier = {key: again.get(best.key, best) for key, best in beaten.items()} | again
     rows = opportunities([kernel for kernel in kernels if kernel.key not in earlier], opening=True)
     return Content(
         title=title,
@@ -167,21 +176,27 @@ def build_content(
 
 
 def _beaten(kernels: Sequence[KernelSummary], ladders: Sequence[Ladder]) -> dict[str, KernelSummary]:
-    """Map the key of each kernel that a ladder follows to the fastest one, where that has another name."""
+    """Map the key of each kernel that a ladder compares to the one of the fastest version, which beats it.
+
+    Of versions of one name and one time the newest is the one to go on from, as without a ladder.
+    """
     groups = {(group.analysis.kernel.digest, group.name): group for group in kernels}
     found = {}
     for ladder in ladders:
-        fastest = ladder.fastest
-        best = groups.get(_key(fastest.analysis)) if fastest and fastest.analysis and ladder.followed else None
-        for rung in ladder.versions if best else ():
-            own = groups.get(_key(rung.analysis)) if rung.analysis else None
-            if best and own and own.name != best.name:
-                found[own.key] = best
+        at = next((at for at, rung in enumerate(ladder.rungs) if rung.is_fastest), None)
+        for one in (ladder,) if ladder.followed else ladder.kernels:
+            analysis = one.rungs[at].analysis if at is not None else None
+            best = groups.get((analysis.kernel.digest, analysis.kernel.name)) if analysis else None
+            names = ((rung.side.digests, rung.analysis.kernel.name) for rung in one.versions if rung.analysis)
+            keys = ((digest, name) for digests, name in names for digest in digests)
+            for own in filter(None, map(groups.get, keys)):
+                if best and (own.name != best.name or _launch_ns(own) > _launch_ns(best)):
+                    found[own.key] = best
     return found
 
 
-def _key(analysis: Analysis) -> tuple[str, str]:
-    return analysis.kernel.digest, analysis.kernel.name
+def _launch_ns(group: KernelSummary) -> float:
+    return group.analysis.kernel.duration_ns or 0.0
 
 
 def _earlier(

@@ -175,6 +175,7 @@ class Bar:
         words: What is said of it, below its bar.
         is_best: It is the one to look at.
         link: Part of the page that its name leads to; empty for none.
+        instead: What stands in the place of its bar, where it is on no scale with the others; empty for a bar.
     """
 
     name: str
@@ -186,6 +187,7 @@ class Bar:
     words: tuple[Words, ...] = ()
     is_best: bool = False
     link: str = ""
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,7 @@ class Bars:
         table: The same as a table.
         best: What the one to look at is called: `fastest`.
         line: Part of the longest bar at which all of them are crossed by a line; 0 for none.
+        line_words: What that line is.
     """
 
     heads: tuple[str, str, str]
@@ -204,6 +207,7 @@ class Bars:
     table: Table
     best: str
     line: float = 0.0
+    line_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

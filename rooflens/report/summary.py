@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
 
 from msgspec import Struct
 
@@ -13,6 +14,7 @@ from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Analysis, timed
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.summary import (
     KernelSummary,
@@ -28,7 +30,7 @@ from rooflens.model.summary import (
 from rooflens.model.verdict.sentences import (
     first_gain_words,
     gain_figure,
-    limit_factor_words,
+    limit_in_short,
     limit_words,
     unmeasured_words,
 )
@@ -47,6 +49,9 @@ NAME_WIDTH = 40
 
 LIMITED_FROM_SHARE = 0.01
 """Less of the GPU time than this at a hardware limit is not worth a line."""
+
+LOW_CLOCK = 0.5
+"""SM clocks below this part of boost are a caveat: many verdicts would be others at the full clock."""
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -81,7 +86,7 @@ class Ranked(Struct, frozen=True):
     Attributes:
         move: The first move in at most `MOVE_WORDS` words.
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
-        limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
+        limit: How much faster at most, as `limit_in_short` says it; empty where unknown.
         gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
         figure: What the first move brings to all launches, without what it changes.
@@ -201,7 +206,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         group=group,
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
-        limit=limit_factor_words(analysis.verdict).partition(" (")[0],
+        limit=limit_in_short(analysis),
         move=brief_move(first_move(analysis.verdict)),
         gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),
@@ -382,12 +387,33 @@ def most_first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def caveats(content: Content) -> tuple[Caveat, ...]:
-    """Say each trap that changes verdicts, with the launches that it applies to; the most frequent first."""
+    """Say a clock far below boost, then each trap that changes verdicts, the most frequent first, with its launches."""
     known = timed(content.analyses)
-    return tuple(
+    flagged = (
         Caveat(flag_label(flag), amount, _about(content, [one for one in known if flag in cautions(one)]))
         for flag, amount in flag_counts(known)
     )
+    return (*_low_clocks(content, known), *flagged)
+
+
+def _low_clocks(content: Content, known: Sequence[Analysis]) -> Iterator[Caveat]:
+    """Say for each GPU at which clock it was profiled, where that is far below what it runs at without the profiler."""
+    for gpu in content.gpus:
+        sheet = datasheet_of(gpu)
+        clocks = [(one, one.kernel.counters.get("sm_clock_hz")) for one in known if one.kernel.gpu == gpu]
+        low = [(one, hz) for one, hz in clocks if sheet and hz and hz < LOW_CLOCK * sheet.boost_clock.value]
+        low_ns, whole_ns = (sum(one.gpu_time_ns or 0.0 for one, _ in of) for of in (low, clocks))
+        # Launches as short as to run at an idle clock say nothing of the others.
+        if sheet is None or not low or low_ns < FEW_SHARE * whole_ns:
+            continue
+        hz, boost_hz = median(hz for _, hz in low if hz), sheet.boost_clock.value
+        words = (
+            f"Profiled at {fmt.si(hz, 'Hz')}, far below the {fmt.si(boost_hz, 'Hz')} that this GPU boosts to: without "
+            f"the profiler arithmetic, L1 and shared memory may run up to {fmt.factor(boost_hz / hz)} as fast, and "
+            "another unit may be the limit."
+        )
+        launches = [one for one, _ in low]
+        yield Caveat(words, len(launches), _about(content, launches))
 
 
 def _about(content: Content, flagged: Sequence[Analysis]) -> str:

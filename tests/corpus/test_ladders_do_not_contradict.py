@@ -114,7 +114,7 @@ def test_what_is_not_compared_is_in_no_headline_and_on_no_scale(ladders: list[La
                 offenders.append(f"{ladder.program} {row.label}: {row}")
         marked = [row.label for row in rows if row.is_fastest]
         said = headline(ladder)
-        ways = (f"fastest {marked[0]}:", "the first is the fastest", f", {marked[0]}") if marked else ()
+        ways = (f"fastest {marked[0]}, ", "the first is the fastest", f", {marked[0]}") if marked else ()
         if marked and not any(way in said for way in ways):
             offenders.append(f"{ladder.program}: {said}, marked {marked}")
         left = sum(bool(rung.apart) for rung in ladder.rungs)

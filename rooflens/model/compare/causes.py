@@ -204,10 +204,11 @@ def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
     if not old.block or not new.block or not old.grid or not new.grid:
         return
     sizes = prod(old.block), prod(new.block)
-    if old.block != new.block:
+    # As many threads in another shape make no other block: what it changes shows in sectors and conflicts.
+    if sizes[0] != sizes[1]:
         warps = _filled(sizes[0]), _filled(sizes[1])
         size = max(abs(log(sizes[1] / sizes[0])), 2 * abs(log(warps[1] / warps[0])), 0.3)
-        yield Cause("block", size, f"blocks of {_by(new.block)} instead of {_by(old.block)}")
+        yield Cause("block", size, f"blocks of {sizes[1]} instead of {sizes[0]} threads")
     threads = prod(old.grid) * sizes[0], prod(new.grid) * sizes[1]
     if same_work(before, after).same and differs(*threads):
         times = threads[0] / threads[1]
@@ -219,13 +220,6 @@ def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
 def _filled(threads: int) -> float:
     """Return the part of its warps' lanes that a block fills."""
     return threads / (-(-threads // 32) * 32)
-
-
-def _by(sizes: Sequence[int]) -> str:
-    kept = list(sizes)
-    while len(kept) > 1 and kept[-1] == 1:
-        kept.pop()
-    return "x".join(map(str, kept)) + (" threads" if len(kept) == 1 else "")
 
 
 def _switches(old: Kernel, new: Kernel) -> Iterator[Cause]:

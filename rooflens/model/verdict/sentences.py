@@ -167,6 +167,30 @@ def _relieved(resource: str | None) -> str:
     return f"moves fewer bytes through {where}" if resource in LEVEL_LABELS else f"has less work for {where}"
 
 
+_SEEN_APART = 1.1
+_SEEN_AT_ALL = 1.03
+"""A limit that is this much over what today's traffic allows is told apart from it, and what may be part of why."""
+
+
+def limit_in_short(analysis: Analysis) -> str:
+    """Say the limit without its side; of a full DRAM what today's traffic allows, and what the rest takes.
+
+    `at today's traffic and clock 1.1x; 1.3x at GDDR6's full clock and with fewer bytes`
+    """
+    limit, level, counters = analysis.verdict.limit, analysis.levels.get("dram"), analysis.kernel.counters
+    words = limit_factor_words(analysis.verdict).partition(" (")[0]
+    today = ratio(1.0, level.share) if level else None
+    if limit.by != "DRAM traffic" or limit.proven or limit.is_far or not limit.factor or not today:
+        return words
+    if not analysis.verdict.at_roof or limit.factor < _SEEN_APART * today:
+        return words
+    faster = ratio(counters.get("device_dram_peak_bytes_per_s"), level.peak_bytes_per_s if level else None) or 1.0
+    hows = [f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock"] if faster > _SEEN_AT_ALL else []
+    hows += ["with fewer bytes"] if limit.factor > _SEEN_AT_ALL * today * faster else []
+    clock = " and clock" if faster > _SEEN_AT_ALL else ""
+    return f"at today's traffic{clock} {factor(today)}; {factor(limit.factor)} {' and '.join(hows)}"
+
+
 TODAY = "~ at today's traffic, no proven limit"
 """What the sign before a factor means in `limit_cell`."""
 

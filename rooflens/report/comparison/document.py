@@ -18,6 +18,7 @@ from rooflens.format import (
     given_percent,
     percent,
     plain_name,
+    sentence_case,
 )
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.findings import changed_findings, findings_sentence
@@ -214,7 +215,9 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
 def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
     yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
-    said = (ladder_bars(ladder), paragraph(subject(ladder)), paragraph(try_next(ladder)))
+    if following := try_next(ladder):
+        yield Paragraph((following,), "answer")
+    said = (ladder_bars(ladder), paragraph(sentence_case(subject(ladder))))
     way = ((path_chart(ladder, f"path-{key}"),),) if has_path(ladder) else ()
     yield Columns((said, *way), told=True)
     if ladder.fastest and len(ladder.kernels) > 1:

@@ -7,6 +7,7 @@ from functools import partial
 
 from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis
@@ -86,7 +87,8 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     fastest = content.ladder.fastest if content.ladder else None
     if fastest is not None:
         ranks = {launch.key: 1 for launch in content.timed if launch.analysis == fastest.analysis}
-    return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(planes))
+    named = [replace(one, climbers=content.climbers) for one in planes]
+    return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(named))
 
 
 def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[str, int]) -> RooflineFigure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from markupsafe import Markup
@@ -113,15 +113,11 @@ def first_screen(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=_beside(way(content), charts(content, figures, asks=_asks(content))),
+        way=way(content),
+        charts=charts(content, figures, asks=_asks(content)),
         programs=program_lines(content.reports),
         many=many(content),
     )
-
-
-def _beside(first: Markup, others: Markup) -> Markup:
-    """Put a chart above the others, all of them beside what the page answers."""
-    return Markup("<div>{}{}</div>").format(first, others) if first else others
 
 
 def _asks(content: Content) -> bool:
@@ -235,10 +231,16 @@ def _unlisted(content: Content, shown: Collection[str]) -> list[KernelSummary]:
     return [kernel for row in rows for kernel in row.members or (row,)]
 
 
-def _versions(content: Content) -> Counter[str]:
-    """Count the versions of each kernel that replaced others, by the key of the newest."""
-    counts = Counter(newest.key for newest in content.earlier.values())
-    return counts + Counter(counts.keys())
+def _versions(content: Content) -> dict[str, str]:
+    """Say of each kernel that replaced others why it did, by its key: `fastest of 3 versions`."""
+    others: defaultdict[str, list[float]] = defaultdict(list)
+    kernels = {kernel.key: kernel for kernel in content.kernels}
+    for key, chosen in content.earlier.items():
+        others[chosen.key].append(kernels[key].duration_ns or 0.0)
+    return {
+        key: f"{'fastest' if (kernels[key].duration_ns or 0.0) < min(times) else 'newest'} of {len(times) + 1} versions"
+        for key, times in others.items()
+    }
 
 
 def many(content: Content) -> Markup:

@@ -115,6 +115,4 @@ def _of_versions(ladder: Ladder) -> str:
     said, fastest = sentence_case(ladder_headline(ladder)), ladder.fastest
     if fastest is None or fastest.analysis is None:
         return said
-    time_ns = fastest.time.median_ns
-    time = f"; it takes {duration(time_ns)}" if time_ns is not None else ""
-    return f"{said}{time}. Next: {move_head(first_move(fastest.analysis.verdict))}"
+    return f"{said}. Next: {move_head(first_move(fastest.analysis.verdict))}"

@@ -13,7 +13,7 @@ from rooflens.report.content import Content
 from rooflens.report.path.chart import path_chart
 from rooflens.report.path.placing import has_path
 from rooflens.report.templates import render
-from rooflens.report.words.ladder import headline, ladder_bars, subject, try_next
+from rooflens.report.words.ladder import headline, held_against, ladder_bars, subject, try_next
 from rooflens.report.writers.html import to_html
 
 
@@ -36,6 +36,7 @@ def ladder_section(
         bars=Markup(to_html((ladder_bars(ladder, links),))),  # noqa: S704 - escaped by the writer
         way=Markup(to_html((path_chart(ladder, f"path-{key}"),))) if way else "",  # noqa: S704 - likewise
         subject=subject(ladder),
+        against=held_against(ladder),
         next_move="" if named and _asks(ladder) else try_next(ladder),
         named=named,
         notes=notes,

@@ -162,6 +162,7 @@ class Plane(Struct, frozen=True):
         longest_share: Largest share of GPU time among them; 1 where no time is known.
         reports: What sets each report's name apart, by digest, in the order of versions; empty if there is one.
         lines: What joins the versions of a kernel: a name by digest and kernel name; others are joined by their name.
+        climbers: What the versions of the kernel that a ladder follows are called, by the same; the fastest first.
         loops: Loops of the launches in the plane whose machine code was looked into.
         numbered: Keys of launches whose points hold a number of the ranking, and are large enough for it.
     """
@@ -177,6 +178,7 @@ class Plane(Struct, frozen=True):
     longest_share: float
     reports: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    climbers: Mapping[tuple[str, str], str] = field(default_factory=dict)
     loops: tuple[LoopPoint, ...] = ()
     numbered: frozenset[str] = frozenset()
 

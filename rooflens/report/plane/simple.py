@@ -7,6 +7,7 @@ Words stand where Altair puts them: only the dots that say so are named. The rep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import floor, log10
 from typing import Any, Literal
 
@@ -28,6 +29,10 @@ LARGEST_PX2, SMALLEST_PX2 = 500.0, 60.0
 HERE_PX2 = 520
 _BESIDE_PX, _HIGH_PX, _LOW_PX, _LINE_PX = 12, -8, 16, 16
 """From a dot to its name across, up and down, and the height of a line of names."""
+_USUAL_PX, _UNDER_PX, _FREE_PX, _LETTER_PX = 600, 6, 14, 7
+"""About the width of a plane, from a slope to its name, the air that a name has to have, and the width of a letter."""
+_STEPS, _STEP_LETTERS = 20, 2
+"""Parts of a slope and of a path, and the letters of a label for which one place is taken."""
 
 _PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 
@@ -201,7 +206,11 @@ def _roofs(plane: Drawn) -> list[alt.Chart]:
             continue
         end = min(high, top / slope.peak if top else high)
         rows += [{"x": x, "y": x * slope.peak, "roof": slope.name} for x in (begin, end)]
-        names.append({"x": begin, "y": begin * slope.peak, "name": slope.name, "end": "left"})
+        if plane.is_near:
+            x = _free_x(plane, slope, (begin, min(end, ceiling / slope.peak)))
+            names.append({"x": x, "y": x * slope.peak, "name": slope.name, "end": "under"})
+        else:
+            names.append({"x": begin, "y": begin * slope.peak, "name": slope.name, "end": "left"})
     for flat in (flat for flat in plane.flats if flat.peak <= ceiling):
         begin = max(low, flat.peak / steepest if steepest else low)
         rows += [{"x": x, "y": flat.peak, "roof": flat.name} for x in (begin, high)]
@@ -209,15 +218,57 @@ def _roofs(plane: Drawn) -> list[alt.Chart]:
     return _named(plane, rows, names)
 
 
+def _free_x(plane: Drawn, slope: Line, along: Domain) -> float:
+    """Choose where a slope has its name below it: away from dots, their labels and the paths between them.
+
+    Of places that are free the lowest is taken, else the one with most air.
+    """
+    taken = [_pixels(plane, (dot.x, dot.y)) for dot in plane.dots]
+    middle = (plane.x_domain[0] * plane.x_domain[1]) ** 0.5
+    for dot, (right, down) in zip(plane.dots, list(taken), strict=True):
+        side = 1 if dot.x <= middle else -1
+        steps = range(0, len(dot.label), _STEP_LETTERS)
+        taken += [(right + side * (_BESIDE_PX + _LETTER_PX * step), down + _HIGH_PX) for step in steps]
+    for path in plane.paths:
+        for (x0, y0), (x1, y1) in pairwise([_pixels(plane, spot) for spot in path]):
+            taken += [(x0 + (x1 - x0) * part / _STEPS, y0 + (y1 - y0) * part / _STEPS) for part in range(_STEPS + 1)]
+    wide = _LETTER_PX * len(slope.name)
+
+    def air_px(x: float) -> float:
+        left, top = _pixels(plane, (x, x * slope.peak))
+        left, top = left + _UNDER_PX, top + _UNDER_PX
+        if left + wide > _USUAL_PX or top + _LINE_PX > HEIGHT:
+            return -1.0
+        return min(
+            (max(left - right, right - left - wide, top - down, down - top - _LINE_PX) for right, down in taken),
+            default=float(_USUAL_PX),
+        )
+
+    places = [along[0] * (along[1] / along[0]) ** (part / _STEPS) for part in range(1, _STEPS)]
+    free = (x for x in places if air_px(x) >= _FREE_PX)
+    return next(free, max(places, key=air_px))
+
+
+def _pixels(plane: Drawn, spot: Spot) -> Spot:
+    """Give the pixels of a place, from the upper left corner of a plane of its usual width."""
+    (left, right), (low, high) = plane.x_domain, plane.y_domain
+    x, y = spot
+    return log10(x / left) / log10(right / left) * _USUAL_PX, (1 - log10(y / low) / log10(high / low)) * HEIGHT
+
+
 def _named(plane: Drawn, rows: Iterable[dict[str, Any]], names: Sequence[dict[str, Any]]) -> list[alt.Chart]:
     scales = _scales(plane)
     lines = rowed(rows).mark_line(style="roof", clip=True, aria=False)
     layers = [lines.encode(**scales, detail=alt.Detail("roof:N"))]
-    ends: tuple[tuple[Literal["left", "right"], int, int], ...] = (("left", 24, 0), ("right", -4, -5))
-    for end, across, up in ends:
+    ends: tuple[tuple[str, Literal["left", "right"], Literal["bottom", "top"], int, int], ...] = (
+        ("left", "left", "bottom", 24, 0),
+        ("right", "right", "bottom", -4, -5),
+        ("under", "left", "top", _UNDER_PX, _UNDER_PX),
+    )
+    for end, align, baseline, across, up in ends:
         own = [row for row in names if row["end"] == end]
         if own:
-            mark = rowed(own).mark_text(style="note", align=end, baseline="bottom", dx=across, dy=up)
+            mark = rowed(own).mark_text(style="note", align=align, baseline=baseline, dx=across, dy=up)
             layers.append(mark.encode(**scales, text=alt.Text("name:N")))
     return layers
 

@@ -14,6 +14,7 @@ import altair as alt
 
 from rooflens.report.plane.marks import AT, QUIET, Style, written
 from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.viewport import SIZES, SLOT
 from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, gains, ghost_labels
 from rooflens.report.roofline.rows import rounded
 
@@ -59,7 +60,9 @@ def ghost_layers(shown: str, size: alt.ExprRef, beside_px: str, asked: str) -> I
         **AT, tooltip=alt.Tooltip("after:N", title="after the move")
     )
     named = rows.transform_filter(asked).transform_calculate(words="w < 480 ? split(datum.label, ':')[0] : datum.label")
-    side = f"log(datum.x / x0) / LN10 / spanX * w < (w < 480 ? {NARROW_ROOM_PX} : {LABEL_ROOM_PX})"
+    # The same side at all widths of a class of sizes, for the smallest of which other words were placed.
+    rooms = (f"{NARROW_ROOM_PX if one.narrow else LABEL_ROOM_PX} / {one.width_px}" for one in SIZES)
+    side = f"log(datum.x / x0) / LN10 / spanX < [{', '.join(rooms)}][{SLOT}]"
     look: Style = {
         "align": alt.ExprRef(f"{side} ? 'left' : 'right'"),
         "dx": alt.ExprRef(f"({side} ? 1 : -1) * ({beside_px})"),

@@ -70,6 +70,7 @@ class KernelNames(Struct, frozen=True):
         """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
 
         The name of a kernel with versions goes to the newest that has room; then each has the label of its report.
+        Beside a ladder the versions that it follows have its labels alone, and all other kernels their own names.
 
         Args:
             points: Where launches are drawn.
@@ -79,6 +80,7 @@ class KernelNames(Struct, frozen=True):
         by_kernel: dict[str, list[Point]] = {}
         for point in sorted(points, key=lambda point: -(point.launch.time_share or 0.0)):
             by_kernel.setdefault(point.launch.group_key, []).append(point)
+        yield from self._ask_climbers(by_kernel, size, own)
         # One name a kernel, for any number of versions.
         first = {self._first(key, by_kernel) for key in by_kernel}
         for key in [key for key in by_kernel if key in first][: size.names]:
@@ -87,6 +89,22 @@ class KernelNames(Struct, frozen=True):
             else:
                 words = self._words(by_kernel[key], size)
                 yield self._tried([(point, words) for point in by_kernel[key][:LAUNCHES_TRIED]], own)
+
+    def _ask_climbers(self, by_kernel: dict[str, list[Point]], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
+        """Ask for the labels of the versions that a ladder follows, and leave one of each other name to be named."""
+        if not self.plane.climbers:
+            return
+        width = NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
+        kernels = ((key, points[0].launch.analysis.kernel) for key, points in by_kernel.items())
+        keys = {(kernel.digest, kernel.name): key for key, kernel in kernels}
+        called = {keys[at]: name for at, name in self.plane.climbers.items() if at in keys}
+        for point in apart([by_kernel.pop(key)[0] for key in called]):
+            words = (fmt.cut_middle(called[point.launch.group_key], width),)
+            spots = around(radius_px(self.plane, point.launch))
+            yield iter((label("name", point, words, spots, own(point.launch)),))
+        left = {points[0].launch.name: key for key, points in reversed(by_kernel.items())}
+        for key in by_kernel.keys() - set(left.values()):
+            del by_kernel[key]
 
     def _first(self, key: str, drawn: Mapping[str, Sequence[Point]]) -> str:
         """Find the kernel that asks for the name of all its versions."""
@@ -126,7 +144,7 @@ class KernelNames(Struct, frozen=True):
 def kernel_names(plane: Plane) -> KernelNames:
     """Find the names of a plane's kernels."""
     kernels = {p.launch.group_key: p.launch.name for p in plane.placed}
-    known = {version.launch.group_key: one for one in versions(plane) for version in one}
+    known = {version.launch.group_key: one for one in versions(plane) for version in one if not plane.climbers}
     # Namesakes get distinct names; versions are one kernel and are distinguished by their labels.
     newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}
     named = {key: kernels[key] for key in dict.fromkeys(newest.values())}

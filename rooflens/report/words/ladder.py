@@ -17,7 +17,7 @@ from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words, share_words
+from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
 from rooflens.report.document import Bar, Bars, Column, Span, Table
 from rooflens.report.words.change import factor_words, not_compared, other_work_words
 
@@ -33,6 +33,11 @@ LOG_AIR = 2.0
 
 LEFT_NAMED = 3
 """Versions that a headline names as not compared; of more it says how many."""
+
+NO_BAR = "not compared"
+
+SPEED_UP = "speed-up"
+"""How many times as fast as the first version."""
 
 NAME_WIDTH = 48
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -116,7 +121,7 @@ def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
     rows, scale = ladder_rows(ladder.shown, ladder.threshold), scale_of(ladder.shown)
     reference, keys = ladder.reference, [*links, ""] if links else [""] * len(rows)
     return Bars(
-        ("version", "time, bars by decades" if scale.is_log else "time", "x first"),
+        ("version", "time (log scale)" if scale.is_log else "time", SPEED_UP),
         tuple(
             Bar(
                 cut_name(row.label, LABEL_WIDTH),
@@ -128,12 +133,14 @@ def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
                 ((*((row.changed, " ") if row.changed else ()), Span(row.limiter, row.bound)),),
                 row.is_fastest,
                 link,
+                NO_BAR if rung.apart else "",
             )
             for place, (rung, row, link) in enumerate(zip(ladder.shown, rows, keys, strict=False), 1)
         ),
         ladder_table(ladder),
         "fastest",
         scale.part(reference.time.median_ns) if reference and reference.time.median_ns else 0.0,
+        f"Mark across the bars: the time of {reference.library}." if reference else "",
     )
 
 
@@ -142,7 +149,7 @@ def ladder_table(ladder: Ladder) -> Table:
     columns = (
         Column("version", fit="name", most=NAME_WIDTH),
         Column("time", right=True, worth=8),
-        Column("x first", right=True, worth=7),
+        Column(SPEED_UP, right=True, worth=7),
         Column("limited by", fit="wrap", worth=4),
         Column("what changed", fit="prose", least=36),
     )
@@ -194,9 +201,10 @@ def why_words(rung: Rung) -> str:
 
 
 def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
-    """Say which other work a version did, and what it takes for a unit of it beside the others."""
-    usual = next((one.per_work for one in rungs if one.per_work and not one.apart), None)
-    return other_work_words(why_words(rung), usual, rung.per_work)
+    """Say which other work a version did, what it takes for a unit of it, and which version that is held against."""
+    usual = next((one for one in rungs if one.analysis and not one.apart), None)
+    said = other_work_words(why_words(rung), usual.per_work if usual else None, rung.per_work)
+    return f"{said} (against {usual.label})" if usual else said
 
 
 def headline(ladder: Ladder) -> str:
@@ -207,13 +215,19 @@ def headline(ladder: Ladder) -> str:
     own, left = ladder.versions, _left_out(ladder)
     amount = count(len(own), "version")
     if fastest.to_first is None:
-        which = ", the first is the fastest" if len(own) > 1 else f", {fastest.label}"
-        return f"{amount}{which}{_beside(ladder, fastest)}{left}"
+        which = "the first is the fastest" if len(own) > 1 else fastest.label
+        return f"{amount}, {which}{_time(fastest)}{_beside(ladder, fastest)}{left}"
     first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
     words = factor_words(fastest.to_first, ladder.threshold)
     runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
     than = "than" if "x faster" in words else "against"
-    return f"{amount}, fastest {fastest.label}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
+    which = f"{amount}, fastest {fastest.label}{_time(fastest)}"
+    return f"{which}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
+
+
+def _time(rung: Rung) -> str:
+    """Say the time beside the name whose time it is: `, 163 us`; empty where it is unknown."""
+    return f", {duration(rung.time.median_ns)}" if rung.time.median_ns is not None else ""
 
 
 def fastest_words(ladder: Ladder) -> str:
@@ -241,6 +255,13 @@ def _beside(ladder: Ladder, fastest: Rung) -> str:
     best = ladder.reference
     share = ratio(best.time.median_ns, fastest.time.median_ns) if best else None
     return f", {percent(share)} of {best.library}" if best and share else ""
+
+
+def held_against(ladder: Ladder) -> str:
+    """Say what speed-ups and changes of a ladder are against."""
+    first = next((rung.label for rung in ladder.rungs if not rung.apart and rung.time.times_ns), "")
+    what = f"speed-up against {first}; " if first else ""
+    return f"{what}changes against the version before, unless another is named"
 
 
 def subject(ladder: Ladder) -> str:
@@ -271,9 +292,9 @@ def try_next(ladder: Ladder) -> str:
         return ""
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
-    limit = limit_factor_words(verdict).partition(" (")[0]
-    said = (f"next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
-    return "; ".join(filter(None, said))
+    limit = limit_in_short(fastest.analysis)
+    said = (f"Next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
+    return f"{'; '.join(filter(None, said))}."
 
 
 def ladder_warnings(ladder: Ladder) -> list[str]:

@@ -237,7 +237,8 @@ def _bars(block: Bars) -> str:
     ends = "".join(f'<span class="{kind}">{_text(head)}</span>' for kind, head in zip(_ENDS, numbers, strict=True))
     head = f'<p class="head heads"><span class="name">{_text(name)}</span>{ends}</p>'
     rows = "".join(_barred(one, block) for one in block.bars)
-    return f'<div class="versions">{head}<ol>{rows}</ol></div>'
+    key = f'<p class="aside">{_text(block.line_words)}</p>' if block.line and block.line_words else ""
+    return f'<div class="versions">{head}<ol>{rows}</ol>{key}</div>'
 
 
 _ENDS = ("took", "against")
@@ -252,6 +253,8 @@ def _barred(one: Bar, block: Bars) -> str:
     )
     line = f'<i class="line" style="left:{100 * block.line:.2f}%"></i>' if block.line else ""
     drawn = f'<span class="track">{bar(one.part, one.style)}{line}</span>'
+    if one.instead:
+        drawn = f'<span class="track off">{_text(one.instead)}</span>'
     words = "".join(f'<p class="changed">{_words(words)}</p>' for words in one.words if words)
     kind = ' class="fastest"' if one.is_best else ""
     number = f'<span class="number">{_text(one.number)}</span>'

@@ -72,5 +72,10 @@ def test_what_explains_the_time_comes_first() -> None:
 def test_blocks_and_the_work_of_a_thread() -> None:
     """Another block is named; a quarter of the threads for the same work do four times as much each."""
     assert causes_words(kernel(2e6), kernel(1e6, block=(32, 2, 1))) == (
-        "blocks of 32x2 instead of 256 threads, 4.0x work per thread"
+        "blocks of 64 instead of 256 threads, 4.0x work per thread"
     )
+
+
+def test_another_shape_of_as_many_threads_is_no_cause() -> None:
+    """256 threads in a row are no other block than 16 by 16: what the shape changes shows in other counters."""
+    assert not any(cause.topic == "block" for cause in causes(kernel(2e6), kernel(1e6, block=(16, 16, 1))))

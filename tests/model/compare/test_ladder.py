@@ -46,9 +46,9 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
         pytest.approx(0.5),
     ]
     assert [rung.is_fastest for rung in made.rungs] == [False, True, False]
-    assert headline(made) == "3 versions, fastest v1: 4.00x faster than v0 (1 run each)"
+    assert headline(made) == "3 versions, fastest v1, 2.00 s: 4.00x faster than v0 (1 run each)"
     assert [row.marked for row in ladder_rows(made.rungs)] == ["v0", "v1 (fastest)", "v2"]
-    assert try_next(made).startswith("next, from v1: ")
+    assert try_next(made).startswith("Next, from v1: ")
 
 
 def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
@@ -73,7 +73,7 @@ def test_a_version_that_did_other_work_is_not_compared() -> None:
     assert [rung.to_first is None for rung in made.rungs] == [True, True, False]
     assert [row.changed for row in ladder_rows(made.rungs)] == [
         "",
-        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 10.0 \u00b5s a kFLOP, not 4.00 \u00b5s",
+        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 10.0 \u00b5s a kFLOP, not 4.00 \u00b5s (against v0)",
         "2.00x faster than v0: no counter says why",
     ]
     assert made.fastest is made.rungs[2]

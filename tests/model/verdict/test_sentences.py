@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from support import samples
 from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
 
@@ -13,6 +14,7 @@ from rooflens.model.verdict.sentences import (
     gain_words,
     limit_cell,
     limit_factor_words,
+    limit_in_short,
     resource_label,
     stage_full_words,
 )
@@ -297,3 +299,23 @@ def test_a_full_stage_below_its_roof_is_explained() -> None:
 def test_a_level_full_by_bytes_needs_no_explanation() -> None:
     """DRAM at 70 % by its bytes stands at its place on the roofline."""
     assert stage_full_words(analyze(make_kernel(MEMORY))) == ""
+
+
+@pytest.mark.parametrize(
+    ("device_peak", "factor", "said"),
+    [
+        (3e11, 1.12, "at today's traffic 1.1x"),
+        (3e11, 1.6, "at today's traffic 1.1x; 1.6x with fewer bytes"),
+        (4.3e11, 1.6, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
+    ],
+)
+def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
+    device_peak: float, factor: float, said: str
+) -> None:
+    """DRAM that is 90 % busy allows 1.1x: what is over that takes another clock, or fewer bytes."""
+    one = samples.every_verdict()[0]
+    kernel = replace(one.kernel, gpu=None, counters={"device_dram_peak_bytes_per_s": device_peak})
+    level = replace(one.levels["dram"], share=0.9, peak_bytes_per_s=3e11)
+    verdict = replace(one.verdict, at_roof=True, limit=Limit(factor, 1e5, "DRAM traffic"))
+    changed = replace(one, kernel=kernel, levels={**one.levels, "dram": level}, verdict=verdict)
+    assert limit_in_short(changed) == said

@@ -183,6 +183,27 @@ def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...],
     assert sum("f" in row for row in items(page)) == (2 if len(ranked) == 1 else 0)
 
 
+def test_no_row_is_a_version_that_another_beats() -> None:
+    """A newer version that became slower is hidden, and the older one, which is the fastest, says that it is."""
+    quick = samples.analysis(samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}))
+    slow = samples.analysis(samples.Sample("k", "memory", 140, "dram", {"dram": 1e8}, {"fp32": 1e8}))
+    first, _ = as_versions([quick])
+    _, last = as_versions([slow])
+    page = build_content([first, last], "versions", default_thresholds())
+    assert [page.report_labels[row.group.representative.analysis.kernel.digest] for row in ranking(page)] == ["v1"]
+    assert "fastest of 2 versions" in words(what_first(page))
+
+
+@pytest.mark.parametrize(("clock_hz", "said"), [(0.546e9, ["546 MHz"]), (1.41e9, [])])
+def test_a_clock_far_below_boost_is_a_caveat(clock_hz: float, said: list[str]) -> None:
+    """An A100 boosts to 1.41 GHz: at 546 MHz its arithmetic may run 2.6 times as fast without the profiler."""
+    one = samples.every_verdict()[0]
+    kernel = replace(one.kernel, counters={**one.kernel.counters, "sm_clock_hz": clock_hz})
+    found = [each.meaning for each in caveats(page_of(replace(one, flags=(), kernel=kernel)))]
+    assert [words.split(",")[0].removeprefix("Profiled at ") for words in found] == said
+    assert all("2.6x as fast" in words for words in found)
+
+
 def test_a_caveat_names_what_it_is_about() -> None:
     """The first three kernels by time, or the reports in order, where not all are meant; then how many more."""
     one, *others = samples.every_verdict()[:5]

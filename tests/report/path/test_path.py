@@ -59,8 +59,8 @@ def test_bars_go_by_decades_where_times_differ_by_ten_times() -> None:
     """Within ten times bars begin at nothing; beyond that each is as long as its logarithm, which the head says."""
     near, far = ladder_bars(versions(version(900), version(300))), ladder_bars(versions(version(9000), version(90)))
     assert [bar.part for bar in near.bars] == [1.0, pytest.approx(1 / 3)]
-    assert near.heads == ("version", "time", "x first")
-    assert far.heads[1] == "time, bars by decades"
+    assert near.heads == ("version", "time", "speed-up")
+    assert far.heads[1] == "time (log scale)"
     assert far.bars[0].part == 1.0
     assert 0 < far.bars[1].part < 0.2
     assert LOG_AIR > 1

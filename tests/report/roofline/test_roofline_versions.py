@@ -5,6 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 from planes import plane_of, spec_of, version
 
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.versions import versions
 
 
@@ -54,3 +58,15 @@ def test_tooltips_name_the_version() -> None:
     kernels = spec_of([version(i, "attention") for i in range(2)])["datasets"]["kernels"]
     assert {row["report"] for row in kernels} == {"v0", "v1"}
     assert "report" not in spec_of([version(0, "attention")])["datasets"]["kernels"][0]
+
+
+def test_beside_a_ladder_its_versions_have_their_labels_and_other_kernels_their_names() -> None:
+    """The fastest version is named first, and a kernel that three reports hold once, by its name and no report's."""
+    reports = [version(i, "attention", "reference") for i in range(3)]
+    page = build_content(reports, "test", default_thresholds())
+    climbers = {(report.run.digest, "attention"): f"v{at}" for at, report in reversed(list(enumerate(reports)))}
+    placed = replace(plane(page.gpus[0], page.timed, page.report_labels), climbers=climbers)
+    rows = roofline_spec(placed, title="A100", picked="", ranks={})["datasets"]["labels"]
+    names = [row["t"] for row in rows if row["s"] == "name" and row["level"] == "dram"]
+    assert sorted(names[1:]) == ["reference", "v0", "v1"]
+    assert names[0] == "v2"
