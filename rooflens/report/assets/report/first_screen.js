@@ -5,6 +5,7 @@
   const WORTH = 0.01;
   // Tiers of the order, as `rooflens.model.ranking` has them.
   const GAIN = 0;
+  const LIMIT = 1;
   const FILL = 4;
   const NAMED = 3;
   const NAME_CHARS = 40;
@@ -60,7 +61,7 @@
   }
 
   // A kernel counts with what is left of it; where that has one verdict of several, the entry about that one speaks.
-  const stakeOf = (item) => (item.won === null ? item.ns || 0 : item.won);
+  const stakeOf = (item) => (item.won === null || item.tier > LIMIT ? item.ns || 0 : item.won);
   // Kernels that one move is for stand in one row.
   function byRow(rows) {
     const found = new Map();
