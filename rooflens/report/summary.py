@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import Tier, tiers
-from rooflens.model.records import Analysis, timed
+from rooflens.model.records import Analysis, Confidence, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.summary import (
     KernelSummary,
@@ -33,6 +33,7 @@ from rooflens.model.verdict.sentences import (
     unmeasured_words,
 )
 from rooflens.report.content import Content
+from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.labels import BOUND_LABELS, flag_label
 
 MOVE_WORDS = 30
@@ -85,6 +86,9 @@ class Ranked(Struct, frozen=True):
         gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
         figure: What the first move brings to all launches, without what it changes.
+        sure: How sure verdict and first move are, as `confidence_words` says it; empty of a kernel whose class is
+            unknown.
+        is_sure: Nothing lowers it.
     """
 
     rank: int
@@ -96,6 +100,8 @@ class Ranked(Struct, frozen=True):
     gain: str
     where: str
     figure: str
+    sure: str
+    is_sure: bool
 
 
 class Caveat(Struct, frozen=True):
@@ -195,7 +201,7 @@ def unranked(content: Content) -> list[KernelSummary]:
 
 def ranked(place: int, group: KernelSummary) -> Ranked:
     """Say of a kernel what limits it, how far it is from that, and the one move."""
-    analysis = group.analysis
+    analysis, sure = group.analysis, group_sureness(group)
     return Ranked(
         rank=place,
         group=group,
@@ -206,7 +212,17 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),
         figure=gain_figure(analysis.verdict.gain, group.duration_ns),
+        sure=confidence_words(sure) if sure else "",
+        is_sure=sure == "high",
     )
+
+
+def group_sureness(group: KernelSummary) -> Confidence | None:
+    """Return how sure verdict and first move of a kernel are, of several kernels the least; None if nothing is judged."""
+    if group.representative.shown_class == "unknown":
+        return None
+    analyses = [one.analysis for one in group.members or (group,)]
+    return least_sure(sureness(one, next((move.finding for move in one.verdict.moves), None)) for one in analyses)
 
 
 def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:

@@ -21,7 +21,7 @@ from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts
-from rooflens.report.page.headline import after_move
+from rooflens.report.page.headline import after_move, headline
 from rooflens.report.page.ladder import ladder_section, way
 from rooflens.report.page.selectors import selectors
 from rooflens.report.roofline.choices import Choice, choices
@@ -38,6 +38,7 @@ from rooflens.report.summary import (
     segments,
 )
 from rooflens.report.templates import render
+from rooflens.report.words.findings import confidence_words, sureness
 from rooflens.report.words.program import program_lines
 
 LISTED = 12
@@ -83,7 +84,8 @@ class ChosenMove(Struct, frozen=True):
 
 
 def header(content: Content) -> Markup:
-    """Say what failed or could not be read, and what to keep in mind; the rest of it folded."""
+    """Say how sure the headline is, what failed or could not be read, and what to keep in mind, which is folded."""
+    sure: str
     return render(
         "report/header",
         content=content,
@@ -91,6 +93,7 @@ def header(content: Content) -> Markup:
         caveats=caveats(content),
         launches=len(timed(content.analyses)),
         noun=noun(content),
+        sure=headline(content).sure,
     )
 
 
@@ -192,7 +195,8 @@ def _chosen(choice: Choice, kernel: KernelSummary) -> ChosenMove:
     after = after_move(move, kernel.duration_ns)
     figure = gain_figure(choice.gain, kernel.duration_ns).rpartition("\u2192 ")[2]
     said = f"{fmt.duration(kernel.duration_ns)}, {after}" if after else ""
-    return ChosenMove(brief_move(choice.text), figure, said, choice.where)
+    sure = confidence_words(sureness(kernel.analysis, choice.finding))
+    return ChosenMove(brief_move(choice.text), figure, said, choice.where, sure)
 
 
 def _entries(content: Content) -> Iterator[Entry]:
@@ -207,6 +211,7 @@ def _entries(content: Content) -> Iterator[Entry]:
         begins = 0 < place < len(listed) and tier != Tier.GAIN and tiers(kept)[place - 1] == Tier.GAIN
         whole = _entry(ranked(place + 1, kernel), longest_ns)
         yield replace(whole, shown=place < len(listed), begins=begins, is_brief=kernel.key not in first)
+    has_asked = False
         parts = [] if kernel.members else list(parted(kernel))
         if len(parts) > 1:
             for part in parts:

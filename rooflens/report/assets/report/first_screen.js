@@ -188,6 +188,7 @@
   lens.on(() => {
     const hidden = lens.hidden();
     if (drawn !== hidden) {
+    write(byId("sure"), one.dataset.sure);
       const left = leftNow(hidden);
       if (left.length === items.length) restore();
       else for (const show of [showRanking, showLimit]) show(left);
