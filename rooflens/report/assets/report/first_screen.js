@@ -112,11 +112,16 @@
     byId("ranking-earlier").hidden = earlier === 0;
     write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "older version"));
     for (const entry of entries) entry.hidden = true;
+    let hasAsked = false;
     for (const [place, kernel] of listed.entries()) {
       const entry = entryOf(kernel);
       entry.hidden = false;
       entry.classList.toggle("begins", place > 0 && listed[place - 1].tier === GAIN && kernel.tier !== GAIN);
       entry.classList.toggle("brief", !first.includes(kernel));
+      // What more to collect is said once.
+      const asks = "asks" in entry.dataset;
+      entry.classList.toggle("again", asks && hasAsked);
+      hasAsked ||= asks;
       link(entry, kernel.rows.some((item) => item.k === places.get(entry).k) ? places.get(entry).k : kernel.worst.k);
       fill(entry, place + 1, kernel, longest);
     }
@@ -183,12 +188,12 @@
     if (!one) return;
     one.checked = true;
     write(byId("gain"), one.dataset.said);
+    write(byId("sure"), one.dataset.sure);
   });
   let drawn = null;
   lens.on(() => {
     const hidden = lens.hidden();
     if (drawn !== hidden) {
-    write(byId("sure"), one.dataset.sure);
       const left = leftNow(hidden);
       if (left.length === items.length) restore();
       else for (const show of [showRanking, showLimit]) show(left);
