@@ -83,12 +83,16 @@ def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: di
 @pytest.mark.parametrize(
     ("name", "shares", "said"),
     [
-        ("void at::native::elementwise_kernel<128>", {"issue": 0.7}, r"on chip: a launch takes [\d.]+ .?s, .*70 %.*$"),
+        (
+            "void at::native::elementwise_kernel<128>",
+            {"issue": 0.7},
+            r"on chip: a profiled launch takes [\d.]+ .?s, .*70 %.*$",
+        ),
         ("sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", {"tensor_bf16": 0.7}, r"narrower type.*: tensor bf16 70 % busy$"),
         (
             "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n",
             {"issue": 0.4},
-            r"narrower type.*: a launch takes [\d.]+ .?s, .*40 %.*$",
+            r"narrower type.*: a profiled launch takes [\d.]+ .?s, .*40 %.*$",
         ),
     ],
 )
