@@ -30,6 +30,7 @@ from rooflens.model.verdict.sentences import (
     gain_figure,
     limit_factor_words,
     limit_words,
+    reason_words,
     unmeasured_words,
 )
 from rooflens.report.content import Content
@@ -48,6 +49,9 @@ NAME_WIDTH = 40
 
 LIMITED_FROM_SHARE = 0.01
 """Less of the GPU time than this at a hardware limit is not worth a line."""
+
+BUSY_FROM_SHARE = 0.05
+"""A unit that is less busy than this says nothing of a kernel but that it waits."""
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -218,7 +222,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
 
 
 def group_sureness(group: KernelSummary) -> Confidence | None:
-    """Return how sure verdict and first move of a kernel are, of several kernels the least; None if nothing is judged."""
+    """Return how sure verdict and first move of a kernel are, of several the least; None if nothing is judged."""
     if group.representative.shown_class == "unknown":
         return None
     analyses = [one.analysis for one in group.members or (group,)]
@@ -240,12 +244,16 @@ def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
 
 
 def limiter(launch: Launch) -> str:
-    """Name the verdict with the resource nearest its peak."""
+    """Name the verdict with the resource nearest its peak; where none is busy at all, with why."""
     verdict = launch.analysis.verdict
     label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[launch.shown_class]
     label += f" ({unmeasured_words(verdict.or_bound)})" if verdict.or_bound else ""
     if verdict.bottleneck is None:
         return label
+    is_idle = verdict.bound in {"latency", "overhead"} and verdict.bottleneck.share < BUSY_FROM_SHARE
+    reason = reason_words(launch.analysis) if is_idle else ""
+    if reason:
+        return f"{label}: {reason}"
     is_said = verdict.bound in {"memory", "compute", "balanced"} or verdict.bottleneck.resource is None
     near = "" if is_said else "busiest unit "
     roof = ", at the roof" if verdict.at_roof else ""

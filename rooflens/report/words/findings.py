@@ -77,7 +77,7 @@ def confidence_words(confidence: Confidence) -> str:
 
 
 def sureness(analysis: Analysis, finding: str | None) -> Confidence:
-    """Return how sure the answer with a move is: its verdict, or the finding that the move is from if that is less sure."""
+    """Return how sure the answer with a move is: its verdict, or the finding of the move if that is less sure."""
     of_finding = (one.confidence for one in analysis.findings if one.id == finding)
     return least_sure((analysis.verdict.confidence, *of_finding))
 
