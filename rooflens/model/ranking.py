@@ -19,7 +19,7 @@ from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdi
 from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
 
-ORDER = "gains first, by time won; the rest by time (by limit if none has a gain); libraries and fills last"
+ORDER = "gains by time won, then by time (no gains: by limit); libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
 
 LIBRARIES_LEAD_FROM = 0.8
