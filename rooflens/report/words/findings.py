@@ -83,8 +83,8 @@ def sureness(analysis: Analysis, finding: str | None) -> Confidence:
 
 
 def least_sure(confidences: Iterable[Confidence]) -> Confidence:
-    """Return the lowest of at least one."""
-    return max(confidences, key=_FALLING.index)
+    """Return the lowest of at least one; words that are none of ours are no confidence at all."""
+    return max(confidences, key=lambda one: _FALLING.index(one) if one in _FALLING else len(_FALLING))
 
 
 def costing(analysis: Analysis) -> Iterator[Finding]:
