@@ -85,7 +85,7 @@ def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
 
     numbers = (
         first_gain_words(verdict, time_ns),
-        limit_factor_words(verdict.limit),
+        limit_factor_words(verdict),
         confidence_words(verdict.confidence),
     )
     return f"<p>{_text(verdict.sentence)}</p>{_lines([', '.join(number for number in numbers if number)])}"

@@ -1,8 +1,9 @@
 """The one order of kernels, and what to do first in that order: a move for many kernels is one row.
 
-Kernels whose first move has a gain come first, by the time that it wins; then the rest, by their time. Where none has
-a gain those with a limit come first, by the time above it. A library's kernels come after those that the reader can
-change, unless libraries take nearly all of the time, and what fills inputs comes last.
+Kernels whose first move has a gain come first, by the time that it wins, and among them those that leave nearly the
+whole GPU idle, where nobody can tell how much of their time goes; then the rest, by their time. Where none has a gain
+those with a limit come first, by the time above it. A library's kernels come after those that the reader can change,
+unless libraries take nearly all of the time, and what fills inputs comes last.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from rooflens.format import count, percent
 from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdict, timed
 from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
+from rooflens.model.verdict.facts import is_nearly_alone
+from rooflens.model.verdict.thresholds import default_thresholds
 
 ORDER = "gains by time won, then by time (no gains: by limit); libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
@@ -61,7 +64,7 @@ def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
         role = kernel.analysis.role
         if role == "fill":
             found.append(Tier.FILL)
-        elif kernel.analysis.verdict.gain is not None:
+        elif kernel.analysis.verdict.gain is not None or (role == "kernel" and _is_hardly_spread(kernel)):
             found.append(Tier.GAIN)
         elif role in _OF_LIBRARIES and not leads:
             found.append(Tier.LIBRARY)
@@ -78,6 +81,11 @@ def _stakes_ns(kernels: Sequence[KernelSummary], found: Sequence[Tier]) -> list[
         kernel.at_stake_ns if tier in at_stake else kernel.duration_ns or 0.0
         for kernel, tier in zip(kernels, found, strict=True)
     ]
+
+
+def _is_hardly_spread(kernel: KernelSummary) -> bool:
+    """Return whether its launch leaves nearly the whole GPU idle, which costs more than counters can tell."""
+    return is_nearly_alone(kernel.analysis.kernel, default_thresholds())
 
 
 def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:

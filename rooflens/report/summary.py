@@ -211,7 +211,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         group=group,
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
-        limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
+        limit=limit_factor_words(analysis.verdict).partition(" (")[0],
         move=brief_move(first_move(analysis.verdict)),
         gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),

@@ -49,7 +49,7 @@ def said(analysis: Analysis) -> Iterator[str]:
     """Yield every sentence about one kernel."""
     verdict = analysis.verdict
     yield verdict.sentence
-    yield limit_factor_words(verdict.limit)
+    yield limit_factor_words(verdict)
     yield from (gain_words(move.gain, analysis.kernel.duration_ns) for move in verdict.moves)
     yield from (*verdict.evidence, *verdict.advice, verdict.cause or "")
     for finding in analysis.findings:

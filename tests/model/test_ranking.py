@@ -57,6 +57,15 @@ def test_limits_come_first_where_none_has_a_gain() -> None:
     assert tiers(kernels) == [Tier.LIMIT, Tier.LIMIT, Tier.TIME]
 
 
+def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_stands_among_gains_by_its_time() -> None:
+    """Its first move has no figure, and what it can win is more than a small gain beside it."""
+    one = _made("one thread", 1e6, limit=20.0)
+    counters = {**one.kernel.counters, "grid_size": 1.0, "sm_count": 82.0, "block_size": 1.0}
+    alone = replace(one, kernel=replace(one.kernel, counters=counters))
+    kernels = in_rank(summarize([_made("gain", 1e5, 2.0), alone, _made("limit", 5e6, limit=4.0)]))
+    assert [kernel.name for kernel in kernels] == ["one thread", "gain", "limit"]
+
+
 def test_libraries_that_are_nearly_all_of_the_time_stand_by_their_time() -> None:
     """From 80 % on they are what the program does; below that what the reader can change goes first."""
     for time_ns, first in ((8e6, "gemm"), (3.9e6, "own")):

@@ -62,6 +62,7 @@ def launch_gaps(facts: Facts) -> Found | None:
         move="capture the launches in a CUDA graph and do not make the host wait: the GPU is idle for "
         f"{duration(launch.gap_ns)} around a launch of {duration(launch.time_ns)}",
         bears_on=frozenset({LATENCY}),
+        severity="contributes" if facts.at_roof else None,
     )
 
 
@@ -87,11 +88,18 @@ def small_grid(facts: Facts) -> Found | None:
         # With a block on every SM more of them only even out and hide waits, and a unit that limits leaves no waits.
         gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain
         severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.empty_grid_waves else beside
+    how = "launch more blocks: split the work finer, split the reduction, or batch"
+    threads = (blocks or 0.0) * (facts.counter("block_size") or 0.0)
+    if facts.is_nearly_alone and an_sm and an_sm < 1:
+        if 0 < threads <= WARP_THREADS:
+            how = f"spread the work over the GPU, as all of it runs in {count(int(threads), 'thread')}"
+        words += f" (a block on every SM makes it at most {significant(1 / an_sm)} times as fast)"
     return Found(
         evidence=(*counted, *filled),
-        move=f"launch more blocks: split the work finer, split the reduction, or batch: {words}",
+        move=f"{how}: {words}",
         bears_on=_IDLE_WAITS,
-        gain=facts.without_wait(gain),
+        # Of work of which the GPU sees next to nothing no counter says how much is independent.
+        gain=None if facts.is_nearly_alone else facts.without_wait(gain),
         severity=severity,
     )
 
@@ -578,7 +586,8 @@ def thread_divergence(facts: Facts) -> Found | None:
     elif switched_off:
         move = f"give idle lanes work, or let whole warps skip it: {said}, the others are predicated off"
     else:
-        move = f"group threads that take the same path: warps diverge, {said}"
+        where = f" at {si(branches, 'branches')}" if branches else ""
+        move = f"group threads that take the same path: warps diverge{where}, {said}"
         # Each path issues its own loads and stores; how many of all they are is not counted.
         parted = 1 - facts.kernel.counters.get("threads_per_inst", threads.value) / WARP_THREADS
         parts |= dict.fromkeys(("l1", "smem"), parted / 2)

@@ -176,7 +176,8 @@ def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | Non
     is_short = duration_ns is not None and duration_ns < limits.overhead_duration_ns
     if facts.kernel.failed:
         return "unknown", None
-    if facts.waiting is not None or (is_short and not is_busy):
+    is_nearly_full = any(side is not None and side.share >= limits.at_roof_share for side in (memory, compute))
+    if (facts.waiting is not None and not is_nearly_full) or (is_short and not is_busy):
         return "overhead", None
     limiter = in_order(memory, compute)[0] if is_busy else plateau_bottleneck(facts)
     if limiter is None:
@@ -315,6 +316,7 @@ def _in_order(
 
     Waits at a unit that nothing else explains are its shadow and go behind its own move, and few warps behind waste
     where no stall says that they are what lacks. What needs another kernel goes behind what a full unit does in vain.
+    Where the launch leaves nearly the whole GPU idle, more blocks go first, though nobody can tell what they bring.
     """
     of_limiter = math.inf if facts.at_roof else _UNTOLD
     untold = {finding.id: _UNTOLD if finding.severity == "limiter" else 1.0 for finding in costing}
@@ -329,6 +331,8 @@ def _in_order(
     ]
 
     def rank(move: Move) -> tuple[bool, float, bool]:
+        if facts.is_nearly_alone and move.finding == "small_grid":
+            return False, -math.inf, False
         factor = move.gain.factor if move.gain else untold.get(move.finding or "", of_limiter)
         is_few_warps = move.finding in FEW_WARPS
         ahead = list(wasted) if move.kind in _REWRITING else []

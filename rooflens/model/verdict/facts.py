@@ -7,11 +7,41 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rooflens.model.bounds import Bound
-from rooflens.model.records import Bottleneck, Confidence, Evidence, Gain, Kernel, Level, Limit, Outside, Phases, Pipe
+from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.records import (
+    Bottleneck,
+    Confidence,
+    Evidence,
+    Gain,
+    Kernel,
+    Level,
+    Limit,
+    Outside,
+    Phases,
+    Pipe,
+    ratio,
+)
 from rooflens.model.roofline.flops import Flops
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.thresholds import Thresholds
+
+_FAR_LONGER = 10
+"""So many times the longest launch: what a kernel takes is then no matter of launching it."""
+_FEW_SMS = 0.1
+"""A GPU with work for fewer of its SMs is hardly used, whatever the others do."""
+
+
+def is_nearly_alone(kernel: Kernel, limits: Thresholds) -> bool:
+    """Return whether a launch leaves nearly the whole GPU idle for far longer than a launch takes.
+
+    So it does with a block for fewer than a tenth of the SMs, or with no more threads than a warp has.
+    """
+    blocks, sms, size = map(kernel.counters.get, ("grid_size", "sm_count", "block_size"))
+    an_sm = ratio(blocks, sms)
+    is_a_warp = bool(blocks and size and blocks * size <= WARP_THREADS)
+    is_long = (kernel.duration_ns or 0.0) >= _FAR_LONGER * limits.overhead_duration_ns
+    return is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
 
 
 class Facts(Struct, frozen=True):
@@ -54,15 +84,20 @@ class Facts(Struct, frozen=True):
     def or_bound(self) -> tuple[Bound, ...]:
         """The classes that a side which was not measured could turn the kernel's into.
 
-        Gaps in its program that outweigh its time do so whatever its units do.
+        Gaps in its program that outweigh its time make it overhead whatever the sides that were not measured do.
         """
-        return () if self.waiting is not None else self.unseen
+        return () if self.waiting is not None and self.bound == "overhead" else self.unseen
 
     @property
     def waiting(self) -> InProgram | None:
         """The kernel's typical launch in its program, where the gaps around it outweigh its time."""
         launch = self.outside.in_program
         return launch if launch is not None and launch.gap_outweighs else None
+
+    @property
+    def is_nearly_alone(self) -> bool:
+        """Whether the launch leaves nearly the whole GPU idle for far longer than a launch takes."""
+        return is_nearly_alone(self.kernel, self.limits)
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None if the report does not hold it."""

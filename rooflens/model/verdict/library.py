@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rooflens.format import duration, percent, si
+from rooflens.format import count, duration, percent, si
 from rooflens.model.knowledge.roles import COPIES, FILLS
 from rooflens.model.records import Analysis, Kernel, Move, Role, timed
+from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.bottleneck import busiest_unit
 from rooflens.model.verdict.collecting import PROGRAM, program_of
@@ -96,17 +97,17 @@ def _with_move(analysis: Analysis, move: Move) -> Analysis:
 def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     """Choose what the caller of a library can do: its type, its sizes, its algorithm, and what is around it.
 
-    After the colon is the number that a move would make smaller, where it is known: bytes, time, or use of a pipe.
+    After the colon is the number that a move would make smaller, where it is known: bytes, time, or use of a pipe. A
+    product that waits, with neither its bytes nor its pipe near a limit, gains nothing of a narrower type to speak of.
     """
     kernel, limiter = facts.kernel, facts.limiter
-    name, waves, moved = f"{kernel.name} {kernel.function_name}", facts.counter("waves"), _moved(facts)
+    name, moved = f"{kernel.name} {kernel.function_name}", _moved(facts)
     is_product = bool(_PRODUCT.search(name)) or uses_tensor_cores(kernel.warp_opcodes)
-    moves = []
-    if waves is not None and 0 < waves < 1 and facts.bound == "latency":
+    waits = facts.bound == "latency" or (facts.bound == "overhead" and is_product)
+    few, moves = _few_blocks(facts, is_product=is_product) if waits else "", []
+    if few:
         more = "a larger batch or several calls side by side"
-        slots, few = f"{percent(waves)} of the block slots", few_blocks(kernel.counters)
-        filled = f"{few}, which fill {slots}" if few else f"its blocks fill {slots}"
-        moves.append(Move(f"give {library} more work in a call, {more}: {filled}", "blocks"))
+        moves.append(Move(f"give {library} more work in a call, {more}: {few}", "blocks"))
     if library == "NCCL":
         moves.append(Move(f"send less, or overlap it with computation{moved}", "overlap"))
     elif is_product:
@@ -116,16 +117,40 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
             other = f"call {library} with {max(roofs, key=roofs.__getitem__)}, if accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
             moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))
-        elif not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
+        elif not waits and not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
             moves.append(Move(f"call {library} with a narrower type, if accuracy allows{used}", "precision"))
         around = "fuse what comes before and after into its epilogue"
-        moves.append(Move(f"try another algorithm, layout or batch of {library}, and {around}{moved}", "library"))
+        other = (
+            f"an algorithm of {library} that splits k" if few else f"another algorithm, layout or batch of {library}"
+        )
+        moves.append(Move(f"try {other}, and {around}{moved}", "library"))
     else:
         moves += [
             Move(f"fuse it with what runs before and after, so that its data stays on chip{moved}", "fuse"),
             Move(f"call {library} with more data at once, or in a narrower type{moved}", "library"),
         ]
     return tuple(moves)
+
+
+def _few_blocks(facts: Facts, *, is_product: bool) -> str:
+    """Say how little of the GPU the blocks fill, where they are fewer than it holds at once; empty otherwise.
+
+    Where waves are not known, those of a product are held against SMs: the report's, else those of the published GPU
+    or, without its name, the fewest of any GPU of its compute capability.
+    """
+    waves, blocks, sms = map(facts.counter, ("waves", "grid_size", "sm_count"))
+    if waves:
+        slots, few = f"{percent(waves)} of the block slots", few_blocks(facts.kernel.counters)
+        return "" if waves >= 1 else f"{few}, which fill {slots}" if few else f"its blocks fill {slots}"
+    if not is_product or not blocks:
+        return ""
+    kernel, more = facts.kernel, ""
+    if not sms and (sheet := datasheet_of(kernel.gpu)):
+        sms = sheet.sm_count.value
+    elif not sms:
+        alike = [one for one in load_datasheets() if one.compute_capability == kernel.compute_capability]
+        sms, more = min((one.sm_count.value for one in alike), default=0.0), " or more"
+    return f"it has {count(int(blocks), 'block')} for {sms:,.0f} SMs{more}" if blocks < sms else ""
 
 
 def _computes_narrow(facts: Facts) -> bool:

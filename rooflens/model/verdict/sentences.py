@@ -17,6 +17,7 @@ from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, active_part, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import both_sides, in_order
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import LAUNCH
@@ -135,14 +136,20 @@ def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing:
     return ", ".join(bottleneck_words(side, *gpus, missing=missing) for side in sides)
 
 
-def limit_factor_words(limit: Limit) -> str:
+def limit_factor_words(verdict: Verdict) -> str:
     """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty if unknown.
 
-    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`.
+    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`. Where a unit bounds the kernel,
+    one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
+    limit = verdict.limit
     if limit.factor is None:
         return ""
     unit, _, what = limit.by.rpartition(" ")
+    is_at_another = verdict.resource is not None and _spoken(verdict.resource, None).upper() not in limit.by.upper()
+    if limit.is_far and is_at_another:
+        today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
+        return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
     if limit.proven or (limit.is_far and limit.by == LAUNCH):
         return f"far from any limit ({limit.by})" if limit.is_far else f"limit {factor(limit.factor)} ({limit.by})"
     if limit.is_far:
@@ -150,6 +157,14 @@ def limit_factor_words(limit: Limit) -> str:
     if limit.by == LAUNCH:
         return f"at the length of {LAUNCH} {factor(limit.factor)}"
     return f"at today's {what} {factor(limit.factor)} ({unit})"
+
+
+def _relieved(resource: str | None) -> str:
+    """Say what a kernel does that asks less of the unit that bounds it."""
+    if resource == "issue":
+        return "issues fewer instructions"
+    where = _spoken(resource, None)
+    return f"moves fewer bytes through {where}" if resource in LEVEL_LABELS else f"has less work for {where}"
 
 
 TODAY = "~ at today's traffic, no proven limit"
@@ -278,6 +293,8 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
         head = _at_its_limiter(facts, facts.limiter)
     else:
         head = _without_limiter(facts, causes, unmeasured=unmeasured)
+    if facts.waiting is not None and facts.bound != "overhead":
+        head += f"; and {_gap_words(facts.waiting)}"
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
     return f"{head}.{move}"
 
@@ -377,8 +394,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
         idle += f"; use of {missing[0]} is not measured"
     if facts.bound == "overhead":
         if facts.waiting is not None:
-            gap, time = duration(facts.waiting.gap_ns), duration(facts.waiting.time_ns)
-            return f"{_head_of(facts, 'Overhead-bound')}: the GPU is idle for {gap} around a launch of {time}; {idle}"
+            return f"{_head_of(facts, 'Overhead-bound')}: {_gap_words(facts.waiting)}; {idle}"
         what = f"{duration(kernel.duration_ns or 0.0)}, about what a launch costs"
         return f"{_head_of(facts, 'Too short to matter alone')}: {what}; {idle}"
     few = list(filter(None, [_few_ready(kernel.counters)]))
@@ -410,6 +426,10 @@ def reason_words(analysis: Analysis) -> str:
     """Say in a few words why a kernel keeps no unit busy: its blocks, its ready warps, or what these wait for."""
     counters = analysis.kernel.counters
     return few_blocks(counters) or _few_ready(counters) or (analysis.verdict.cause or "").replace("_", " ")
+
+
+def _gap_words(launch: InProgram) -> str:
+    return f"the GPU is idle for {duration(launch.gap_ns)} around a launch of {duration(launch.time_ns)}"
 
 
 def _busiest_words(sides: Sequence[Bottleneck], facts: Facts) -> str:

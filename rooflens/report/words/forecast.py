@@ -32,6 +32,9 @@ TILES = (
     "catches most, and --l2-tile sets them against L2"
 )
 
+LAUNCH_TIME = "2 to 5 \u00b5s"
+"""What a launch costs of host time."""
+
 
 class Counted(Struct, frozen=True):
     """How the FLOPs and bytes of an operation are counted, and what is counted besides them."""
@@ -68,7 +71,7 @@ def answer(row: Row) -> str:
     )
     if not row.crossings:
         if first.regime == "overhead":
-            return "Overhead-bound at every size: the floor is shorter than the launches."
+            return f"Overhead-bound at every size: the floor is shorter than the launches, {LAUNCH_TIME} each."
         return (
             f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
             f"{'below' if last.regime == 'memory' else 'above'} the ridge of {fmt.significant(last.ridge)}."
@@ -82,7 +85,8 @@ def answer(row: Row) -> str:
         said.append(f"{crossing_words(row, sizes, regime)}{why}")
         before = regime
     changes = "; ".join(said)
-    return f"{changes[0].upper()}{changes[1:]}; {first.regime}-bound before."
+    why = f", where the floor is shorter than a launch, {LAUNCH_TIME}" if first.regime == "overhead" else ""
+    return f"{changes[0].upper()}{changes[1:]}; {first.regime}-bound before{why}."
 
 
 def answer_at(row: Row, result: Forecast) -> str:
@@ -95,8 +99,7 @@ def answer_at(row: Row, result: Forecast) -> str:
         measured = time_words(row.measured_s, result.t_lower_s, result.attainable, result.t_without_dram_s)
         floor = f"{floor} {measured}."
     if result.regime == "overhead":
-        launches = fmt.count(sum(part.count for part in result.parts) or result.count, "launch")
-        return f"Overhead-bound: as long as {launches}, each 2 to 5 \u00b5s of host time. {floor}"
+        return f"Overhead-bound, whatever its FLOP per byte: the floor is shorter, as {_launches(result)}. {floor}"
     if result.parts:
         share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
         return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its floor. {floor}"
@@ -109,6 +112,11 @@ def answer_at(row: Row, result: Forecast) -> str:
         return f"{regime}: {fmt.si(result.sent_bytes, 'B')} to send take {over} as long as the rest. {floor}"
     why = _others(result) if is_bound_by_others(result) else _against_ridge(result)
     return f"{regime}: {why}. {floor}"
+
+
+def _launches(result: Forecast) -> str:
+    count = sum(part.count for part in result.parts) or result.count
+    return f"{fmt.count(count, 'launch')} {'takes' if count == 1 else 'take'} {LAUNCH_TIME} of host time"
 
 
 def is_bound_by_others(result: Forecast) -> bool:
@@ -386,9 +394,12 @@ def notes(row: Row) -> list[str]:
     if any(sizes.get("tile") and "l2_tile" in sizes for sizes, _ in row.steps):
         said.append(TILES)
     said += [crossing_words(row, sizes, regime) for sizes, regime in row.crossings]
-    if last.attainable or last.t_lower_warm_s is not None:
+    if last.regime != "overhead" and any(result.regime == "overhead" for _, result in row.steps):
+        said.append(f"overhead-bound: the floor is shorter than a launch, {LAUNCH_TIME} of host time")
+    if last.attainable or last.t_lower_warm_s is not None or last.regime == "overhead":
+        short = f": out of reach alone, as {_launches(last)}" if last.regime == "overhead" else ""
         at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
-        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}")
+        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}{short}")
     if last.tokens_per_s and len(row.steps) == 1:
         said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
     if row.measured_s:

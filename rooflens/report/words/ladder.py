@@ -271,7 +271,7 @@ def try_next(ladder: Ladder) -> str:
         return ""
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
-    limit = limit_factor_words(verdict.limit).partition(" (")[0]
+    limit = limit_factor_words(verdict).partition(" (")[0]
     said = (f"next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
     return "; ".join(filter(None, said))
 

@@ -7,6 +7,7 @@ from support.findings import at_limiter, findings_of, make_facts, unsaid
 
 from rooflens.model.findings.launch import load_imbalance, low_occupancy, partition_imbalance, small_grid, tail_wave
 from rooflens.model.records import Phases
+from rooflens.model.verdict.decide import write_verdict
 
 
 def _severity(facts_id: str, **parts: object) -> str:
@@ -66,6 +67,29 @@ def test_a_factor_that_no_unit_bounds_is_not_promised() -> None:
     found = small_grid(make_facts(counters, {"l2": 0.001}, top_share=None))
     assert found is not None
     assert found.gain is None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "time_ns", "first"),
+    [
+        (1.0, 1.0, 5e4, "spread the work over the GPU, as all of it runs in 1 thread: 1 block for 82 SMs"),
+        (1.0, 32.0, 5e4, "spread the work over the GPU, as all of it runs in 32 threads: 1 block for 82 SMs"),
+        (8.0, 256.0, 5e4, "launch more blocks: split the work finer, split the reduction, or batch: 8 blocks for 82"),
+        (1.0, 1.0, 4.9e4, "keep more loads in flight"),
+    ],
+)
+def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_is_spread_first(
+    blocks: float, threads: float, time_ns: float, first: str
+) -> None:
+    """Below a tenth of the SMs and from ten launches' time on; nobody knows what it brings, so no figure is first."""
+    stall = {"stall_long_scoreboard_cycles": 24.0, "stall_long_scoreboard_share": 0.8, "warp_latency_cycles": 30.0}
+    grid = {"waves": blocks / 1312, "grid_size": blocks, "sm_count": 82.0, "block_size": threads}
+    idle = {"eligible_warps_per_cycle": 0.03, "issue_active_per_cycle": 0.03, "duration_ns": time_ns}
+    facts = make_facts({**stall, **grid, **idle}, {"l2": 0.001}, confidence="high")
+    moves = write_verdict(facts, findings_of(facts)).moves
+    assert moves[0].text.startswith(first), [move.text for move in moves]
+    assert (moves[0].gain is None) is (moves[0].kind == "blocks")
+    assert ("a block on every SM makes it at most" in moves[0].text) is (moves[0].kind == "blocks")
 
 
 TAIL = {"waves": 1.5, "elapsed_cycles": 1000.0}

@@ -92,7 +92,7 @@ def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: di
         (
             "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n",
             {"issue": 0.4},
-            r"narrower type.*: a profiled launch takes [\d.]+ .?s, .*40 %.*$",
+            r"another algorithm.*: a profiled launch takes [\d.]+ .?s, .*40 %.*$",
         ),
     ],
 )
@@ -100,6 +100,28 @@ def test_the_number_after_a_move_is_the_one_it_would_change(name: str, shares: d
     """Its time for fusing, the pipe of a product for a narrower type where it limits: never another unit's use."""
     moves = [move.text for move in reach(decide(make_case(shares, kernel=make_kernel(name=name)))).moves]
     assert re.search(said, moves[0]), moves
+
+
+@pytest.mark.parametrize(
+    ("grid", "first"),
+    [
+        ({"grid_size": 128.0, "sm_count": 148.0}, r"more work in a call.*: it has 128 blocks for 148 SMs$"),
+        ({"grid_size": 10.0}, r"more work in a call.*: it has 10 blocks for \d+ SMs or more$"),
+        ({"waves": 0.43, "grid_size": 128.0}, r"more work in a call.*: its blocks fill 43 % of the block slots$"),
+        ({"grid_size": 148.0, "sm_count": 148.0}, r"^try another algorithm, layout"),
+        ({"waves": 2.5, "grid_size": 900.0}, r"^try another algorithm, layout"),
+    ],
+)
+@pytest.mark.parametrize("time_ns", [19_000.0, 4_000.0])
+def test_a_product_that_waits_is_never_told_to_narrow_its_type(
+    grid: dict[str, float], first: str, time_ns: float
+) -> None:
+    """Neither its bytes nor its pipe are near a limit: with few blocks it lacks work."""
+    counters = {**grid, "duration_ns": time_ns}
+    kernel = make_kernel(counters, name="nvjet_sm100_tst_64x8", gpu="unnamed", compute_capability="10.0")
+    moves = reach(decide(make_case({"dram": 0.39, "tensor": 0.34}, kernel=kernel))).moves
+    assert re.search(first, moves[0].text), moves
+    assert not [move for move in moves if move.kind == "precision"]
 
 
 def test_a_move_to_fuse_says_what_a_launch_moves() -> None:

@@ -6,7 +6,7 @@ from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import LEVELS, Gain, Limit, Outside
+from rooflens.model.records import LEVELS, Gain, Limit, Outside, Verdict
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.sentences import (
@@ -234,12 +234,18 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
     assert gain_words(gain, 1.04e10).replace("\u00a0", " ") == words
 
 
+def _limited(limit: Limit, resource: str | None = None) -> Verdict:
+    """Return the verdict of a kernel with a limit, at a unit or at none."""
+    verdict = analyze(make_kernel({"l1_data_share": 0.1})).verdict
+    return replace(verdict, limit=limit, resource=resource)
+
+
 def test_a_limit_names_the_side_that_sets_it() -> None:
     """A factor with its side where it is proven, and nothing if it is unknown."""
     limit = Limit(2.1, 5e6, "FP32 arithmetic", proven=True)
-    assert (limit_factor_words(limit), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
+    assert (limit_factor_words(_limited(limit)), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
     nothing = Limit(missing="`gpu__time_duration.sum`")
-    assert (limit_factor_words(nothing), limit_cell(nothing, "-")) == ("", "-")
+    assert (limit_factor_words(_limited(nothing)), limit_cell(nothing, "-")) == ("", "-")
 
 
 @pytest.mark.parametrize(
@@ -253,15 +259,31 @@ def test_a_limit_names_the_side_that_sets_it() -> None:
 def test_what_is_not_proven_is_not_called_a_limit(by: str, said: str) -> None:
     """It is said of what the kernel does today, and marked where only a number fits."""
     limit = Limit(3.0, 5e6, by)
-    assert (limit_factor_words(limit), limit_cell(limit)) == (said, "~3.0x")
+    assert (limit_factor_words(_limited(limit)), limit_cell(limit)) == (said, "~3.0x")
 
 
 def test_above_ten_no_factor_is_said() -> None:
     """A kernel that far away is far from any limit, and where only traffic is known from that of its traffic."""
     proven, traffic = Limit(10.1, 5e6, "FP32 arithmetic", proven=True), Limit(140.0, 5e6, "DRAM traffic")
-    assert (limit_factor_words(proven), limit_cell(proven)) == ("far from any limit (FP32 arithmetic)", "far")
-    assert (limit_factor_words(traffic), limit_cell(traffic)) == ("far from any limit of its traffic (DRAM)", "~far")
-    assert limit_factor_words(Limit(10.0, 5e6, "FP32 arithmetic", proven=True)).startswith("limit 10x")
+    assert (limit_factor_words(_limited(proven)), limit_cell(proven)) == ("far from any limit (FP32 arithmetic)", "far")
+    assert limit_factor_words(_limited(traffic)) == "far from any limit of its traffic (DRAM)"
+    assert limit_cell(traffic) == "~far"
+    assert limit_factor_words(_limited(Limit(10.0, 5e6, "FP32 arithmetic", proven=True))).startswith("limit 10x")
+
+
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        ("l1", "over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)"),
+        ("smem", "over 10x if it moves fewer bytes through shared memory (limit FP32 arithmetic)"),
+        ("alu", "over 10x if it has less work for the ALU pipe (limit FP32 arithmetic)"),
+        ("issue", "over 10x if it issues fewer instructions (limit FP32 arithmetic)"),
+        ("fp32", "far from any limit (FP32 arithmetic)"),
+    ],
+)
+def test_a_kernel_at_a_unit_is_not_far_from_any_limit(resource: str, said: str) -> None:
+    """What a unit that is full allows takes that the kernel asks less of it; its own side is nothing to relieve."""
+    assert limit_factor_words(_limited(Limit(12.0, 5e6, "FP32 arithmetic", proven=True), resource)) == said
 
 
 def test_a_full_stage_below_its_roof_is_explained() -> None:

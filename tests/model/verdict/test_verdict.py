@@ -306,6 +306,16 @@ def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str
     assert (found.cause == "gaps around its launches") is (bound == "overhead")
 
 
+@pytest.mark.parametrize(("share", "bound"), [(0.79, "overhead"), (0.80, "memory")])
+def test_a_unit_that_is_full_is_the_class_whatever_the_gaps_around_a_launch(share: float, bound: str) -> None:
+    """Gaps are of the program: the sentence and a move still say them of a kernel whose unit is at 80 % or above."""
+    in_program = InProgram(time_ns=1_000_000, gap_ns=3_000_000)
+    found = verdict({"dram": share, "fp32": 0.1}, outside=Outside(in_program=in_program))
+    assert found.bound == bound
+    assert "the GPU is idle for 3.00 ms around a launch of 1.00 ms" in found.sentence
+    assert "launch_gaps" in [move.finding for move in found.moves]
+
+
 def test_gaps_are_not_called_a_short_kernel() -> None:
     """A kernel of 1 ms between gaps is not `launch-sized`: the gaps are the reason."""
     sentence = verdict(

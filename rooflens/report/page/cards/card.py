@@ -227,7 +227,7 @@ def _facts(analysis: Analysis) -> tuple[str, ...]:
     return (
         confidence_words(verdict.confidence),
         *in_program_lines(analysis),
-        *([limit] if (limit := limit_factor_words(verdict.limit)) else []),
+        *([limit] if (limit := limit_factor_words(verdict)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
         *([f"{registers:.0f} registers per thread"] if registers else []),

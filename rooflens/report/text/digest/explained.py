@@ -158,7 +158,7 @@ def _launch(analysis: Analysis) -> Words:
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
     gain = first_gain_words(verdict, analysis.kernel.duration_ns)
-    words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
+    words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(verdict))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
     floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
@@ -405,6 +405,8 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
         return "Gain not known: the counters carry no more than the class"
     if move.finding is None or move.kind == "algorithm":
         return "Gain not known: it depends on the algorithm"
+    if move.kind == "blocks":
+        return "Gain not known: it depends on how much of the work is independent"
     return "Gain not known: no counter says how much time it takes"
 
 

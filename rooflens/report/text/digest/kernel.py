@@ -100,7 +100,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
 def _two_numbers(group: KernelSummary) -> str:
     """Say what the first move brings to all launches, and the limit."""
     verdict = group.analysis.verdict
-    both = first_gain_words(verdict, group.duration_ns), limit_factor_words(verdict.limit)
+    both = first_gain_words(verdict, group.duration_ns), limit_factor_words(verdict)
     return ", ".join(filter(None, both))
 
 
