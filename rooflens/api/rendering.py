@@ -81,11 +81,12 @@ def kernel_html(analysis: records.Analysis) -> str:
 def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
     """Write a verdict: its sentence, what its first move brings, and its limit."""
     from rooflens.model.verdict.sentences import first_gain_words, limit_factor_words
+    from rooflens.report.words.findings import confidence_words
 
     numbers = (
         first_gain_words(verdict, time_ns),
         limit_factor_words(verdict),
-        f"confidence {verdict.confidence}",
+        confidence_words(verdict.confidence),
     )
     return f"<p>{_text(verdict.sentence)}</p>{_lines([', '.join(number for number in numbers if number)])}"
 

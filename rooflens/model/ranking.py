@@ -1,9 +1,9 @@
 """The one order of kernels, and what to do first in that order: a move for many kernels is one row.
 
 Kernels whose first move has a gain come first, by the time that it wins, and among them those that leave nearly the
-whole GPU idle, where nobody can tell how much of their time goes; then those with a limit only, by the time
-above it; then the rest, by their time. A library's kernels come after those that the reader can change, unless
-libraries take nearly all of the time, and what fills inputs comes last.
+whole GPU idle, where nobody can tell how much of their time goes; then the rest, by their time. Where none has a gain
+those with a limit come first, by the time above it. A library's kernels come after those that the reader can change,
+unless libraries take nearly all of the time, and what fills inputs comes last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rooflens.model.verdict.collecting import for_all_kernels
 from rooflens.model.verdict.facts import is_nearly_alone
 from rooflens.model.verdict.thresholds import default_thresholds
 
-ORDER = "gains first, by time won; then by limit, by time; libraries and fills last"
+ORDER = "gains by time won, then by time (no gains: by limit); libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
 
 LIBRARIES_LEAD_FROM = 0.8
@@ -52,7 +52,10 @@ class Tier(IntEnum):
 
 
 def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
-    """Say by what each of some kernels is ranked among the others."""
+    """Say by what each of some kernels is ranked among the others.
+
+    Below gains a limit decides nothing: it is a bound, and beside the time that a move wins it would read as a promise.
+    """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     of_libraries_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels if kernel.analysis.role in _OF_LIBRARIES)
     leads = of_libraries_ns >= LIBRARIES_LEAD_FROM * total_ns
@@ -67,7 +70,17 @@ def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
             found.append(Tier.LIBRARY)
         else:
             found.append(Tier.TIME if kernel.winnable_ns is None else Tier.LIMIT)
-    return found
+    has_gain = Tier.GAIN in found
+    return [Tier.TIME if has_gain and tier == Tier.LIMIT else tier for tier in found]
+
+
+def _stakes_ns(kernels: Sequence[KernelSummary], found: Sequence[Tier]) -> list[float]:
+    """Return what kernels are ordered by within their tiers: time at stake of gains and limits, else all their time."""
+    at_stake = {Tier.GAIN, Tier.LIMIT}
+    return [
+        kernel.at_stake_ns if tier in at_stake else kernel.duration_ns or 0.0
+        for kernel, tier in zip(kernels, found, strict=True)
+    ]
 
 
 def _is_hardly_spread(kernel: KernelSummary) -> bool:
@@ -78,9 +91,10 @@ def _is_hardly_spread(kernel: KernelSummary) -> bool:
 def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:
     """Order kernels by what to look at first, ties by their time."""
     listed = list(kernels)
+    found = tiers(listed)
     order = [
-        (tier, -kernel.at_stake_ns, -(kernel.duration_ns or 0.0))
-        for tier, kernel in zip(tiers(listed), listed, strict=True)
+        (tier, -stake_ns, -(kernel.duration_ns or 0.0))
+        for tier, stake_ns, kernel in zip(found, _stakes_ns(listed, found), listed, strict=True)
     ]
     return [listed[place] for place in sorted(range(len(listed)), key=order.__getitem__)]
 
@@ -157,13 +171,14 @@ def _own_move_of(members: Sequence[KernelSummary]) -> Move:
 def worth_a_line(ordered: Iterable[KernelSummary]) -> list[KernelSummary]:
     """Leave out the rows with next to nothing at stake: gains beside other gains, others beside all but fills."""
     rows = list(ordered)
-    gains = [tier == Tier.GAIN for tier in tiers(rows)]
-    most_ns = max((row.at_stake_ns for row in rows if row.analysis.role != "fill"), default=0.0)
-    won_ns = max((row.at_stake_ns for row, has_gain in zip(rows, gains, strict=True) if has_gain), default=0.0)
+    found = tiers(rows)
+    placed = list(zip(rows, found, _stakes_ns(rows, found), strict=True))
+    most_ns = max((stake_ns for _, tier, stake_ns in placed if tier != Tier.FILL), default=0.0)
+    won_ns = max((stake_ns for _, tier, stake_ns in placed if tier == Tier.GAIN), default=0.0)
     return [
         row
-        for row, has_gain in zip(rows, gains, strict=True)
-        if row.at_stake_ns >= RANKED_FROM_SHARE * (won_ns if has_gain else most_ns)
+        for row, tier, stake_ns in placed
+        if stake_ns >= RANKED_FROM_SHARE * (won_ns if tier == Tier.GAIN else most_ns)
     ]
 
 

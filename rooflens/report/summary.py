@@ -13,7 +13,7 @@ from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import Tier, tiers
-from rooflens.model.records import Analysis, timed
+from rooflens.model.records import Analysis, Confidence, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.summary import (
@@ -32,9 +32,11 @@ from rooflens.model.verdict.sentences import (
     gain_figure,
     limit_in_short,
     limit_words,
+    reason_words,
     unmeasured_words,
 )
 from rooflens.report.content import Content
+from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.labels import BOUND_LABELS, flag_label
 
 MOVE_WORDS = 30
@@ -52,6 +54,9 @@ LIMITED_FROM_SHARE = 0.01
 
 LOW_CLOCK = 0.5
 """SM clocks below this part of boost are a caveat: many verdicts would be others at the full clock."""
+
+BUSY_FROM_SHARE = 0.05
+"""A unit that is less busy than this says nothing of a kernel but that it waits."""
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -90,6 +95,9 @@ class Ranked(Struct, frozen=True):
         gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
         figure: What the first move brings to all launches, without what it changes.
+        sure: How sure verdict and first move are, as `confidence_words` says it; empty of a kernel whose class is
+            unknown.
+        is_sure: Nothing lowers it.
     """
 
     rank: int
@@ -101,6 +109,8 @@ class Ranked(Struct, frozen=True):
     gain: str
     where: str
     figure: str
+    sure: str
+    is_sure: bool
 
 
 class Caveat(Struct, frozen=True):
@@ -200,7 +210,7 @@ def unranked(content: Content) -> list[KernelSummary]:
 
 def ranked(place: int, group: KernelSummary) -> Ranked:
     """Say of a kernel what limits it, how far it is from that, and the one move."""
-    analysis = group.analysis
+    analysis, sure = group.analysis, group_sureness(group)
     return Ranked(
         rank=place,
         group=group,
@@ -211,7 +221,17 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),
         figure=gain_figure(analysis.verdict.gain, group.duration_ns),
+        sure=confidence_words(sure) if sure else "",
+        is_sure=sure == "high",
     )
+
+
+def group_sureness(group: KernelSummary) -> Confidence | None:
+    """Return how sure verdict and first move of a kernel are, of several the least; None if nothing is judged."""
+    if group.representative.shown_class == "unknown":
+        return None
+    analyses = [one.analysis for one in group.members or (group,)]
+    return least_sure(sureness(one, next((move.finding for move in one.verdict.moves), None)) for one in analyses)
 
 
 def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
@@ -229,12 +249,16 @@ def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
 
 
 def limiter(launch: Launch) -> str:
-    """Name the verdict with the resource nearest its peak."""
+    """Name the verdict with the resource nearest its peak; where none is busy at all, with why."""
     verdict = launch.analysis.verdict
     label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[launch.shown_class]
     label += f" ({unmeasured_words(verdict.or_bound)})" if verdict.or_bound else ""
     if verdict.bottleneck is None:
         return label
+    is_idle = verdict.bound in {"latency", "overhead"} and verdict.bottleneck.share < BUSY_FROM_SHARE
+    reason = reason_words(launch.analysis) if is_idle else ""
+    if reason:
+        return f"{label}: {reason}"
     is_said = verdict.bound in {"memory", "compute", "balanced"} or verdict.bottleneck.resource is None
     near = "" if is_said else "busiest unit "
     roof = ", at the roof" if verdict.at_roof else ""

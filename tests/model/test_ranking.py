@@ -32,19 +32,29 @@ def _short(name: str, time_ns: float, launches: int = 1) -> Analysis:
     return replace(one, verdict=verdict, launches=launches)
 
 
-def test_gains_come_before_limits_before_times_before_libraries_before_fills() -> None:
-    """However much time the later ones take."""
+def test_gains_come_before_times_before_libraries_before_fills() -> None:
+    """However much time the later ones take; below gains the rest stand by time, whatever their limits."""
     analyses = [
         _made("fill", 9e6, role="fill"),
         _made("library", 8e6, role="library"),
-        _made("time", 1e6),
-        _made("limit", 5e6, limit=4.0),
+        _made("short, far from its limit", 1e6, limit=9.0),
+        _made("long, near its limit", 5e6, limit=1.1),
+        _made("time", 2e6),
         _made("small gain", 1e5, 1.1),
         _made("large gain", 1e6, 2.0),
     ]
     kernels = in_rank(summarize(analyses))
-    assert [kernel.name for kernel in kernels] == ["large gain", "small gain", "limit", "time", "library", "fill"]
-    assert tiers(kernels) == [Tier.GAIN, Tier.GAIN, Tier.LIMIT, Tier.TIME, Tier.LIBRARY, Tier.FILL]
+    rest = ["long, near its limit", "time", "short, far from its limit"]
+    assert [kernel.name for kernel in kernels] == ["large gain", "small gain", *rest, "library", "fill"]
+    assert tiers(kernels) == [Tier.GAIN, Tier.GAIN, *[Tier.TIME] * 3, Tier.LIBRARY, Tier.FILL]
+
+
+def test_limits_come_first_where_none_has_a_gain() -> None:
+    """By the time above them: it is all that is known of what can be won."""
+    analyses = [_made("long", 5e6, limit=1.1), _made("time", 9e6), _made("short", 1e6, limit=9.0)]
+    kernels = in_rank(summarize(analyses))
+    assert [kernel.name for kernel in kernels] == ["short", "long", "time"]
+    assert tiers(kernels) == [Tier.LIMIT, Tier.LIMIT, Tier.TIME]
 
 
 def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_stands_among_gains_by_its_time() -> None:

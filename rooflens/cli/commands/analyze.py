@@ -96,8 +96,8 @@ def analyze(
 ) -> None:
     """Show what limits each kernel.
 
-    The order of kernels, here and on pages, in digests and in Python: gains first, by time won; then by limit, by time;
-    libraries and fills last. One move for many kernels is one row.
+    The order of kernels, here and on pages, in digests and in Python: gains by time won, then by time (no gains: by
+    limit); libraries and fills last. One move for many kernels is one row.
 
     A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
     won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.

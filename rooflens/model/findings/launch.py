@@ -28,7 +28,7 @@ from rooflens.model.roofline.occupancy import (
 )
 from rooflens.model.roofline.opcodes import works_by_warpgroups
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import few_blocks, resource_label
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
 _GRID = {"grid_size": "blocks", "sm_count": "SMs"}
@@ -80,11 +80,10 @@ def small_grid(facts: Facts) -> Found | None:
     source = facts.kernel.counter_sources.get("waves", "waves")
     filled = (Evidence("block slots filled", waves, "share", source),) if waves else ()
     if an_sm and blocks and sms:
-        grid = count(int(blocks), "block")
         if an_sm < 1:
-            words = f"{grid} for {sms:,.0f} SMs, {sms - blocks:,.0f} of which stay idle"
+            words = f"{few_blocks(facts.kernel.counters)}, {sms - blocks:,.0f} of which stay idle"
         else:
-            words = f"{grid} fill {share} of {sms:,.0f} SMs"
+            words = f"{count(int(blocks), 'block')} fill {share} of {sms:,.0f} SMs"
         filled = filled if an_sm >= 1 else ()
         # With a block on every SM more of them only even out and hide waits, and a unit that limits leaves no waits.
         gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain

@@ -16,7 +16,7 @@ from rooflens.model.verdict.bottleneck import busiest_unit
 from rooflens.model.verdict.collecting import PROGRAM, program_of
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.narrower import roofs_over_fp32
-from rooflens.model.verdict.sentences import busy_words, resource_label, without_move
+from rooflens.model.verdict.sentences import busy_words, few_blocks, resource_label, without_move
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -140,7 +140,8 @@ def _few_blocks(facts: Facts, *, is_product: bool) -> str:
     """
     waves, blocks, sms = map(facts.counter, ("waves", "grid_size", "sm_count"))
     if waves:
-        return f"its blocks fill {percent(waves)} of the GPU" if waves < 1 else ""
+        slots, few = f"{percent(waves)} of the block slots", few_blocks(facts.kernel.counters)
+        return "" if waves >= 1 else f"{few}, which fill {slots}" if few else f"its blocks fill {slots}"
     if not is_product or not blocks:
         return ""
     kernel, more = facts.kernel, ""
@@ -165,10 +166,10 @@ def _moved(facts: Facts) -> str:
     time_ns, busiest = facts.kernel.duration_ns, busiest_unit(facts)
     if facts.bound == "latency" and time_ns:
         above = f", with no unit above {percent(busiest.share)}" if busiest else ""
-        return f": a launch takes {duration(time_ns)}{above}"
+        return f": a profiled launch takes {duration(time_ns)}{above}"
     level = next((name for name in ("dram", "l2") if name in facts.levels and facts.levels[name].amount_bytes), None)
     if level is None:
         busy = f", {busy_words(busiest, facts.kernel.gpu)}" if busiest and busiest.resource else ""
-        return f": a launch takes {duration(time_ns)}{busy}" if time_ns else ""
+        return f": a profiled launch takes {duration(time_ns)}{busy}" if time_ns else ""
     through = f": {si(facts.levels[level].amount_bytes, 'B')} through {resource_label(level, facts.kernel.gpu)}"
     return f"{through} in {duration(time_ns)}" if time_ns else through

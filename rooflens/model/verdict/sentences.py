@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from rooflens.format import MISSING, duration, factor, percent, si, significant
+from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.bounds import Bound, is_open
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
@@ -421,8 +421,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
             return f"{_head_of(facts, 'Overhead-bound')}: {_gap_words(facts.waiting)}; {idle}"
         what = f"{duration(kernel.duration_ns or 0.0)}, about what a launch costs"
         return f"{_head_of(facts, 'Too short to matter alone')}: {what}; {idle}"
-    ready = kernel.counters.get("eligible_warps_per_cycle")
-    few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
+    few = list(filter(None, [_few_ready(kernel.counters)]))
     why = [cause.title for cause in causes[:2]]
     if unmeasured:
         why = [longest_wait(facts) or "why warps wait was not measured"]
@@ -433,6 +432,24 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     if time_ns is not None and facts.limits.overhead_duration_ns <= time_ns < facts.limits.short_duration_ns:
         why.append(f"of its {duration(time_ns)} about {_START_AND_END} are start and end")
     return f"{_head_of(facts, 'Latency-bound')}: {'; '.join((idle, *few, *why))}"
+
+
+def _few_ready(counters: Mapping[str, float]) -> str:
+    """Say how few warps a scheduler can choose from; empty where they are enough, or not counted."""
+    ready = counters.get("eligible_warps_per_cycle")
+    return "" if ready is None or ready >= _ENOUGH_READY else f"only {significant(ready)} warps ready per scheduler"
+
+
+def few_blocks(counters: Mapping[str, float]) -> str:
+    """Say that some SMs have no block: `64 blocks for 148 SMs`; empty where each has one, or that is not known."""
+    blocks, sms = counters.get("grid_size"), counters.get("sm_count")
+    return f"{count(int(blocks), 'block')} for {sms:,.0f} SMs" if blocks and sms and blocks < sms else ""
+
+
+def reason_words(analysis: Analysis) -> str:
+    """Say in a few words why a kernel keeps no unit busy: its blocks, its ready warps, or what these wait for."""
+    counters = analysis.kernel.counters
+    return few_blocks(counters) or _few_ready(counters) or (analysis.verdict.cause or "").replace("_", " ")
 
 
 def _gap_words(launch: InProgram) -> str:

@@ -69,7 +69,8 @@ class RooflineFigure(Struct, frozen=True):
 def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     """Place the launches of each GPU in the plane of its roofline.
 
-    The GPU with the most time at stake comes first; those without a point in their plane come last.
+    That of the first row's kernel comes first, so that list and chart are about the same; then the GPU with the most
+    time at stake. Those without a point in their plane come after those with one, and those with nothing to draw last.
     """
     launches: dict[str, list[Launch]] = {}
     for launch in content.timed:
@@ -80,9 +81,10 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
     }
     numbered = ranks if len(content.kernels) > 1 and content.ladder is None else {}
+    leading = content.first[0].gpu if content.first else None
     planes = sorted(
         (plane(gpu, launches[gpu], content.report_labels, content.lines, numbered) for gpu in gpus),
-        key=lambda one: not one.points,
+        key=lambda one: (not one.placed, one.gpu != leading, not one.points),
     )
     fastest = content.ladder.fastest if content.ladder else None
     if fastest is not None:
@@ -94,7 +96,10 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
 def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[str, int]) -> RooflineFigure:
     clock, found = clock_text(placed.clocks_hz), boost(placed)
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
-    heading = "Roofline" if placed.points else "Share of peak" if placed.placed else "Speed Of Light"
+    heading = "Roofline"
+    if not placed.points:
+        is_judged = any(sides for _, sides in sides_of(content, placed.gpu))
+        heading = "Share of peak" if placed.placed else "Speed Of Light" if is_judged else heading
     why = [] if placed.points else reasons(placed)
     notes = [REASON_SENTENCES[one] for one in why]
     if placed.unplaced:

@@ -14,14 +14,14 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Move, timed
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import KernelSummary, first_move, parted, time_part
+from rooflens.model.summary import KernelSummary, asks_first, first_move, parted, time_part
 from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts
-from rooflens.report.page.headline import after_move
+from rooflens.report.page.headline import after_move, headline
 from rooflens.report.page.ladder import ladder_section, way
 from rooflens.report.page.selectors import selectors
 from rooflens.report.roofline.choices import Choice, choices
@@ -38,6 +38,7 @@ from rooflens.report.summary import (
     segments,
 )
 from rooflens.report.templates import render
+from rooflens.report.words.findings import confidence_words, sureness
 from rooflens.report.words.program import program_lines
 
 LISTED = 12
@@ -57,7 +58,9 @@ class Entry(Struct, frozen=True):
         part: The verdict of the launches it speaks of; empty if it speaks of all of the kernel's.
         shown: True where it is in the list before anything is filtered.
         begins: True where a line parts it from those with a gain above it.
-        is_brief: It has its time and limiter, and no move.
+        is_brief: It is small: it is not worth a row of its own, or the list has enough of them.
+        asks: Its first move is to collect more.
+        asks_again: A row above it says so already.
         length: Its time as a part of the longest one's, which its bar has.
         parts: Parts of its bar by verdict, which sum to 1.
         won: The part of its time that its first move wins; 0 if that is unknown.
@@ -68,6 +71,8 @@ class Entry(Struct, frozen=True):
     shown: bool
     begins: bool
     is_brief: bool
+    asks: bool
+    asks_again: bool
     length: float
     parts: tuple[tuple[str, float], ...]
     won: float
@@ -80,13 +85,15 @@ class ChosenMove(Struct, frozen=True):
     figure: str
     said: str
     where: str
+    sure: str
 
 
 def header(content: Content) -> Markup:
-    """Say what failed or could not be read, and what to keep in mind; the rest of it folded."""
+    """Say how sure the headline is, what failed or could not be read, and what to keep in mind, which is folded."""
     return render(
         "report/header",
         content=content,
+        sure=headline(content).sure,
         failed=failed_words(content),
         caveats=caveats(content),
         launches=len(timed(content.analyses)),
@@ -188,7 +195,8 @@ def _chosen(choice: Choice, kernel: KernelSummary) -> ChosenMove:
     after = after_move(move, kernel.duration_ns)
     figure = gain_figure(choice.gain, kernel.duration_ns).rpartition("\u2192 ")[2]
     said = f"{fmt.duration(kernel.duration_ns)}, {after}" if after else ""
-    return ChosenMove(brief_move(choice.text), figure, said, choice.where)
+    sure = confidence_words(sureness(kernel.analysis, choice.finding))
+    return ChosenMove(brief_move(choice.text), figure, said, choice.where, sure)
 
 
 def _entries(content: Content) -> Iterator[Entry]:
@@ -199,10 +207,15 @@ def _entries(content: Content) -> Iterator[Entry]:
     kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
     longest_ns = max((row.duration_ns or 0.0 for row in listed), default=0.0)
+    has_asked = False
     for place, (kernel, tier) in enumerate(zip(kept, tiers(kept), strict=True)):
         begins = 0 < place < len(listed) and tier != Tier.GAIN and tiers(kept)[place - 1] == Tier.GAIN
         whole = _entry(ranked(place + 1, kernel), longest_ns)
-        yield replace(whole, shown=place < len(listed), begins=begins, is_brief=kernel.key not in first)
+        again = whole.asks and has_asked
+        has_asked = has_asked or whole.asks
+        yield replace(
+            whole, shown=place < len(listed), begins=begins, is_brief=kernel.key not in first, asks_again=again
+        )
         parts = [] if kernel.members else list(parted(kernel))
         if len(parts) > 1:
             for part in parts:
@@ -219,6 +232,8 @@ def _entry(row: Ranked, longest_ns: float) -> Entry:
         shown=False,
         begins=False,
         is_brief=True,
+        asks=asks_first(group.analysis.verdict),
+        asks_again=False,
         length=(group.duration_ns or 0.0) / longest_ns if longest_ns else 0.0,
         parts=tuple((shown, ns / total_ns) for shown, ns in group.class_ns.items()) if total_ns else (),
         won=1 - 1 / gain.factor if gain else 0.0,

@@ -39,11 +39,13 @@ class Headline(Struct, frozen=True):
         name: The kernel that it is about; empty if it is about none.
         said: What is said of it.
         key: Of the launch that it links to; empty if there is none.
+        sure: How sure it is, as `Ranked.sure` has it.
     """
 
     name: str
     said: str
     key: str = ""
+    sure: str = ""
 
     @property
     def text(self) -> str:
@@ -65,7 +67,7 @@ def headline(content: Content) -> Headline:
         failed = failed_words(content)
         return Headline("", f"Nothing to judge: {failed}" if failed else "No kernels in this report")
     group = first.group
-    return Headline(cut_name(group.shown, NAME_WIDTH), said_of(group), group.representative.key)
+    return Headline(cut_name(group.shown, NAME_WIDTH), said_of(group), group.representative.key, first.sure)
 
 
 def _of_programs(ladders: Sequence[Ladder]) -> str:

@@ -166,7 +166,8 @@ class Canvas(Struct, frozen=True):
         # A word across another's lead line would look as if it were the one pointed at.
         if crossed(place.boxes, self.leads):
             return False
-        return place.lead is None or not any(boxes.crossed_by(place.lead) for boxes in taken)
+        # It may cross what is the text's own: that is of the same launch.
+        return place.lead is None or not self.taken.crossed_by(place.lead)
 
 
 def beside(radius: float, *, near_px: float = NEAR_PX) -> list[Spot]:

@@ -8,7 +8,7 @@ chart draws it over other words, on cleared ground.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from msgspec import Struct
@@ -136,7 +136,7 @@ def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple
 
 
 def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tuple[Canvas, Iterator[Iterable[Label]]]:
-    """Give what is taken at a level, and the labels asked for: ridges first, names last."""
+    """Give what is taken at a level, and the labels asked for: the name of the first kernel, ridges, other names."""
     plane = names.plane
     canvas = drawing.canvas.copy()
     view = canvas.view
@@ -144,7 +144,6 @@ def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tu
     corners = plane.ridges(plane.first_level if level in {ALL, OWN} else level)
     canvas.taken.extend(dot_box(plane, point, view) for point in plane.points_at(level))
     canvas.taken.extend(point_box(view.at(x, y), CORNER_PX) for x, y in corners)
-    canvas.taken.extend(_picked_boxes(plane, picked, view, level))
 
     def own(launch: Launch) -> list[Box]:
         return own_boxes(plane, shown[launch.key], view, level=level)
@@ -155,7 +154,15 @@ def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tu
         for (x, y), pipe in zip(corners, plane.pipe_roofs, strict=False)
     )
     alone = chain(ridges, _marks(plane, level, drawing))
-    return canvas, chain(([one] for one in alone), names.ask(seen, drawing.size, own))
+    asked = names.ask(seen, picked, drawing.size, own)
+
+    def in_turn() -> Iterator[Iterable[Label]]:
+        """Begin with the name of the picked launch; what comes after it keeps clear of all that the launch shows."""
+        yield from islice(asked, 1)
+        canvas.taken.extend(_picked_boxes(plane, picked, view, level))
+        yield from chain(([one] for one in alone), asked)
+
+    return canvas, in_turn()
 
 
 def _is_seen(point: Point, view: Viewport) -> bool:

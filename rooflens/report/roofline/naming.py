@@ -66,24 +66,27 @@ class KernelNames(Struct, frozen=True):
     known: Mapping[str, Sequence[Version]]
     by_width: Mapping[int, Mapping[str, str]]
 
-    def ask(self, points: Iterable[Point], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
+    def ask(self, points: Iterable[Point], first: str, size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
         """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
+
+        That of the launch which the page is about first comes before all.
 
         The name of a kernel with versions goes to the newest that has room; then each has the label of its report.
         Beside a ladder the versions that it follows have its labels alone, and all other kernels their own names.
 
         Args:
             points: Where launches are drawn.
+            first: Key of that launch.
             size: The class of sizes, which says how many names there may be and how long.
             own: Gives the boxes that only the name of a launch has to avoid.
         """
         by_kernel: dict[str, list[Point]] = {}
-        for point in sorted(points, key=lambda point: -(point.launch.time_share or 0.0)):
+        for point in sorted(points, key=lambda point: (point.launch.key != first, -(point.launch.time_share or 0.0))):
             by_kernel.setdefault(point.launch.group_key, []).append(point)
         yield from self._ask_climbers(by_kernel, size, own)
         # One name a kernel, for any number of versions.
-        first = {self._first(key, by_kernel) for key in by_kernel}
-        for key in [key for key in by_kernel if key in first][: size.names]:
+        heads = {self._first(key, by_kernel) for key in by_kernel}
+        for key in [key for key in by_kernel if key in heads][: size.names]:
             if key in self.known:
                 yield from self._ask_versions(self.known[key], by_kernel, size, own)
             else:

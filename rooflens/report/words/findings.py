@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from msgspec import Struct
 
@@ -15,6 +16,8 @@ from rooflens.model.verdict.sentences import gain_words
 from rooflens.report.words.labels import evidence_words, place_label
 
 _EXPLAINED = frozenset((*(rule.id for rule in RULES), NVIDIA_RULE, SIBLING))
+
+_FALLING: tuple[Confidence, ...] = get_args(Confidence)
 
 CODE_WIDTH = 100
 """Characters of a source line or an instruction at most."""
@@ -68,6 +71,22 @@ class ShownFinding(Struct, frozen=True):
         return f"{self.title}{gain}{f': {shown}' if shown else ''}"
 
 
+def confidence_words(confidence: Confidence) -> str:
+    """Say how sure a verdict, a finding or a gain is."""
+    return f"confidence {confidence}"
+
+
+def sureness(analysis: Analysis, finding: str | None) -> Confidence:
+    """Return how sure the answer with a move is: its verdict, or the finding of the move if that is less sure."""
+    of_finding = (one.confidence for one in analysis.findings if one.id == finding)
+    return least_sure((analysis.verdict.confidence, *of_finding))
+
+
+def least_sure(confidences: Iterable[Confidence]) -> Confidence:
+    """Return the lowest of at least one; words that are none of ours are no confidence at all."""
+    return max(confidences, key=lambda one: _FALLING.index(one) if one in _FALLING else len(_FALLING))
+
+
 def costing(analysis: Analysis) -> Iterator[Finding]:
     """Yield the findings that cost time, worst first."""
     return (finding for finding in analysis.findings if finding.severity != "note")
@@ -82,7 +101,7 @@ def shown(finding: Finding) -> ShownFinding:
         severity=finding.severity,
         confidence=finding.confidence,
         gain=gain_words(finding.gain),
-        doubt="" if finding.confidence == "high" else f"confidence {finding.confidence}",
+        doubt="" if finding.confidence == "high" else confidence_words(finding.confidence),
         numbers=tuple(map(evidence_words, finding.evidence)),
         sources=tuple(number.source for number in finding.evidence),
         move=finding.move,

@@ -83,12 +83,16 @@ def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: di
 @pytest.mark.parametrize(
     ("name", "shares", "said"),
     [
-        ("void at::native::elementwise_kernel<128>", {"issue": 0.7}, r"on chip: a launch takes [\d.]+ .?s, .*70 %.*$"),
+        (
+            "void at::native::elementwise_kernel<128>",
+            {"issue": 0.7},
+            r"on chip: a profiled launch takes [\d.]+ .?s, .*70 %.*$",
+        ),
         ("sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", {"tensor_bf16": 0.7}, r"narrower type.*: tensor bf16 70 % busy$"),
         (
             "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n",
             {"issue": 0.4},
-            r"another algorithm.*: a launch takes [\d.]+ .?s, .*40 %.*$",
+            r"another algorithm.*: a profiled launch takes [\d.]+ .?s, .*40 %.*$",
         ),
     ],
 )
@@ -103,7 +107,7 @@ def test_the_number_after_a_move_is_the_one_it_would_change(name: str, shares: d
     [
         ({"grid_size": 128.0, "sm_count": 148.0}, r"more work in a call.*: it has 128 blocks for 148 SMs$"),
         ({"grid_size": 10.0}, r"more work in a call.*: it has 10 blocks for \d+ SMs or more$"),
-        ({"waves": 0.43, "grid_size": 128.0}, r"more work in a call.*: its blocks fill 43 % of the GPU$"),
+        ({"waves": 0.43, "grid_size": 128.0}, r"more work in a call.*: its blocks fill 43 % of the block slots$"),
         ({"grid_size": 148.0, "sm_count": 148.0}, r"^try another algorithm, layout"),
         ({"waves": 2.5, "grid_size": 900.0}, r"^try another algorithm, layout"),
     ],

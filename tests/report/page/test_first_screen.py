@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.records import Analysis, AnalyzedReport, Gain, Limit, Move
+from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import RANKED_SHOWN, Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
-from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
+from rooflens.report.page.first_screen import KEPT, LISTED, header, verdict, what_first
 from rooflens.report.page.headline import headline
 from rooflens.report.page.selectors import items
-from rooflens.report.summary import at_limit, cannot_tell, caveats, ranking
+from rooflens.report.summary import at_limit, cannot_tell, caveats, limiter, ranking
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
@@ -327,15 +327,61 @@ def test_a_kernel_whose_gain_is_unknown_has_its_time_alone() -> None:
     assert "about" not in headline(page).text
 
 
-def test_the_first_roofline_is_that_of_the_gpu_with_most_at_stake() -> None:
-    """A GPU whose kernels have no place in its plane stands behind those that have, however long they ran."""
+def test_the_first_roofline_is_that_of_the_first_row() -> None:
+    """The chart beside the list is about its first row; then comes the GPU with most at stake, without a point last."""
 
     def on(gpu: str, analysis: Analysis, digest: str, **changes: object) -> Analysis:
         return replace(analysis, kernel=replace(analysis.kernel, gpu=gpu, digest=digest, **changes))
 
     memory = next(one for one in samples.every_verdict() if one.verdict.bound == "memory")
     most = [on("C", memory, "c" * 64, index=i) for i in range(3)]
-    longest = on("A", samples.without_flops()[1], "a" * 64, counters={"duration_ns": 9e9})
-    pages = [longest, on("B", memory, "b" * 64), *most]
-    content = build_content([samples.report([one]) for one in pages], "test", default_thresholds())
-    assert [figure.plane.gpu for figure in roofline_figures(content)] == ["C", "B", "A"]
+    bars = samples.without_flops()[1]
+    untold = replace(bars, levels={name: replace(level, share=None) for name, level in bars.levels.items()})
+    for longest, order in ((bars, ["A", "C", "B"]), (untold, ["C", "B", "A"])):
+        first = on("A", longest, "a" * 64, counters={"duration_ns": 9e9})
+        pages = [first, on("B", memory, "b" * 64), *most]
+        content = build_content([samples.report([one]) for one in pages], "test", default_thresholds())
+        assert content.first[0].gpu == "A"
+        assert [figure.plane.gpu for figure in roofline_figures(content)] == order
+
+
+def test_each_row_says_its_move_and_how_sure_it_is_where_it_is_not() -> None:
+    """Small rows too; the first row and the headline say so in any case, and what to collect is said once."""
+    sure = samples.every_verdict()[0]
+    unsure = replace(
+        samples.every_verdict()[1],
+        verdict=replace(samples.every_verdict()[1].verdict, confidence="medium"),
+    )
+    collect = Move("collect what this report lacks: `rooflens profile -- ./app`", "collect")
+    asking = [
+        replace(
+            unsure,
+            kernel=replace(unsure.kernel, name=name, function_name=name, counters={"duration_ns": 10.0}),
+            verdict=replace(unsure.verdict, moves=(collect,)),
+        )
+        for name in ("a", "b")
+    ]
+    page = page_of(replace(sure, verdict=replace(sure.verdict, confidence="high")), unsure, *asking)
+    rows = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
+    said = [re.findall(r'class="sure">([^<]*)', row) for row in rows]
+    assert said[0] == ["confidence high"]
+    assert said[1:] == [["confidence medium"]] * 3
+    assert 'id="sure">confidence high<' in str(header(page))
+    assert [row.count("collect what") for row in rows] == [0, 0, 1, 1]
+    assert ["again" in row.partition(">")[0] for row in rows] == [False, False, False, True]
+
+
+def test_a_kernel_that_keeps_nothing_busy_says_why() -> None:
+    """Its blocks, else its ready warps: that a unit is busy for 0.1 % says nothing."""
+    one = next(one for one in samples.every_verdict() if one.verdict.bound == "latency")
+    idle = Bottleneck("dram", 0.001)
+    for counters, said in (
+        ({"grid_size": 1.0, "sm_count": 82.0, "eligible_warps_per_cycle": 0.03}, "1 block for 82 SMs"),
+        (
+            {"grid_size": 90.0, "sm_count": 82.0, "eligible_warps_per_cycle": 0.03},
+            "only 0.0300 warps ready per scheduler",
+        ),
+    ):
+        kernel = replace(one.kernel, counters=one.kernel.counters | counters)
+        (group,) = page_of(replace(one, kernel=kernel, verdict=replace(one.verdict, bottleneck=idle))).kernels
+        assert limiter(group.representative).replace("\u00a0", " ") == f"latency-bound: {said}"

@@ -102,8 +102,8 @@ WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => {
  .concat(document.scrollingElement.scrollWidth > innerWidth ? ["the page"] : [])"""
 
 TIME = re.compile(r"\d (?:s|ms|\u00b5s|ns)\b")
-SAID_OTHERWISE = ("Nothing to judge", "No kernels", "no time in the report")
-"""Headlines of pages that have no kernel, or no time, to speak of."""
+SAID_OTHERWISE = ("Nothing to judge", "No kernels", "no time in the report", "faster than")
+"""Headlines of pages that have no kernel, or no time, to speak of, and of those that open with versions."""
 
 EXCLUDED = """() => {
   const CLASSES = ['memory', 'compute', 'latency', 'overhead', 'balanced', 'unknown'];

@@ -5,6 +5,7 @@
   const WORTH = 0.01;
   // Tiers of the order, as `rooflens.model.ranking` has them.
   const GAIN = 0;
+  const LIMIT = 1;
   const FILL = 4;
   const NAMED = 3;
   const NAME_CHARS = 40;
@@ -60,7 +61,7 @@
   }
 
   // A kernel counts with what is left of it; where that has one verdict of several, the entry about that one speaks.
-  const stakeOf = (item) => (item.won === null ? item.ns || 0 : item.won);
+  const stakeOf = (item) => (item.won === null || item.tier > LIMIT ? item.ns || 0 : item.won);
   // Kernels that one move is for stand in one row.
   function byRow(rows) {
     const found = new Map();
@@ -111,11 +112,16 @@
     byId("ranking-earlier").hidden = earlier === 0;
     write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "older version"));
     for (const entry of entries) entry.hidden = true;
+    let hasAsked = false;
     for (const [place, kernel] of listed.entries()) {
       const entry = entryOf(kernel);
       entry.hidden = false;
       entry.classList.toggle("begins", place > 0 && listed[place - 1].tier === GAIN && kernel.tier !== GAIN);
       entry.classList.toggle("brief", !first.includes(kernel));
+      // What more to collect is said once.
+      const asks = "asks" in entry.dataset;
+      entry.classList.toggle("again", asks && hasAsked);
+      hasAsked ||= asks;
       link(entry, kernel.rows.some((item) => item.k === places.get(entry).k) ? places.get(entry).k : kernel.worst.k);
       fill(entry, place + 1, kernel, longest);
     }
@@ -182,6 +188,7 @@
     if (!one) return;
     one.checked = true;
     write(byId("gain"), one.dataset.said);
+    write(byId("sure"), one.dataset.sure);
   });
   let drawn = null;
   lens.on(() => {

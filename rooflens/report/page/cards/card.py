@@ -35,7 +35,7 @@ from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curve
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
 from rooflens.report.roofline.choices import choices
 from rooflens.report.templates import render
-from rooflens.report.words.findings import ShownFinding, shown
+from rooflens.report.words.findings import ShownFinding, confidence_words, shown
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import in_program_lines
 
@@ -225,7 +225,7 @@ def _facts(analysis: Analysis) -> tuple[str, ...]:
     sizes = (("grid", kernel.grid), ("block", kernel.block))
     registers, shared = kernel.counters.get("registers_per_thread"), block_smem_bytes(kernel.counters)
     return (
-        f"confidence {verdict.confidence}",
+        confidence_words(verdict.confidence),
         *in_program_lines(analysis),
         *([limit] if (limit := limit_factor_words(verdict)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),

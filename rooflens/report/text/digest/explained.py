@@ -45,7 +45,7 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
-from rooflens.report.words.findings import code_of, costing, shown
+from rooflens.report.words.findings import code_of, confidence_words, costing, shown
 from rooflens.report.words.how_it_runs import instruction_facts, memory_facts, occupancy_facts, warp_facts
 from rooflens.report.words.inside import (
     body_words,
@@ -163,7 +163,7 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
         paragraph(
-            (strong(plain(without_move(verdict))), f" Confidence {verdict.confidence}."),
+            (strong(plain(without_move(verdict))), f" {fmt.sentence_case(confidence_words(verdict.confidence))}."),
             plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
             plain(f"No limit: the report lacks {limit.missing}.")
             if limit.missing and not analysis.kernel.failed
@@ -286,7 +286,7 @@ def _finding(finding: Finding) -> Words:
     ]
     places: list[Words] = [(code(place.label), f" {plain(place.share)}") for place in said.places[:2]]
     where = ("; at ", *joined(", ", places)) if places else ()
-    about = (" (", code(said.id), f", {said.severity}{gain}, confidence {said.confidence}): ")
+    about = (" (", code(said.id), f", {said.severity}{gain}, {confidence_words(said.confidence)}): ")
     return strong(plain(said.name)), *about, *joined("; ", numbers), *where, "."
 
 

@@ -14,7 +14,7 @@ from rooflens.model.verdict.sentences import first_gain_words, limit_factor_word
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.text.table import verdict_words
-from rooflens.report.words.findings import code_of, costing, shown
+from rooflens.report.words.findings import code_of, confidence_words, costing, shown
 from rooflens.report.words.inside import inside_line
 from rooflens.report.words.labels import flag_label, flag_name, place_label
 
@@ -44,12 +44,13 @@ _SAME_WORK = frozenset({"lsu"})
 def block(place: int, group: KernelSummary, page: Content) -> Document:
     """Show a kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
     verdict = group.analysis.verdict
+    sure = confidence_words(verdict.confidence)
     on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
     return (
         Heading(
             (f"{place}. ", code(short_name(group.shown)), *on, *in_report(group, page.runs), f": {plain(takes(group))}")
         ),
-        paragraph(f"{plain(without_move(verdict), SENTENCE_WIDTH)} Confidence {verdict.confidence}."),
+        paragraph(f"{plain(without_move(verdict), SENTENCE_WIDTH)} {fmt.sentence_case(sure)}."),
         bullets([*_lines(group)]),
     )
 
