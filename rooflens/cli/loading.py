@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -212,7 +213,7 @@ def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object
     reports: list[str] = []
     for path in paths:
         job = _received(path, reading) if is_pipe(path) else Job(Path(path), path)
-        inside = timelines_in(job.path) if job.path.is_dir() else ()
+        inside = timelines_in(job.path) if os.path.isdir(job.path) else ()  # noqa: PTH112 - of a name too long for one, too
         if is_timeline(job.path):
             jobs.append(job)
         elif inside:

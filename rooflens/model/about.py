@@ -157,8 +157,11 @@ def find_word(name: str) -> tuple[str, Word] | None:
 
 
 def _key(name: str) -> str:
-    """Return a name as all are compared; of a cell such as `latency: cause not measured ??` the cause."""
-    said = name.strip().rpartition(": ")[2]
+    """Return a name as all are compared; of a cell such as `latency: cause not measured ??` the cause.
+
+    What a cell of an open class adds of what was not measured goes: `too few blocks, compute was not measured ??`.
+    """
+    said = re.sub(r", [\w ]+ not measured(?=[? ]*$)", "", name.strip().rpartition(": ")[2])
     return (said.rstrip("? ") or said).casefold().replace("-", "_").replace(" ", "_")
 
 

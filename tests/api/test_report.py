@@ -431,7 +431,7 @@ def test_a_chart_without_flops_says_so(tmp_path: Path) -> None:
     """Shares of bandwidth are bars, below a line that says why; with neither, the error says what to collect."""
     shares = {"gpu__time_duration.sum": 2e6, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
     drawn = rl.open(write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k", shares)]))).chart()
-    assert "FLOPs not counted: share of peak bandwidth by level" in json.dumps(drawn.to_dict())
+    assert "FLOPs not counted: share of peak, by unit and memory level" in json.dumps(drawn.to_dict())
     bare = rl.open(write_report(tmp_path / "b.ncu-rep", ReportSpec([KernelSpec("k", {"gpu__time_duration.sum": 2e6})])))
     with pytest.raises(InputError, match="hold neither FLOPs with bytes, nor bandwidth shares"):
         bare.chart()

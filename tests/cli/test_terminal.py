@@ -26,7 +26,7 @@ from rooflens.ingest.reports.jobs import Job, Outcome
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
-from rooflens.report.document import Column, Document, Table, Words, spans
+from rooflens.report.document import Bars, Block, Column, Columns, Document, Table, Words, spans
 from rooflens.report.text.digest import explain_document
 from rooflens.report.text.hotspots import hotspots_document, listings
 from rooflens.report.text.table import kernels_document
@@ -168,7 +168,24 @@ def of_document(document: Document) -> Iterator[str]:
 
 def columns_of(document: Document) -> list[Column]:
     """Return the columns of all tables."""
-    return [column for block in document if isinstance(block, Table) for column in block.columns]
+    return [column for table in tables_of(document) for column in table.columns]
+
+
+def tables_of(document: Document) -> Iterator[Table]:
+    """Yield all tables, those too that are bars on a page."""
+    for block in flat(document):
+        if isinstance(block, Table | Bars):
+            yield block.table if isinstance(block, Bars) else block
+
+
+def flat(document: Document) -> Iterator[Block]:
+    """Yield the blocks of a document as a terminal shows them, those that a page has side by side as well."""
+    for block in document:
+        if isinstance(block, Columns):
+            for part in block.parts[:1] if block.told else ():
+                yield from flat(part)
+        else:
+            yield block
 
 
 def wrong(text: str, whole: str, width: int) -> Iterator[str]:
@@ -185,12 +202,12 @@ def wrong(text: str, whole: str, width: int) -> Iterator[str]:
 
 def alike(document: Document, width: int) -> Iterator[str]:
     """Say which rows look the same that are not, and which prose does not wrap at words."""
-    prose = tuple(block for block in document if not isinstance(block, Table))
+    prose = tuple(block for block in flat(document) if not isinstance(block, Table | Bars))
     words = to_terminal(prose).split()
     short = [word for word in words if len(word) < width - 6]
     if not Counter(to_terminal(prose, width).split()) >= Counter(short):
         yield "prose is broken within words"
-    for table in (block for block in document if isinstance(block, Table)):
+    for table in tables_of(document):
         marked: list[tuple[Words, ...]] = [
             ((*spans(first), f" #{i}"), *rest) for i, (first, *rest) in enumerate(table.rows)
         ]

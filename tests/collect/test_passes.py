@@ -22,7 +22,7 @@ from rooflens.model.counters.tensor import tensor_counters
 
 pytestmark = pytest.mark.if_changed("collecting")
 
-DOC = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
+DOC = Path(__file__).parents[2] / "docs" / "explanation" / "passes.md"
 each_chip = for_all("chip", CHIPS)
 ONE_OF_EACH = list(dict.fromkeys(min(family) for _, family in FAMILIES))
 of_chips = pytest.mark.parametrize(

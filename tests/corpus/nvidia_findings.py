@@ -221,7 +221,7 @@ def first_move(analysis: Analysis) -> str | None:
 
 def says_number(analysis: Analysis) -> bool:
     """Tell whether the first move holds a number of the evidence of the finding it comes from."""
-    move = first_move(analysis.verdict) or ""
+    move = first_move(analysis) or ""
     findings = [finding for finding in findings_of(analysis) if finding.severity != "note"]
     own = next((finding for finding in findings if finding.move == move), next(iter(findings), None))
     return own is not None and holds_evidence(move, [item.value for item in own.evidence])
@@ -229,7 +229,7 @@ def says_number(analysis: Analysis) -> bool:
 
 def says_collect(analysis: Analysis) -> bool:
     """Tell whether the first move asks for more counters."""
-    return re.match(r"(collect|record|profile)\b", first_move(analysis.verdict) or "", re.IGNORECASE) is not None
+    return re.match(r"(collect|record|profile)\b", first_move(analysis) or "", re.IGNORECASE) is not None
 
 
 def part(values: Iterable[bool]) -> float:

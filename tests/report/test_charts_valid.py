@@ -43,4 +43,4 @@ def test_every_chart_keeps_to_the_schema_of_vega_lite(fixtures: Path, tmp_path: 
             core.Root.validate(spec)
     with pytest.raises(ValidationError):
         core.Root.validate(spec | {"vconcat": [{"mark": "no such mark"}]})
-    assert kinds >= {"roofline", "time", "sweep", "waterfall", "arrows", "plane"}
+    assert kinds >= {"roofline", "sweep", "waterfall", "arrows", "plane"}

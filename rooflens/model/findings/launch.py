@@ -587,7 +587,8 @@ def thread_divergence(facts: Facts) -> Found | None:
     elif switched_off:
         move = f"give idle lanes work, or let whole warps skip it: {said}, the others are predicated off"
     else:
-        move = f"group threads that take the same path: warps diverge, {said}"
+        where = f" at {si(branches, 'branches')}" if branches else ""
+        move = f"group threads that take the same path: warps diverge{where}, {said}"
         # Each path issues its own loads and stores; how many of all they are is not counted.
         parted = 1 - facts.kernel.counters.get("threads_per_inst", threads.value) / WARP_THREADS
         parts |= dict.fromkeys(("l1", "smem"), parted / 2)

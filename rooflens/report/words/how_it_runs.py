@@ -63,7 +63,8 @@ def instruction_facts(kernel: Kernel) -> Iterator[str]:
         yield f"{fmt.si_of(total, 'instructions')}, {fmt.significant(total / (blocks * warps_of(threads)))} per warp"
     if kinds:
         shares = ((kind, count / kinds.total()) for kind, count in kinds.most_common(_KINDS_SHOWN))
-        yield ", ".join(f"{kind} {fmt.percent(share)}" for kind, share in shares if share >= _LEAST_KIND)
+        parts = ", ".join(f"{kind} {fmt.percent(share)}" for kind, share in shares if share >= _LEAST_KIND)
+        yield f"by kind: {parts}"
 
 
 def _waits(kernel: Kernel) -> list[str]:

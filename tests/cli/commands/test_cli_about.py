@@ -75,7 +75,7 @@ def test_a_counter_says_what_it_counts_and_what_is_read_from_it() -> None:
     assert "`.sum`: added up over all instances" in text
     assert "Read for `smem_load_conflict_wavefronts`:" in text
     assert "Findings that need `smem_load_conflict_wavefronts`: `bank_conflicts`." in text
-    assert "docs/reference/counters/shared-memory.md" in text
+    assert text.endswith('More about its family in the documentation: "Shared memory"\n')
 
 
 def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
@@ -85,7 +85,7 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     assert "Unit: an L2 slice." in text
     assert "`lts__t_sectors_op_write`" in text
     assert "Collected: in no tier" in text
-    assert text.endswith("docs/reference/counters/memory.md#l2\n")
+    assert text.endswith('in the documentation: "DRAM, L2, atomics, the host\'s memory", l2\n')
 
 
 @for_all(
@@ -93,7 +93,7 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     [
         ("dram_bytes", "Read from, the first that is there: `dram__bytes`, `dram__bytes_read`"),
         ("launch__waves_per_multiprocessor", "Collected: for every kernel"),
-        ("sm__pipe_tensor_op_hmma_cycles_active.avg", "docs/reference/counters/arithmetic.md#tensor-instructions"),
+        ("sm__pipe_tensor_op_hmma_cycles_active.avg", '"Arithmetic: FLOPs, tensor work, pipes", tensor instructions'),
         ("smsp__pcsamp_warps_issue_stalled_no_instructions", "`rooflens about stalls/no_instruction`"),
         ("gpu__time_duration.sum", "Read for `duration_ns`: GPU time of the launch."),
         ("dram__bytes.sum.per_second", "`.per_second`: divided by the time"),
