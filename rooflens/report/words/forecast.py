@@ -33,7 +33,8 @@ TILES = (
 )
 
 LAUNCH_TIME = "2 to 5 \u00b5s"
-"""What a launch costs of host time."""
+"""What a launch costs of host time, from `_SHORTEST_LAUNCH_S` to `LAUNCH_FLOOR_S`."""
+_SHORTEST_LAUNCH_S = 2e-6
 
 
 class Counted(Struct, frozen=True):
@@ -114,9 +115,21 @@ def answer_at(row: Row, result: Forecast) -> str:
     return f"{regime}: {why}. {floor}"
 
 
+def _launch_count(result: Forecast) -> int:
+    return sum(part.count for part in result.parts) or result.count
+
+
 def _launches(result: Forecast) -> str:
-    count = sum(part.count for part in result.parts) or result.count
+    count = _launch_count(result)
     return f"{fmt.count(count, 'launch')} {'takes' if count == 1 else 'take'} {LAUNCH_TIME} of host time"
+
+
+def _under_launches(result: Forecast) -> str:
+    """Say that a floor which is shorter than its launches is not reached alone, as far as that is sure; else empty."""
+    if result.regime != "overhead":
+        return ""
+    is_sure = result.t_lower_s < _launch_count(result) * _SHORTEST_LAUNCH_S
+    return f": {'out of reach alone' if is_sure else 'hardly reached alone'}, as {_launches(result)}"
 
 
 def is_bound_by_others(result: Forecast) -> bool:
@@ -397,9 +410,8 @@ def notes(row: Row) -> list[str]:
     if last.regime != "overhead" and any(result.regime == "overhead" for _, result in row.steps):
         said.append(f"overhead-bound: the floor is shorter than a launch, {LAUNCH_TIME} of host time")
     if last.attainable or last.t_lower_warm_s is not None or last.regime == "overhead":
-        short = f": out of reach alone, as {_launches(last)}" if last.regime == "overhead" else ""
         at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
-        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}{short}")
+        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}{_under_launches(last)}")
     if last.tokens_per_s and len(row.steps) == 1:
         said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
     if row.measured_s:
