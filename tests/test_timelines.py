@@ -51,7 +51,7 @@ def report(tmp_path: Path) -> Path:
     """Write a report in which `rare` takes longest, and one that the program never launches."""
     kernels = [
         kernel("void ns::often<(int)4>(float *)", 2000.0),
-        kernel("void rare(float *)", 90_000.0),
+        kernel("void rare(float *)", 90_000.0, blocks=1024),
         kernel("never()", 5000.0),
     ]
     return write_report(tmp_path / "made.ncu-rep", ReportSpec(kernels))

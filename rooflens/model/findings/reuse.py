@@ -114,7 +114,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
     if refilled * _SERVED_AGAIN > limiter.share:
         return None
     full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy while the "
-    full += f"{resource_label(pipe)} is {percent(busy[pipe])} busy, and the path from L2 is {percent(refilled)} busy"
+    full += f"{resource_label(pipe)} is {percent(busy[pipe])} busy, and the path from L2 to the SMs {percent(refilled)}"
     kind: MoveKind = "results" if uses_shared_memory(kernel) else "tile"
     return Found(
         evidence=(
