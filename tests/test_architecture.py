@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/same_work model/summary model/verdict model/findings",
     "format": "",
     "globs": "",
-    "report/sizes": "",
+    "report/token_budget": "",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
@@ -103,13 +103,13 @@ MAY_IMPORT: dict[str, str] = {
     "report/writers": "format report/document report/html",
     "report/text": "format errors model/* report/data report/document report/words report/content report/summary "
     "report/writers",
-    "report/text/digest": "format errors model/* report/document report/words report/sizes report/content "
+    "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/summary report/text report/writers",
     "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/path report/plane "
     "report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
+    "report/trace": "errors format model/* report/document report/plane report/token_budget report/text report/words "
     "report/writers",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
