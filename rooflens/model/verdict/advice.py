@@ -162,6 +162,15 @@ def _copies(kernel: Kernel) -> bool:
     return copies_asynchronously(kernel.warp_opcodes) or bool(kernel.counters.get("smem_async_bytes"))
 
 
+def _computes_fp64(kernel: Kernel) -> bool:
+    """Return whether most of its counted arithmetic is fp64: its values are eight bytes wide, and halved by fp32."""
+    flop = Counter[str]()
+    for opcode, threads in kernel.thread_opcodes.items():
+        if (counted := thread_flop(opcode)) is not None:
+            flop[counted[0]] += int(counted[1] * threads)
+    return flop["fp64"] > flop.total() / 2
+
+
 _STORE_LESS = Move("write fewer bytes: fuse it with the kernel that reads them, or store fp16 or bf16", "fuse")
 _STORE_WIDER = Move("store wider: one 16-byte access instead of four", "wide")
 
@@ -175,8 +184,9 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move(
             "halve the bytes: fp16 or bf16, if accuracy allows",
             "precision",
-            unless=lambda one: _has_matrix_work(one) or _has_no_flop(one),
+            unless=lambda one: _has_matrix_work(one) or _has_no_flop(one) or _computes_fp64(one),
         ),
+        _Move("halve the bytes: fp32, if accuracy allows", "precision", only_if=_computes_fp64),
         _Move(
             "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2",
             "tile",
