@@ -31,6 +31,7 @@ def predict(
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast: ...
 
@@ -52,6 +53,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast | tuple[WhatIf, ...]:
     """Predict an operation on a GPU by formula and datasheet; or with `from_` measured kernels elsewhere.
@@ -68,13 +70,15 @@ def predict(  # noqa: PLR0913 - the words of a command line
         out_dtype: Type in which matrix products are written; by default that of the operands, or `bf16` for operands of
             8 or 4 bits.
         link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest that joins so many.
+        measured_ms: Measured time in ms: `compared` of the forecast sets it beside the floor and published kernels.
         sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists those of one.
 
     Returns:
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
         `communication` or `overhead`), `t_lower_s` (the floor in seconds, from cold caches),
         `t_lower_warm_s` (where L2 holds operands and results; None where they do not fit), `attainable` (what published
-        kernels would take), `roof_flop_per_s`, `parts` and more. Of measured kernels one each with `kernel`, `gpu`,
+        kernels would take), `roof_flop_per_s`, `parts` and more; with `measured_ms` also `compared`, rows with `name`,
+        `predicted`, `measured`, `factor` and `verdict`. Of measured kernels one each with `kernel`, `gpu`,
         `measured_ns`, `about_ns`, `factor` and `side`, most to win here first.
 
     Raises:
@@ -88,7 +92,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
     ('compute', 139)
     """
     if from_ is not None:
-        if operation is not None or out_dtype or link or sizes:
+        if operation is not None or out_dtype or link or measured_ms is not None or sizes:
             raise UsageError("from_ takes the place of an operation and its sizes", "give gpu, dtype, or both")
         return _predict_measured(from_, gpu, dtype)
     if operation is None:
@@ -96,7 +100,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
     from rooflens.model.predict.forecast import predicted
     from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link)
+    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link, measured_ms=measured_ms)
     return predicted(operation, sizes, options).steps[0][1]
 
 
