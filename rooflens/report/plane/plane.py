@@ -7,10 +7,10 @@ from math import log10, sqrt
 
 from msgspec import Struct
 
-from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Gain, ratio
 from rooflens.model.roofline.roofs import Roof
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 from rooflens.report.plane.places import Place
 from rooflens.report.words.labels import UNITS
 
