@@ -135,6 +135,15 @@ def has_newer_instruction(kernel: Kernel) -> bool:
     return kernel.capability in _NEWER_INSTRUCTION
 
 
+def has_matrix_work(kernel: Kernel) -> bool:
+    """Return whether tensor cores work: by opcodes, or without these by how busy their pipe is."""
+    if kernel.warp_opcodes:
+        return uses_tensor_cores(kernel.warp_opcodes)
+    counters = kernel.counters
+    busy = counters.get("tensor_busy_share", counters.get("tensor_active_share", 0.0))
+    return max(busy, counters.get("tensor_float_busy_share", 0.0)) > TENSOR_NOISE_SHARE
+
+
 def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
     """Give the dense peaks of a tensor type by instruction, where a chip has two with roofs of their own.
 

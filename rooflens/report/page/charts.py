@@ -10,13 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis
+from rooflens.model.records import Verdict
 from rooflens.model.summary import KernelSummary, Launch
-from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.collecting import collect_command, not_profiled
-from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
 from rooflens.report.page.inset import inset
@@ -152,14 +149,13 @@ def sides_of(content: Content, gpu: str) -> list[tuple[KernelSummary, list[tuple
     The busier side comes first, whatever it is.
     """
     kernels = [group for group in content.kernels if group.gpu == gpu][:SIDES_SHOWN]
-    return [(group, sorted(_sides(group.analysis), key=lambda side: -side[1])) for group in kernels]
+    return [(group, sorted(_sides(group.analysis.verdict, gpu), key=lambda side: -side[1])) for group in kernels]
 
 
-def _sides(analysis: Analysis) -> Iterator[tuple[str, float]]:
-    facts = Facts(analysis.kernel, analysis.levels, analysis.pipes, default_thresholds())
-    for side, busiest in (("memory", memory_bottleneck(facts)), ("compute", compute_bottleneck(facts))):
+def _sides(verdict: Verdict, gpu: str) -> Iterator[tuple[str, float]]:
+    for side, busiest in (("memory", verdict.memory), ("compute", verdict.compute)):
         if busiest:
-            unit = f": {resource_label(busiest.resource, analysis.kernel.gpu)}" if busiest.resource else ""
+            unit = f": {resource_label(busiest.resource, gpu)}" if busiest.resource else ""
             yield f"{side}{unit}", busiest.share
 
 

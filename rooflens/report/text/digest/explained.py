@@ -17,7 +17,6 @@ from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes
-from rooflens.model.verdict.bottleneck import both_sides
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
     first_gain_words,
@@ -187,7 +186,7 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """
     # What the verdict stands on, where the report has no more of it than NVIDIA's per cent of its side.
     measured = {None, *shares_of(analysis.levels, analysis.pipes)}
-    stated = [side for side in both_sides(analysis) if side.resource not in measured]
+    stated = [side for side in analysis.verdict.sides if side.resource not in measured]
     rows = (
         *(_stated(analysis, side.resource or "", side.share) for side in stated),
         *(_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN)),
