@@ -166,7 +166,7 @@ def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Sev
     if (is_at_limiter or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"
     busy = max((facts.shares.get(resource, 0.0) for resource in bears_on - {LATENCY, IDLE}), default=0.0)
-    if loads_unseen(facts, bears_on):
+    if loads_unseen(facts.unseen, facts.shares, bears_on):
         return "contributes"
     is_waiting = waits and not facts.at_roof
     return "contributes" if is_waiting or busy >= limits.contributing_share else "note"

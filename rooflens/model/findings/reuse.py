@@ -51,7 +51,10 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     kernel = facts.kernel
     arithmetic = [pipe for pipe in facts.pipes.values() if pipe.is_arithmetic and pipe.unit == "FLOP" and pipe.amount]
     share = max((pipe.share or 0.0 for pipe in arithmetic), default=0.0)
-    fused, delivered = sum(pipe.amount or 0.0 for pipe in arithmetic) / 2, _delivered_bytes(facts)
+    fused = sum(pipe.amount or 0.0 for pipe in arithmetic) / 2
+    # Where no opcode tells what threads load, what L1 and shared memory deliver does.
+    of_levels = sum(facts.levels[name].amount_bytes or 0.0 for name in ("l1", "smem")) or None
+    delivered = _loaded_bytes(kernel.thread_opcodes) if kernel.thread_opcodes else of_levels
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
     if not fused or delivered is None or share < _LEAST_ARITHMETIC or (again is not None and again < _SERVED_AGAIN):
         return None
@@ -171,13 +174,9 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
     )
 
 
-def _delivered_bytes(facts: Facts) -> float | None:
-    """Return the bytes that threads load, by opcode; else what L1 and shared memory deliver; None where unknown."""
-    threads = facts.kernel.thread_opcodes
-    if threads:
-        return float(sum(n * access_bytes(op) for op, n in threads.items() if op.partition(".")[0] in _LOADS))
-    known = [facts.levels[name].amount_bytes for name in ("l1", "smem")]
-    return sum(amount or 0.0 for amount in known) or None
+def _loaded_bytes(opcodes: Mapping[str, int]) -> float:
+    """Return the bytes that threads load, by opcode."""
+    return float(sum(n * access_bytes(op) for op, n in opcodes.items() if op.partition(".")[0] in _LOADS))
 
 
 def _fetched_bytes(body: Anatomy) -> float:

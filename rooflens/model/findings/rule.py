@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
+from rooflens.model.bounds import Bound
 from rooflens.model.records import LEVELS, Confidence, Evidence, Kernel, MoveKind, Place, Severity
 from rooflens.model.verdict.facts import Facts
 
@@ -149,9 +150,9 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
 
 
-def loads_unseen(facts: Facts, units: Iterable[str]) -> bool:
+def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: Iterable[str]) -> bool:
     """Return whether any of the units is of memory where that was not measured: what costs nothing there is unknown."""
-    return "memory" in facts.unseen and any(unit in LEVELS and facts.shares.get(unit) is None for unit in units)
+    return "memory" in unseen and any(unit in LEVELS and unit not in shares for unit in units)
 
 
 def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
@@ -185,7 +186,9 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
     least = 1 / (1 - limits.contributing_cost_share)
     if elsewhere or (speedup(facts, waste) or 1.0) < least:
-        is_unknown = loads_unseen(facts, waste.parts) or (not elsewhere and _is_much_of_the_unmeasured(facts, waste))
+        is_unknown = loads_unseen(facts.unseen, facts.shares, waste.parts) or (
+            not elsewhere and _is_much_of_the_unmeasured(facts, waste)
+        )
         return "contributes" if is_unknown else "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"

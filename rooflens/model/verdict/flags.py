@@ -10,6 +10,7 @@ from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import fullest
+from rooflens.model.roofline.opcodes import copies_asynchronously
 from rooflens.model.verdict.facts import Facts
 
 
@@ -42,6 +43,9 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     cycles, clock_hz, spread = counters.get("elapsed_cycles"), counters.get("sm_clock_hz"), 0.0
     if cycles and clock_hz and duration_ns:
         spread = abs(cycles / (duration_ns / 1e9) / clock_hz - 1)
+    # Copies past L1's write-back are told by their opcodes, or by fills without any return.
+    is_filled = counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS and not counters.get("l1_writeback_bytes")
+    copies_past_l1 = is_filled or copies_asynchronously(kernel.warp_opcodes)
     is_short = duration_ns is not None and duration_ns < limits.short_duration_ns
     is_known, is_scalar_known = not kernel.failed, any(item.dtype_key in SCALAR_DTYPES for item in work)
     has_shares = not facts.pipes.keys().isdisjoint(facts.shares)
@@ -64,7 +68,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         "no_dram_counters": "dram_bytes" not in counters and levels["dram"].amount_bytes is not None,
         "l1_misses_async_copies": levels["l1"].amount_bytes is not None
         and "l1_tag_bytes" not in counters
-        and _copies_asynchronously(kernel),
+        and copies_past_l1,
         "atomics_cross_twice": _atomic_part(kernel) > limits.uncounted_l2_share,
         "smem_bytes_lower_bound": levels["smem"].accuracy == "lower",
         "smem_bytes_upper_bound": levels["smem"].accuracy == "upper",
@@ -96,10 +100,3 @@ def _atomic_part(kernel: Kernel) -> float:
         return 0.0
     instructions = sum(count for opcode, count in kernel.warp_opcodes.items() if _RETURNING_ATOMIC.match(opcode))
     return kernel.counters.get("l2_atomic_bytes", instructions * SECTOR_BYTES) / total
-
-
-def _copies_asynchronously(kernel: Kernel) -> bool:
-    """Return whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
-    if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
-        return True
-    return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS

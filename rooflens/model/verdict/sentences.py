@@ -65,11 +65,13 @@ def stage_label(stage: str) -> str:
     return _STAGES.get(stage) or _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
 
 
-def _stage_words(facts: Facts, stage: str, busy: float) -> str:
-    """Say how busy a stage is: `86 % of load/store slots used`, `its bank reads stage is 70 % busy`."""
+def _stage_words(stage: str, busy: float, moving: float | None, taking: float | None) -> str:
+    """Say how busy a stage is: `86 % of load/store slots used`, `its bank reads stage is 70 % busy`.
+
+    NVIDIA's per cents of moving data and of taking requests name what keeps a level busy as a whole.
+    """
     share = percent(busy)
     if stage == WHOLE:
-        moving, taking = (facts.counter(f"sol_memory_{what}_share") for what in ("access", "request"))
         if moving is not None and abs(moving - busy) <= _ONE_UNIT:
             return f"{share} busy moving data"
         if taking is not None and abs(taking - busy) <= _ONE_UNIT:
@@ -363,6 +365,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
         return f"{share} of its peak"
     verb = "moving" if facts.at_roof else "moves"
     stage, of_rates, rates = binding_stage(level), None, ""
+    parts = [facts.counter(f"sol_memory_{what}_share") for what in ("access", "request")]
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
         rates = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
@@ -375,9 +378,9 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     elif stage is None and rates:
         is_of_rates = _are_one(of_rates, limiter.share)
         stage = leading_stage(level) or "busiest"
-        numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(facts, stage, limiter.share)}"
+        numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(stage, limiter.share, *parts)}"
     else:
-        numbers = _stage_words(facts, stage or "busiest", limiter.share)
+        numbers = _stage_words(stage or "busiest", limiter.share, *parts)
     intensity = level.intensity_flop_per_byte
     return f"{numbers} at {significant(intensity)} FLOP/B" if intensity and not facts.at_roof else numbers
 
