@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.model.bounds import Bound
 from rooflens.model.records import LEVELS, Confidence, Evidence, Kernel, MoveKind, Place, Severity
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict_classes import Bound
 
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
