@@ -15,10 +15,9 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import held_of, holdings_of
-from rooflens.model.findings.stalls import counted_part
+from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Analysis, Kernel, ratio
-from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.report.words.labels import stall_label
@@ -65,16 +64,16 @@ def symptoms(analysis: Analysis) -> list[str]:
     """
     notes = [finding.id for finding in analysis.findings if finding.severity == "note"]
     unnamed = [cause.findings[0] for cause, _ in _not_found(analysis)]
-    kernel = analysis.kernel
     waits = [name.removeprefix(STALL) for name in dict.fromkeys((*notes, *unnamed)) if is_symptom(analysis, name)]
-    return [f"{stall_label(wait)} ({fmt.percent(counted_part(kernel, wait))} of warps' time)" for wait in waits]
+    shares = stall_shares(analysis.kernel)
+    return [f"{stall_label(wait)} ({fmt.percent(shares[wait])} of warps' time)" for wait in waits]
 
 
 def is_symptom(analysis: Analysis, finding: str) -> bool:
     """Return whether a finding is a long wait of a kernel that keeps a unit busy."""
     if not finding.startswith(STALL) or analysis.verdict.bound not in {"memory", "compute", "balanced"}:
         return False
-    return (counted_part(analysis.kernel, finding.removeprefix(STALL)) or 0.0) >= _LONG
+    return stall_shares(analysis.kernel).get(finding.removeprefix(STALL), 0.0) >= _LONG
 
 
 def not_measured(analysis: Analysis) -> list[str]:
@@ -112,7 +111,7 @@ def _sectors(side: str, kernel: Kernel) -> _Number | None:
 
 
 def _conflicts(kernel: Kernel) -> _Number | None:
-    if not uses_shared_memory(kernel):
+    if kernel.own_smem_bytes == 0:
         return _Number("no shared memory", is_little=True)
     traffic = find_traffic(kernel)
     if traffic.shared_excess is not None:
@@ -152,7 +151,7 @@ def _grid(kernel: Kernel) -> _Number | None:
 
 
 def _waiting(reason: str, kernel: Kernel) -> _Number | None:
-    part = counted_part(kernel, reason)
+    part = stall_shares(kernel).get(reason)
     return None if part is None else _Number(f"{fmt.percent(part)} of warps' time", part < _LITTLE)
 
 
