@@ -227,7 +227,7 @@ def test_what_does_not_fit_a_schema_is_said_in_a_line(said: Said) -> None:
     told = (
         (said.refused("open_report"), "`open_report` needs `path` (hint: report, trace, folder of them or store"),
         (said.refused("open_report", path="before.ncu-rep", max_tokens="many"), "`max_tokens` of `open_report` cannot"),
-        (said.refused("predict", operation="gemm", sizes="4096"), "(hint: by name, m, n, k of gemm"),
+        (said.refused("predict", operation="gemm", sizes="4096"), "(hint: by name, such as m, n, k of gemm"),
         (said.refused("open_rapport"), "there is no tool `open_rapport` (hint: there are list_reports, "),
     )
     for text, expected in told:
