@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rooflens.model import records
-    from rooflens.model.bounds import Bound, ShownClass
     from rooflens.model.records import Confidence, Gain, Limit, Move
+    from rooflens.model.verdict_classes import Bound, ShownClass
 
 
 class Verdict:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from rooflens.checking import parse_toml
 from rooflens.errors import UnknownNameError
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import KINDS, Case, Expectation, Part, Workload
+from rooflens.model.verdict_classes import BOUNDS
 
 if TYPE_CHECKING:
     from rooflens.checking import Table
