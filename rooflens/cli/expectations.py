@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import say, show
+from rooflens.cli.console import say
 from rooflens.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.predict.measured import Checked, Prediction, Rule
+    from rooflens.model.predict.measured import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
     from rooflens.writing.rendering import Expected
 
@@ -61,22 +61,3 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[
         if rule.kernel not in met:
             say(f"warning: the prediction of `{rule.kernel}` matches no kernel")
     return Expected(bundled(runs), stated)
-
-
-def check_expected(reports: Sequence[AnalyzedReport], expected: Expected) -> tuple[Checked, ...]:
-    """Compare predictions with measurements."""
-    from rooflens.model.predict.expectations import check_reports
-
-    return tuple(check_reports(reports, expected.reports, expected.rules))
-
-
-def print_expected(reports: Sequence[AnalyzedReport], found: Sequence[Checked]) -> None:
-    """Print the outcome of each prediction."""
-    from rooflens.report.document import Paragraph
-    from rooflens.report.page.along import along_lines
-    from rooflens.report.page.expectations import order_of, prediction_lines, without_parts
-
-    lines = [*along_lines(found, reports)]
-    for checked in sorted(without_parts(found), key=lambda one: order_of(one.prediction)):
-        lines += prediction_lines(checked)
-    show((Paragraph(tuple(lines)),))

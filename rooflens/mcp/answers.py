@@ -30,6 +30,7 @@ from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
+from rooflens.report.forecast.data import to_objects
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
@@ -222,14 +223,8 @@ class Answers:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         given = Options(**{name: value for name, value in options.items() if value})
         row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
-        _, step = row.steps[0]
-        numbers = {
-            "flop": step.flop,
-            "bytes": step.moved_bytes,
-            "intensity": step.intensity,
-            "regime": step.regime,
-            "floor_ns": 1e9 * step.t_lower_s,
-        }
+        (written,) = to_objects([row])
+        numbers = {name: written[name] for name in _FORECAST if written[name] is not None}
         return Told(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
 
     def about(self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0) -> Told:
@@ -284,6 +279,11 @@ class Answers:
 
 
 _MOVE_BYTES = 400
+_FORECAST = (
+    *("flop", "bytes", "intensity", "regime", "t_lower_s"),
+    *("time_over_floor", "time_over_attainable", "time_verdict"),
+)
+"""Keys of a forecast's JSON that clients get as numbers."""
 
 
 def _ranked(reports: Sequence[AnalyzedReport]) -> Sequence[KernelSummary]:

@@ -125,8 +125,8 @@ def _taken(tool: Callable[..., Told]) -> Signature:
             Parameter(
                 one.name,
                 Parameter.KEYWORD_ONLY,
-                default=one.default or "",
-                annotation=Annotated[str, Field(description=one.meaning)],
+                default=one.default or one.kind(),
+                annotation=Annotated[one.kind, Field(description=one.meaning)],
             )
             for one in OPTIONS
         ]

@@ -100,11 +100,18 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         place: Paths or a store for a command that shows more; empty if there are none.
         raw_cells: Leave CSV cells unchanged, even if a spreadsheet would run them.
         indented: Write JSON for people; otherwise a line per launch, as it is made.
-        expected: Predictions for JSON; None if there are none.
+        expected: Predictions with their measurements; None if there are no predictions.
     """
     from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import kernels_document, not_profiled, steps
+
+    def predicted() -> Document:
+        if not expected:
+            return ()
+        from rooflens.report.words.expectations import expectations_document
+
+        return expectations_document(expected, found.reports)
 
     def missing() -> Document:
         return tuple(block for one in found.missing if one.shares for block in not_profiled(one.names, one.shares))
@@ -112,7 +119,8 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     def table() -> Document:
         kernels = summarize(found.analyses)
         rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
-        return (*kernels_document(rows, top, columns, each=each_launch), *missing(), *steps(kernels, place))
+        shown = kernels_document(rows, top, columns, each=each_launch)
+        return (*shown, *missing(), *steps(kernels, place), *predicted())
 
     def digest() -> str:
         from rooflens.report.text.digest import digest as shortened
@@ -135,7 +143,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
-        document=lambda: (*kernels_document(summarize(found.analyses), top, columns), *missing()),
+        document=lambda: (*kernels_document(summarize(found.analyses), top, columns), *missing(), *predicted()),
         data={"json": json, "csv": csv, "digest": digest},
         table=table,
         remarks=lambda: _remarks(found, columns),

@@ -14,6 +14,10 @@ from rooflens.model.records import Run
 from rooflens.writing.answers import Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflens.model.predict.measured import Checked
+    from rooflens.model.records import AnalyzedReport
     from rooflens.report.document import Document
 
 PICTURES = ("png", "svg")
@@ -24,6 +28,12 @@ class Expected(Struct, frozen=True):
 
     reports: Mapping[str, Prediction] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
+
+    def check(self, reports: Iterable[AnalyzedReport]) -> tuple[Checked, ...]:
+        """Compare the predictions with measurements."""
+        from rooflens.model.predict.expectations import check_reports
+
+        return check_reports(reports, self.reports, self.rules)
 
 
 class Rendered(Struct, frozen=True):
@@ -46,7 +56,7 @@ def render(
         found: The reports.
         style: `html`, `md`, `png`, `svg`, `json` or `csv`.
         title: Title of the page.
-        expected: What kernels must compute and move, for a page; by default known for bundled workloads.
+        expected: What kernels must compute and move; by default known for bundled workloads.
         dark: Draw a picture for a dark page.
 
     Raises:
@@ -82,8 +92,11 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
     def document() -> Document:
         from rooflens.report.content import build_content
         from rooflens.report.text.markdown import report_document
+        from rooflens.report.words.expectations import expectations_document
 
-        return report_document(build_content(look_into(found).reports, title, found.limits, found.failures))
+        reports = look_into(found).reports
+        content = build_content(reports, title, found.limits, found.failures)
+        return (*report_document(content), *expectations_document(expected.check(reports), reports))
 
     return Answer(document, {**of_kernels(found).data, "html": page})
 

@@ -50,6 +50,7 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("predict", {"operation": "attention-flash", "sizes": {}}),
     ("compare", {"base": "before.ncu-rep", "head": "after.ncu-rep"}),
     ("predict", {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}}),
+    ("predict", {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}, "measured_ms": 0.3}),
     ("hotspots", {"path": "before.ncu-rep", "kernel": "gemm"}),
     ("open_report", {"path": "../outside/secret.ncu-rep"}),
     ("open_report", {"path": "/etc/passwd"}),
@@ -190,12 +191,12 @@ async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) ->
 
 
 def test_the_tools_are_few_described_and_read_only(said: Said) -> None:
-    """There are eight read-only tools, each with a sentence and a schema, together under 7.3 kB."""
+    """There are eight read-only tools, each with a sentence and a schema, together under 7.4 kB."""
     names = [tool.name for tool in said.tools]
     reading = ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare"]
     assert names == [*reading, "predict", "about"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in said.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7300
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7400
 
 
 def test_numbers_come_beside_the_text(said: Said) -> None:
@@ -208,7 +209,9 @@ def test_numbers_come_beside_the_text(said: Said) -> None:
     assert one["bound"] == "memory"
     assert one["moves"][0]["text"]
     assert said.numbers("list_reports")["paths"][:2] == ["after.ncu-rep", "before.ncu-rep"]
-    assert said.numbers("predict", operation="gemm", sizes={"m": 4096, "n": 4096, "k": 4096})["flop"] == 2 * 4096**3
+    product = {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}}
+    assert said.numbers("predict", **product)["flop"] == 2 * 4096**3
+    assert said.numbers("predict", **product, measured_ms=0.3)["time_verdict"] == "slower than half"
     compared = said.numbers("compare", base="before.ncu-rep", head="after.ncu-rep")
     assert compared["programs"][0]["factor"] == pytest.approx(1.3 / 1.7)
     assert max(len(json.dumps(one)) for one in said.data.values()) < 4 * PAGE_TOKENS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish
-from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, find_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     RAW_CELLS,
@@ -138,7 +138,7 @@ def analyze(
         selection=selection,
         timeline=timeline,
     )
-    expected = None if stated is None else check_expected(found.reports, find_expected(found.reports, stated))
+    expected = None if stated is None else find_expected(found.reports, stated).check(found.reports)
     deliver(
         of_kernels(
             found,
@@ -153,8 +153,6 @@ def analyze(
         ),
         style,
     )
-    if expected is not None and style != "json":  # JSON contains it already
-        print_expected(found.reports, expected)
     is_kept = keep and timeline is None and found.not_kept is None and found.reports
     finish(found, f"wrote {shown(store)}" if store and is_kept else "")
 
@@ -167,8 +165,8 @@ def _check_options(
     Raises:
         UsageError: An option belongs to another format.
     """
-    if predict is not None and style not in {"table", "json"}:
-        raise UsageError(f"--predict works with table and JSON, not with --format {style}", "drop one of the two")
+    if predict is not None and style not in {"table", "md", "json"}:
+        raise UsageError(f"--predict works with table, md and json, not with --format {style}", "drop one of the two")
     if columns is not None and style not in {"table", "md"}:
         hint = "CSV and JSON hold all of them; `md` takes --columns"
         raise UsageError(f"--columns works with the table, not with --format {style}", hint)

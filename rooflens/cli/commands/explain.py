@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import deliver, echo, finish, say
-from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
+from rooflens.cli.console import deliver, finish, say
+from rooflens.cli.expectations import PREDICT, find_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.predict.measured import Checked
     from rooflens.model.selecting import Selection
 
 
@@ -63,6 +65,7 @@ def explain(
     from rooflens.analyzing import looked_into
     from rooflens.model.ranking import most_at_stake
     from rooflens.report.text.digest import explain_document
+    from rooflens.report.words.expectations import expectations_document
     from rooflens.writing.answers import Answer
 
     stated = read_stated(predict)
@@ -76,22 +79,23 @@ def explain(
     if chosen is None:
         raise InputError("there is no kernel to explain", "give a report with at least one")
     report, chosen = looked_into(found, chosen)
-    answer = Answer(lambda: explain_document(report, chosen), {"json": lambda: _json(found)})
+    alone = [replace(report, analyses=(chosen,))]
+    expected = None if stated is None else find_expected(alone, stated).check(alone)
+    answer = Answer(
+        lambda: (*explain_document(report, chosen), *expectations_document(expected or (), alone)),
+        {"json": lambda: _json(found, expected)},
+    )
     deliver(answer, style or ("table" if sys.stdout.isatty() else "md"))
-    if stated is not None:
-        alone = [replace(report, analyses=(chosen,))]
-        echo("")
-        print_expected(alone, check_expected(alone, find_expected(alone, stated)))
     others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(chosen.kernel.digest, chosen.kernel.name)}
     if others and style != "json":
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
 
 
-def _json(found: Analyzed) -> str:
+def _json(found: Analyzed, expected: Sequence[Checked] | None) -> str:
     """Write the requested launches as `analyze` does, after looking into each."""
     from rooflens.analyzing import look_into
     from rooflens.report.data import to_json
 
     seen = look_into(found, found.analyses)
-    return to_json(seen.analyses, seen.reports)
+    return to_json(seen.analyses, seen.reports, expected)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say, show
-from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, find_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     STORE,
@@ -122,11 +122,10 @@ def report(
     else:
         write_whole(output, rendered.data)
     if table:
-        tabled = of_kernels(found)
+        tabled = of_kernels(found, expected=expected.check(found.reports))
         show(tabled.shown())
         for line in tabled.remarks():
             say(line)
-        print_expected(found.reports, check_expected(found.reports, expected))
     if opened:
         _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
@@ -168,8 +167,9 @@ def _check_options(style: str, theme: str | None, predict: str | None, *, table:
     """Refuse options that the format cannot use."""
     if theme and style not in _PICTURES:
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
-    if predict is not None and style != "html" and not table:
-        raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
+    if predict is not None and style not in {"html", "md"} and not table:
+        hint = "`rooflens analyze --predict ... --format json` writes it as data"
+        raise UsageError(f"--predict works with html, md or --table, not with {style} alone", hint)
 
 
 def _check_output(output: Path, style: str, *, force: bool, table: bool, opened: bool) -> None:

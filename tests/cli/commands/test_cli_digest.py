@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,8 @@ def test_explain_holds_a_prediction_against_its_kernel() -> None:
     stated = ("--predict", "gemm:m=4096,n=4096,k=4096,dtype=fp32")
     done = run("explain", report, *stated)
     assert done.exit_code == 0
-    told = done.stdout.rpartition("\n\n")[2]
-    assert "measured, 1 launch: 137 GFLOP (1.00x)" in told
-    assert run("analyze", report, *stated).stdout.endswith(told)
+    told = done.stdout[done.stdout.index("## Predicted against measured") :]
+    assert "| FLOP | 137 GFLOP | 137 GFLOP | 1.00x | as predicted |" in told
+    assert run("analyze", report, "--format", "md", *stated).stdout.endswith(told)
+    written = json.loads(run("explain", report, *stated, "--format", "json").stdout)
+    assert [row["verdict"] for row in written["expectations"][0]["rows"]][:2] == ["as predicted", "more"]

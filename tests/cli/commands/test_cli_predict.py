@@ -76,13 +76,15 @@ def test_csv_and_markdown_hold_a_line_for_each_step() -> None:
 def test_a_measured_time_is_set_against_the_floor_and_published_kernels() -> None:
     """4096 cubed takes at least 139 us on an H100, and the time of published kernels says when to stop tuning."""
     words = {
-        "0.1": "100 \u00b5s is 0.720 times the floor: it did less work than predicted, or the time is wrong",
-        "0.18": "times the median of published kernels: faster than half of them, stop here",
-        "0.3": "slower than half of them; the best would take",
-        "1.7": "1.70 ms is 12.2 times the floor and 9.21 times the median of published kernels: slower than nearly all",
+        "0.1": "floor 139 \u00b5s 100 \u00b5s 0.720x too fast",
+        "0.18": "185 \u00b5s 180 \u00b5s 0.975x faster than half stop here",
+        "0.3": "slower than half the best would take",
+        "1.7": "floor 139 \u00b5s 1.70 ms 12.2x above the floor attainable 185 \u00b5s 1.70 ms 9.21x slower than most",
     }
     for measured_ms, said in words.items():
         assert said in " ".join(run(*GEMM, "--measured-ms", measured_ms).stdout.split())
+        found = json.loads(run(*GEMM, "--measured-ms", measured_ms, "--format", "json").stdout)
+        assert found["time_verdict"] in said
     found = json.loads(run(*GEMM, "--measured-ms", "1.7", "--format", "json").stdout)
     assert found["time_over_floor"] == pytest.approx(1.7e-3 / found["t_lower_s"])
     assert found["time_over_attainable"] == pytest.approx(1.7e-3 / found["attainable_typical_s"])
