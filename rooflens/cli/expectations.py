@@ -1,4 +1,4 @@
-"""What a page's kernels are expected to do: bundled workloads are recognized, users' own programs say it."""
+"""What kernels on a page should do: known for bundled workloads, stated by users for their own programs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PREDICT = click.option(
 
 
 def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
-    """Read what `--predict` was given, before any report is read: a prediction of all kernels, or rules by name.
+    """Read the value of `--predict` before any report: a prediction for all kernels, or rules by name.
 
     Raises:
-        UsageError: The prediction cannot be read.
-        InputError: The file cannot be.
+        UsageError: The prediction cannot be parsed.
+        InputError: The file cannot be read.
     """
     if given is None:
         return None
@@ -42,9 +42,9 @@ def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
 
 
 def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[Rule, ...] | None) -> Expected:
-    """Take what the user predicts, and for the other reports what bundled workloads are known to do.
+    """Combine the user's predictions with, for the other reports, what bundled workloads are known to do.
 
-    Names on stderr the patterns that no kernel has.
+    Patterns that match no kernel are named on stderr.
     """
     from rooflens.writing.rendering import Expected, bundled
 
