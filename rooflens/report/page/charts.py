@@ -9,12 +9,9 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis
-from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
+from rooflens.model.records import Verdict
 from rooflens.model.verdict.collecting import collect_command, not_profiled
-from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
 from rooflens.report.page.inset import inset
@@ -168,15 +165,14 @@ def _sides_of(content: Content, gpu: str) -> Sides:
     The busier side comes first, whatever it is.
     """
     kernels = [group for group in content.kernels if group.gpu == gpu][:SIDES_SHOWN]
-    found = ((group.shown, sorted(_sides(group.analysis), key=lambda side: -side[1])) for group in kernels)
+    found = ((group.shown, sorted(_sides(group.analysis.verdict, gpu), key=lambda side: -side[1])) for group in kernels)
     return tuple((shown, tuple(sides)) for shown, sides in found if sides)
 
 
-def _sides(analysis: Analysis) -> Iterator[tuple[str, float]]:
-    facts = Facts(analysis.kernel, analysis.levels, analysis.pipes, default_thresholds())
-    for side, busiest in (("memory", memory_bottleneck(facts)), ("compute", compute_bottleneck(facts))):
+def _sides(verdict: Verdict, gpu: str) -> Iterator[tuple[str, float]]:
+    for side, busiest in (("memory", verdict.memory), ("compute", verdict.compute)):
         if busiest:
-            unit = f": {resource_label(busiest.resource, analysis.kernel.gpu)}" if busiest.resource else ""
+            unit = f": {resource_label(busiest.resource, gpu)}" if busiest.resource else ""
             yield f"{side}{unit}", busiest.share
 
 

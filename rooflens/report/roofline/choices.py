@@ -9,7 +9,6 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Gain, MoveKind
 from rooflens.model.summary import place_of
-from rooflens.model.verdict.library import library_of
 from rooflens.report.plane.plane import DrawnLaunch
 
 LABEL_ROOM_PX, NARROW_ROOM_PX = 220, 110
@@ -42,7 +41,7 @@ def choices(analysis: Analysis) -> tuple[Choice, ...]:
     more = (
         Choice(finding.move, finding.kind, finding.gain, place_of(finding.where), finding.id)
         for finding in analysis.findings
-        if finding.gain and finding.id not in said and not library_of(analysis.kernel)
+        if finding.gain and finding.id not in said and not analysis.library
     )
     return (*moves, *more)
 
