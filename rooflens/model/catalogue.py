@@ -25,6 +25,8 @@ from rooflens.model.records import (
     Kernel,
     LoopKind,
     MoveKind,
+    PredictedQuantity,
+    PredictedVerdict,
     Role,
     Severity,
     Status,
@@ -811,15 +813,18 @@ OPPORTUNITY = fixed(
 COMPARED = fixed(
     Key(
         "quantity",
-        choice("work", "dram_bytes", "intensity", "floor", "attainable"),
-        "the last two are times that the measured one is set against: no kernel is faster, published ones take as long",
+        choice(*get_args(PredictedQuantity)),
+        "the last two are times that the measured one is compared with: no kernel is faster, published ones take as "
+        "long",
         value=attrgetter("name"),
     ),
-    Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both"),
+    Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both", flat=False),
     Key("predicted", NUMBER, "by formula, of one iteration"),
     Key("measured", NUMBER, "of its kernels"),
-    Key("factor", NUMBER, "measured over predicted", "factor"),
+    Key("factor", NUMBER, "measured over predicted", "factor", "ratio"),
+    Key("verdict", choice(*get_args(PredictedVerdict)), "what the measured amount is beside the predicted one"),
 )
+"""A row of predicted against measured: a `Compared`; tables have a column for each key that is flat."""
 
 CHECKED = fixed(
     Key("digest", TEXT, "of the report"),

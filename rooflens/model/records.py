@@ -54,6 +54,16 @@ MoveKind = Literal[
 
 Grain = Literal["line", "sass", "function"]
 
+PredictedQuantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
+"""What is predicted and measured; the last two are times."""
+AmountVerdict = Literal["as predicted", "more", "less", "lower bound", "not measured"]
+"""What a measured amount is beside the predicted one; a `lower bound` may be equal, for launches are missing."""
+FloorVerdict = Literal["too fast", "below the floor", "near the floor", "above the floor"]
+"""What a measured time is beside its cold floor; `too fast` is shorter than the work takes with all data in L2."""
+AttainedVerdict = Literal["faster than half", "slower than half", "slower than most"]
+"""What a measured time is beside those of published kernels."""
+PredictedVerdict = Literal[AmountVerdict, FloorVerdict, AttainedVerdict]
+
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
@@ -264,6 +274,7 @@ class JudgedLoop(Struct, frozen=True):
         wait: Stall reason of most of its own samples that wait; None without one.
         wait_share: Part of its own samples that wait for that.
         job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...
+        pipe: The pipe that does most of its operations; None without any.
     """
 
     loop: Loop
@@ -280,6 +291,7 @@ class JudgedLoop(Struct, frozen=True):
     wait: str | None
     wait_share: float | None
     job: str
+    pipe: str | None
 
 
 class Inside(Struct, frozen=True):
