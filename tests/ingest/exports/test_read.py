@@ -340,7 +340,7 @@ def test_the_gpu_is_never_guessed() -> None:
 
 def test_a_part_of_a_name_is_enough_where_one_gpu_has_it() -> None:
     """`a100` is four GPUs, which are listed; `h100-pcie` is one, and its SMs count where the export has none."""
-    with pytest.raises(InputError, match="`a100` is the name of 4 GPUs") as error:
+    with pytest.raises(InputError, match="`a100` matches 4 GPUs") as error:
         kernels(long_text(BOTH[0]), "a100")
     assert "a100-sxm4-80gb" in error.value.hint
     (found,) = kernels(long_text(BOTH[0]).replace('"8.6"', '"9.0"'), "100 pcie")
@@ -350,7 +350,7 @@ def test_a_part_of_a_name_is_enough_where_one_gpu_has_it() -> None:
 def test_a_gpu_that_nothing_is_known_of_is_named() -> None:
     """A name that is spelled wrong gives no roofs, and is told; one that the export has itself is not looked at."""
     (said,) = notes(long_text(*BOTH), "NVIDA A10")
-    assert said.startswith("no roofs are published for a `NVIDA A10`")
+    assert said.startswith("no roofs are published for `NVIDA A10`")
     assert notes(long_text(*BOTH), "NVIDIA A10") == ()
     assert notes(wide_text({GPU_NAME: ("", "NVIDIA A10"), **WIDE}), "NVIDA A10") == ()
 

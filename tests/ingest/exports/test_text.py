@@ -313,7 +313,7 @@ def test_a_kernel_with_nothing_below_its_name_is_named() -> None:
     line = "  last(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
     found, export = opened(TEXT + line)
     assert len(found) == 3
-    assert str(export.loss) == "1 kernel not complete: `last` (nothing but its name is there)"
+    assert str(export.loss) == "1 kernel not complete: `last` (only its name is there)"
     with pytest.raises(InputError, match="with no metric in it"):
         opened(f"==WARNING== No metrics to collect found in sections.\n{line}\n")
 
@@ -384,7 +384,7 @@ def test_a_cut_between_kernels_shows_by_the_launches_that_ncu_numbered() -> None
         assert read_bytes(f"{said}{whole}".encode(), "x").loss is None
         report = read_bytes(f"{said}{cut}".encode(), "x")
         assert len(report.kernels) == 2
-        assert "1 launch that ncu says it profiled not in it" in str(report.loss)
+        assert "1 launch missing that ncu announced" in str(report.loss)
 
 
 @for_all("mark", ["Section: Scheduler", "One or More", "Block Size    ", "# SMs", "Section: Occupancy", "Achieved Occ"])
@@ -403,7 +403,7 @@ def test_a_kernel_in_the_middle_that_lacks_a_section_is_partial() -> None:
     lacking = "    Section: Occupancy".join([parts[0], parts[1] + parts[2][parts[2].index("\n\n") :], parts[3]])
     report = read_bytes(lacking.encode(), "x")
     assert [kernel.status for kernel in report.kernels] == ["ok", "partial", "ok"]
-    assert report.kernels[1].status_reason == "it lacks what the others have: Achieved Occupancy"
+    assert report.kernels[1].status_reason == "it lacks metrics that the other launches have: Achieved Occupancy"
 
 
 def test_a_doubled_text_counts_once() -> None:
@@ -412,7 +412,7 @@ def test_a_doubled_text_counts_once() -> None:
         found, export = opened(doubled)
         assert bare(found) == EXPECTED
         assert [kernel.index for kernel in found] == [0, 1, 2]
-        assert "3 launches twice in it, counted once" in export.notes
+        assert "3 launches twice in the file, counted once" in export.notes
 
 
 def test_equal_launches_of_few_metrics_stay() -> None:
