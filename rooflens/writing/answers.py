@@ -92,7 +92,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     """Answer what limits each kernel; a model and a terminal get less than programs do.
 
     Args:
-        found: The reports; data and digests look into the kernels with most to win, tables and CSV show no code.
+        found: The reports.
         top: Rows of each GPU; all by default.
         max_tokens: Size of a digest.
         columns: Quantities to show instead of the usual columns.
@@ -102,7 +102,6 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         indented: Write JSON for people; otherwise a line for each launch, as it is made.
         expected: What was predicted, which JSON holds; None if nobody predicted anything.
     """
-    from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import kernels_document, not_profiled, steps
 
@@ -118,7 +117,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         from rooflens.report.sizes import DEFAULT_TOKENS
         from rooflens.report.text.digest import digest as shortened
 
-        return shortened(look_into(found).reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
+        return shortened(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 
     def csv() -> str:
         from rooflens.report.data import to_csv
@@ -128,10 +127,9 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     def json() -> str | Iterable[str]:
         from rooflens.report.data import json_lines, to_json
 
-        seen = look_into(found)
         if indented:
-            return to_json(seen.analyses, seen.reports, expected)
-        parts = json_lines(seen.analyses, seen.reports, expected)
+            return to_json(found.analyses, found.reports, expected)
+        parts = json_lines(found.analyses, found.reports, expected)
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(

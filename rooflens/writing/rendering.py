@@ -59,19 +59,14 @@ def render(
 
 
 def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
-    """Answer what limits all kernels, in one file: a page of its own, Markdown, or data.
-
-    Those with most to win are looked into; what a table shows of each is not, in CSV either.
-    """
-    from rooflens.analyzing import look_into
+    """Answer what limits all kernels, in one file: a page of its own, Markdown, or data."""
     from rooflens.writing.answers import of_kernels
 
     def page() -> str:
         from rooflens.report.page.page import render_page
 
-        seen = look_into(found)
         return render_page(
-            seen.reports,
+            found.reports,
             title=title,
             limits=found.limits,
             unread=found.failures,
@@ -83,7 +78,7 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
         from rooflens.report.content import build_content
         from rooflens.report.text.markdown import report_document
 
-        return report_document(build_content(look_into(found).reports, title, found.limits, found.failures))
+        return report_document(build_content(found.reports, title, found.limits, found.failures))
 
     return Answer(document, {**of_kernels(found).data, "html": page})
 

@@ -17,7 +17,6 @@ from rooflens.format import count
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
 
@@ -60,23 +59,20 @@ def explain(
     """
     from msgspec.structs import replace
 
-    from rooflens.analyzing import looked_into
     from rooflens.model.ranking import most_at_stake
     from rooflens.report.text.digest import explain_document
-    from rooflens.writing.answers import Answer
+    from rooflens.writing.answers import Answer, of_kernels
 
     stated = read_stated(predict)
-    # The text of the one that is explained comes with its loops: the disassembler is started once.
-    bare = replace(reading, texts=False)
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, selection=selection, timeline=timeline)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection, timeline=timeline)
     analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
         finish(found, "")
     if chosen is None:
         raise InputError("there is no kernel to explain", "give a report with at least one")
-    report, chosen = looked_into(found, chosen)
-    answer = Answer(lambda: explain_document(report, chosen), {"json": lambda: _json(found)})
+    report = found.whole_of(chosen)
+    answer = Answer(lambda: explain_document(report, chosen), of_kernels(found).data)
     deliver(answer, style or ("table" if sys.stdout.isatty() else "md"))
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]
@@ -86,12 +82,3 @@ def explain(
     if others and style != "json":
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
-
-
-def _json(found: Analyzed) -> str:
-    """Write the launches that were asked for as `analyze` does, each looked into."""
-    from rooflens.analyzing import look_into
-    from rooflens.report.data import to_json
-
-    seen = look_into(found, found.analyses)
-    return to_json(seen.analyses, seen.reports)
