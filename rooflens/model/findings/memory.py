@@ -495,7 +495,7 @@ def indexed_constants(facts: Facts) -> Found | None:
     # Twice as many speak for themselves where nothing tells how busy their pipe is.
     if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
         return None
-    is_indexed = any(_BY_REGISTER.search(spot.sass or "") for spot in kernel.hotspots)
+    is_indexed = kernel.inside is not None and kernel.inside.indexes_constants
     is_idle = busy is not None and busy < facts.limits.contributing_share
     if is_idle or (kernel.capability >= _PARAMETERS_BY_LOAD and not is_indexed):
         return None
@@ -518,7 +518,6 @@ def indexed_constants(facts: Facts) -> Found | None:
     )
 
 
-_BY_REGISTER = re.compile(r"\bLDC\b.*\[U?R\d")
 _PARAMETERS_BY_LOAD = (9, 0)
 """From here on compilers load parameters, too, and not only what is indexed."""
 
