@@ -53,8 +53,8 @@ GATE_FAILED = 5
 @click.option(
     "--fail-on",
     metavar="PER_CENT",
-    help="Exit with code 5 if GPU time grew by more than this, beyond noise; by more than 10 % where a side has a "
-    "single run (20 % below one wave).",
+    help="Exit with code 5 if the GPU time of the kernels on both sides grew by more than this, beyond noise; by more "
+    "than 10 % where a side has a single run (20 % below one wave).",
 )
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
 @click.option(
@@ -188,7 +188,7 @@ def _tell(gated: Gated) -> None:
         say(f"gate failed: {line}")
     for line in gated.let_through:
         say(f"gate passed:  {line}")
-    for line in gated.unjudged:
+    for line in (*gated.unjudged, *gated.left_out):
         say(f"note: {line}")
     if gated.failed:
         click.get_current_context().exit(GATE_FAILED)
