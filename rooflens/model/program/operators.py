@@ -114,6 +114,17 @@ class _Call:
         if sum(one not in _NO_TENSOR for one in self._of.types[operands:]) > 1:
             raise _UnknownError
 
+    def pair(self, first: int, *ranks: int) -> tuple[_Tensor, _Tensor]:
+        """Return an operand and the next one, which must have so many dimensions.
+
+        Raises:
+            _UnknownError: One has more, or fewer.
+        """
+        left, right = self.tensor(first), self.tensor(first + 1)
+        if (len(left.dims), len(right.dims)) != ranks:
+            raise _UnknownError
+        return left, right
+
     def value(self, at: int) -> object:
         """Return an argument that is no tensor: a number, a truth value or a list; None if the trace lacks it."""
         text = self._of.values[at] if at < len(self._of.values) else ""
@@ -153,44 +164,23 @@ def _product(left: _Tensor, right: _Tensor, added: _Tensor | None = None, result
     return _custom(2 * batch * m * n * k, moved, left.dtype, is_product=True)
 
 
-def _mm(call: _Call) -> Work:
-    call.only(2)
-    left, right = call.tensor(0), call.tensor(1)
-    if len(left.dims) != 2 or len(right.dims) != 2:
-        raise _UnknownError
-    return _product(left, right)
+def _multiplied(left_rank: int, right_rank: int, *, added: bool = False) -> Callable[[_Call], Work]:
+    """Make the recipe of a product of operands with so many dimensions; sizes of a batch must be equal.
 
+    Args:
+        left_rank: Dimensions of the left operand.
+        right_rank: Those of the right one.
+        added: Argument 0 is added to the product; it is not read where its factor is 0.
+    """
 
-def _addmm(call: _Call) -> Work:
-    call.only(3)
-    left, right = call.tensor(1), call.tensor(2)
-    if len(left.dims) != 2 or len(right.dims) != 2:
-        raise _UnknownError
-    return _product(left, right, None if call.value(3) == 0 else call.tensor(0))
+    def recipe(call: _Call) -> Work:
+        call.only(2 + added)
+        left, right = call.pair(int(added), left_rank, right_rank)
+        if left.dims[:-2] != right.dims[:-2]:
+            raise _UnknownError
+        return _product(left, right, call.tensor(0) if added and call.value(3) != 0 else None)
 
-
-def _bmm(call: _Call, first: int = 0) -> Work:
-    call.only(first + 2)
-    left, right = call.tensor(first), call.tensor(first + 1)
-    if len(left.dims) != 3 or len(right.dims) != 3 or left.dims[0] != right.dims[0]:
-        raise _UnknownError
-    return _product(left, right, call.tensor(0) if first and call.value(3) != 0 else None)
-
-
-def _mv(call: _Call) -> Work:
-    call.only(2)
-    matrix, vector = call.tensor(0), call.tensor(1)
-    if len(matrix.dims) != 2 or len(vector.dims) != 1:
-        raise _UnknownError
-    return _product(matrix, vector)
-
-
-def _dot(call: _Call) -> Work:
-    call.only(2)
-    left, right = call.tensor(0), call.tensor(1)
-    if len(left.dims) != 1 or left.dims != right.dims:
-        raise _UnknownError
-    return _product(left, right)
+    return recipe
 
 
 def _linear(call: _Call) -> Work:
@@ -216,10 +206,7 @@ def _matmul(call: _Call) -> Work:
 
 
 def _scaled_mm(call: _Call) -> Work:
-    left, right = call.tensor(0), call.tensor(1)
-    if len(left.dims) != 2 or len(right.dims) != 2:
-        raise _UnknownError
-    return _product(left, right)  # the result may be wider: as narrow as the operands bounds it
+    return _product(*call.pair(0, 2, 2))  # the result may be wider: as narrow as the operands bounds it
 
 
 def _attention(layout: str, causal_at: int, lengths_at: int | None = None) -> Callable[[_Call], Work]:
@@ -571,14 +558,14 @@ _IN_PLACE = [*_UNARY, *_UNARY_REAL, "add", "sub", "mul", "div", "pow", "remainde
 
 OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
     {
-        "mm": _mm,
-        "addmm": _addmm,
-        "_addmm_activation": _addmm,
-        "bmm": _bmm,
-        "baddbmm": lambda call: _bmm(call, 1),
+        "mm": _multiplied(2, 2),
+        "addmm": _multiplied(2, 2, added=True),
+        "_addmm_activation": _multiplied(2, 2, added=True),
+        "bmm": _multiplied(3, 3),
+        "baddbmm": _multiplied(3, 3, added=True),
         "matmul": _matmul,
-        "mv": _mv,
-        "dot": _dot,
+        "mv": _multiplied(2, 1),
+        "dot": _multiplied(1, 1),
         "linear": _linear,
         "_scaled_mm": _scaled_mm,
         "_scaled_dot_product_flash_attention": _attention("bhld", 4),
