@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import JudgedLoop, Loop, ratio
+from rooflens.model.records import Inside, JudgedLoop, Loop, ratio
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import Thresholds
 from rooflens.model.verdict_classes import Bound
@@ -38,11 +38,8 @@ _SMALL_PART = 0.15
 _ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
 
 
-def judged(facts: Facts) -> tuple[JudgedLoop, ...]:
+def judged(facts: Facts, inside: Inside) -> tuple[JudgedLoop, ...]:
     """Judge all loops and straight parts of a kernel that was looked into, in their order."""
-    inside = facts.kernel.inside
-    if inside is None:
-        return ()
     measures: defaultdict[str, float] = defaultdict(float)
     flop: defaultdict[str, float] = defaultdict(float)
     for loop in inside.loops:
@@ -56,8 +53,8 @@ def judged(facts: Facts) -> tuple[JudgedLoop, ...]:
         total_flop=sum(sum(loop.own_flop.values()) for loop in inside.loops),
         counts_flop=any(loop.flop for loop in inside.loops) or not facts.flops.total,
         bytes_at={name: level.amount_bytes for name, level in facts.levels.items() if name in _TOLD},
-        memory={name: level.share for name, level in facts.levels.items() if level.share is not None},
-        compute={name: pipe.share for name, pipe in facts.pipes.items() if pipe.share is not None},
+        memory={name: share for name, share in facts.shares.items() if name in facts.levels},
+        compute={name: share for name, share in facts.shares.items() if name in facts.pipes},
         dtypes={work.key: work.dtype_key for work in reversed(facts.flops.work) if work.ops},
         duration_ns=facts.kernel.duration_ns,
     )

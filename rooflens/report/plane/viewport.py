@@ -10,9 +10,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.plane import Domain, Plane, Point
+from rooflens.report.plane.plane import Domain, DrawnLaunch, Plane, Point
 
 CROWD = 40
 """With more launches than this, large points would bury their neighbours and letters would fill the plane."""
@@ -86,11 +85,11 @@ def areas_px2(plane: Plane) -> tuple[int, int]:
     return (64, 800) if plane.drawn <= CROWD else (48, 320)
 
 
-def radius_px(plane: Plane, launch: Launch) -> float:
+def radius_px(plane: Plane, launch: DrawnLaunch) -> float:
     """Work out half the width of a launch's point."""
     smallest, largest = areas_px2(plane)
-    area_px2 = smallest + (largest - smallest) * (launch.time_share or 0.0) / plane.longest_share
-    return sqrt(max(area_px2, NUMBERED_PX2 if launch.key in plane.numbered else 0.0)) / 2
+    area_px2 = smallest + (largest - smallest) * launch.time_share / plane.longest_share
+    return sqrt(max(area_px2, NUMBERED_PX2 if launch.rank else 0.0)) / 2
 
 
 def dot_box(plane: Plane, point: Point, view: Viewport) -> Box:

@@ -15,9 +15,8 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import held_of, holdings_of
-from rooflens.model.findings.stalls import counted_part
+from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Analysis, Kernel, ratio
-from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.roofline.traffic import find_traffic
 
@@ -87,7 +86,7 @@ def _sectors(side: str, kernel: Kernel) -> _Number | None:
 
 
 def _conflicts(kernel: Kernel) -> _Number | None:
-    if not uses_shared_memory(kernel):
+    if kernel.own_smem_bytes == 0:
         return _Number("no shared memory", is_little=True)
     traffic = find_traffic(kernel)
     if traffic.shared_excess is not None:
@@ -127,7 +126,7 @@ def _grid(kernel: Kernel) -> _Number | None:
 
 
 def _waiting(reason: str, kernel: Kernel) -> _Number | None:
-    part = counted_part(kernel, reason)
+    part = stall_shares(kernel).get(reason)
     return None if part is None else _Number(f"{fmt.percent(part)} of warps' time", part < _LITTLE)
 
 

@@ -218,7 +218,7 @@ def test_collecting_is_a_command() -> None:
     """The advice about missing counters, and about a failed kernel, can be pasted into a shell."""
     kernel, command = make_kernel(function_name="gemm"), "ncu --set basic ./app 7"
     pasted = "`rooflens profile --kernel gemm --launch-count 1 -- ./app 7`"
-    assert pasted in words_of(advice.collect_moves, kernel, command)[0]
+    assert pasted in words_of(advice.collect_moves, "gemm", None, command)[0]
     assert pasted in words_of(advice.failed_moves, kernel, command)[0]
 
 
@@ -226,7 +226,7 @@ def test_old_chips_are_not_told_to_collect() -> None:
     """Today's ncu cannot profile a Pascal: no command is given that must fail."""
     kernel = make_kernel(compute_capability="6.1")
     for moves in (
-        words_of(advice.collect_moves, kernel, "ncu ./app"),
+        words_of(advice.collect_moves, "k", "6.1", "ncu ./app"),
         words_of(advice.failed_moves, kernel, "ncu ./app"),
     ):
         assert "no longer profiles compute capability 6.1" in moves[0]

@@ -16,8 +16,7 @@ from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import cautions, notes
-from rooflens.model.verdict.bottleneck import both_sides
+from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
     first_gain_words,
@@ -117,8 +116,7 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
 def _time(report: AnalyzedReport, analysis: Analysis) -> str:
     """Say how long it takes, and what part of the report's GPU time all launches of this name take."""
     alike = [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
-    total_ns = sum(one.gpu_time_ns or 0.0 for one in report.analyses if not one.kernel.failed)
-    all_ns = sum(one.gpu_time_ns or 0.0 for one in alike)
+    total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
     if analysis.in_program is not None and analysis.in_program.total_ns is not None:
@@ -187,7 +185,7 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """
     # What the verdict stands on, where the report has no more of it than NVIDIA's per cent of its side.
     measured = {None, *shares_of(analysis.levels, analysis.pipes)}
-    stated = [side for side in both_sides(analysis) if side.resource not in measured]
+    stated = [side for side in analysis.verdict.sides if side.resource not in measured]
     rows = (
         *(_stated(analysis, side.resource or "", side.share) for side in stated),
         *(_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN)),
