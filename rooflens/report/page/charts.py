@@ -165,9 +165,7 @@ def _sides_of(content: Content, gpu: str) -> Sides:
     The busier side comes first, whatever it is.
     """
     kernels = [group for group in content.kernels if group.gpu == gpu][:SIDES_SHOWN]
-    found = (
-        (group.shown, sorted(_sides(group.analysis.verdict, gpu), key=lambda side: -side[1])) for group in kernels
-    )
+    found = ((group.shown, sorted(_sides(group.analysis.verdict, gpu), key=lambda side: -side[1])) for group in kernels)
     return tuple((shown, tuple(sides)) for shown, sides in found if sides)
 
 
