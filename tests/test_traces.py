@@ -561,5 +561,5 @@ def test_an_export_of_nsys_says_that_it_has_no_sizes(tmp_path: Path) -> None:
     """Its kernels have no operator, so that none has a floor, whatever the GPU."""
     document = data_of(write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10)]))
     assert document["notes"] == [
-        "the timeline holds no sizes of operators, so that no kernel has a floor: an nsys export has none"
+        "the timeline has no operator sizes, so no kernel has a floor: an nsys export has none"
     ]

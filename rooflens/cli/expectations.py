@@ -1,4 +1,4 @@
-"""What a page's kernels are expected to do: bundled workloads are recognized, users' own programs say it."""
+"""What kernels are expected to do: bundled workloads are recognized, users predict their own programs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PREDICT = click.option(
 
 
 def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
-    """Read what `--predict` was given, before any report is read: a prediction of all kernels, or rules by name.
+    """Read the value of `--predict` before any report: a prediction of all kernels, or rules by name.
 
     Raises:
         UsageError: The prediction cannot be read.
-        InputError: The file cannot be.
+        InputError: The file cannot be read.
     """
     if given is None:
         return None
@@ -42,9 +42,9 @@ def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
 
 
 def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[Rule, ...] | None) -> Expected:
-    """Take what the user predicts, and for the other reports what bundled workloads are known to do.
+    """Collect what the user predicts, and what bundled workloads must do in the other reports.
 
-    Names on stderr the patterns that no kernel has.
+    Patterns that match no kernel are named on stderr.
     """
     from rooflens.writing.rendering import Expected, bundled
 
