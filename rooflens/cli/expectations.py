@@ -1,4 +1,4 @@
-"""What kernels are expected to do: bundled workloads are recognized, users predict their own programs."""
+"""What kernels on a page should do: known for bundled workloads, stated by users for their own programs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PREDICT = click.option(
 
 
 def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
-    """Read the value of `--predict` before any report: a prediction of all kernels, or rules by name.
+    """Read the value of `--predict` before any report: a prediction for all kernels, or rules by name.
 
     Raises:
-        UsageError: The prediction cannot be read.
+        UsageError: The prediction cannot be parsed.
         InputError: The file cannot be read.
     """
     if given is None:
@@ -42,7 +42,7 @@ def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
 
 
 def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[Rule, ...] | None) -> Expected:
-    """Collect what the user predicts, and what bundled workloads must do in the other reports.
+    """Combine the user's predictions with, for the other reports, what bundled workloads are known to do.
 
     Patterns that match no kernel are named on stderr.
     """

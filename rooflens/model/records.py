@@ -274,6 +274,7 @@ class JudgedLoop(Struct, frozen=True):
         wait: Stall reason of most of its own samples that wait; None without one.
         wait_share: Part of its own samples that wait for that.
         job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...
+        pipe: The pipe that does most of its operations; None without any.
     """
 
     loop: Loop
@@ -290,6 +291,7 @@ class JudgedLoop(Struct, frozen=True):
     wait: str | None
     wait_share: float | None
     job: str
+    pipe: str | None
 
 
 class Inside(Struct, frozen=True):

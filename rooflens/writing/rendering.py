@@ -1,4 +1,4 @@
-"""One file about all kernels, in any format: the door of `rooflens report`, and of `Report.save`."""
+"""A file about all kernels, in any format: the entry point of `rooflens report` and `Report.save`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ PICTURES = ("png", "svg")
 
 
 class Expected(Struct, frozen=True):
-    """Predictions of whole reports by digest, and of kernels by name."""
+    """Predictions for whole reports by digest, and for kernels by name."""
 
     reports: Mapping[str, Prediction] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
 
     def check(self, reports: Iterable[AnalyzedReport]) -> tuple[Checked, ...]:
-        """Compare them with what was measured."""
+        """Compare the predictions with measurements."""
         from rooflens.model.predict.expectations import check_reports
 
         return check_reports(reports, self.reports, self.rules)
 
 
 class Rendered(Struct, frozen=True):
-    """A file's content.
+    """The content of a file.
 
     Attributes:
-        notes: What a picture leaves out, in sentences.
+        notes: Sentences about what a picture leaves out.
     """
 
     data: bytes
@@ -50,17 +50,17 @@ class Rendered(Struct, frozen=True):
 def render(
     found: Analyzed, style: str, *, title: str, expected: Expected | None = None, dark: bool = False
 ) -> Rendered:
-    """Write the analyses in one of the formats.
+    """Write the analyses in a format.
 
     Args:
         found: The reports.
         style: `html`, `md`, `png`, `svg`, `json` or `csv`.
         title: Title of the page.
-        expected: What kernels must compute and move; by default what is known of bundled workloads.
+        expected: What kernels must compute and move; by default known for bundled workloads.
         dark: Draw a picture for a dark page.
 
     Raises:
-        InputError: A picture has nothing to show.
+        InputError: A picture would be empty.
     """
     expected = expected or Expected(bundled([report.run for report in found.reports]))
     if style in PICTURES:
@@ -69,9 +69,9 @@ def render(
 
 
 def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
-    """Answer what limits all kernels, in one file: a page of its own, Markdown, or data.
+    """Answer what limits all kernels, in a file: a page, Markdown, or data.
 
-    Those with most to win are looked into; what a table shows of each is not, in CSV either.
+    The page and the data look into the kernels with the most to win; the table and CSV do not.
     """
     from rooflens.analyzing import look_into
     from rooflens.writing.answers import of_kernels

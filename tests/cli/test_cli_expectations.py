@@ -31,7 +31,7 @@ def report_of(folder: Path, command_line: str) -> Path:
 def test_a_workload_s_report_is_predicted(
     options: str, case: str, flop: float, bound: str | None, iterations: int
 ) -> None:
-    """The command line of a bundled program gives its case; other sizes give formulas without a case or a limiter."""
+    """A bundled program's command line gives its case; with other sizes, only formulas without case or limiter."""
     run = samples.run(command_line=f"{PROGRAM} {options}")
     (prediction,) = find_expected(samples.reports([run, samples.run(digest="b" * 64)], []), None).reports.values()
     assert (prediction.operation, prediction.case, prediction.flop) == ("saxpy", case, flop)
@@ -40,14 +40,14 @@ def test_a_workload_s_report_is_predicted(
 
 
 def test_a_case_that_refers_to_another_has_its_words() -> None:
-    """`as bf16_4096` says nothing on a page: the source of the formulas is the other case's."""
+    """A case that borrows formulas shows the source of the other case instead of `as bf16_4096`."""
     line = "ncu python -m rooflens.workloads.torch_harness gemm --case bf16_128"
     (prediction,) = find_expected([samples.report([], command_line=line)], None).reports.values()
     assert prediction.source.startswith("FLOPs: one multiply-add for each m, n, k.")
 
 
 def test_the_page_and_the_table_tell_of_it(tmp_path: Path) -> None:
-    """`report --table` draws the section and prints how the prediction came out; other programs have neither."""
+    """`report --table` adds the section and prints predictions for bundled programs only."""
     ours = report_of(tmp_path, f"{PROGRAM} --n 65536 --iterations 1")
     page = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["report", str(ours), "-o", str(page), "--table"])
@@ -63,7 +63,7 @@ def test_the_page_and_the_table_tell_of_it(tmp_path: Path) -> None:
 
 
 def test_the_stored_sweep_is_drawn(fixtures: Path, tmp_path: Path) -> None:
-    """The stored reports of a sweep give a page with its path and a prediction for every step."""
+    """The stored sweep gives a page with its path and a prediction per step."""
     page = tmp_path / "sweep.html"
     reports = sorted(str(path) for path in fixtures.glob("synthetic/sweep_*.ncu-rep"))
     assert CliRunner().invoke(main, ["report", *reports, "-o", str(page)]).exit_code == 0
@@ -73,7 +73,7 @@ def test_the_stored_sweep_is_drawn(fixtures: Path, tmp_path: Path) -> None:
 
 
 def test_a_prediction_of_the_user_is_set_beside_the_kernels(fixtures: Path) -> None:
-    """`--predict` takes an operation with its sizes: the kernels are followed by predicted, measured and a verdict."""
+    """`--predict` accepts an operation with sizes, and prints predicted, measured and a verdict after the kernels."""
     report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
     triad = "elementwise:n=268435456,reads=2,flops=2,dtype=fp32"  # 12 bytes and 2 FLOP an element, as the fixture says
     done = CliRunner().invoke(main, ["analyze", report, "--predict", triad])
@@ -83,7 +83,7 @@ def test_a_prediction_of_the_user_is_set_beside_the_kernels(fixtures: Path) -> N
 
 
 def test_a_prediction_is_keys_in_json(fixtures: Path) -> None:
-    """`--predict` with JSON gives predicted and measured beside each other in their units; JSON without it has none."""
+    """`--predict` adds predicted and measured values with units to JSON; without it JSON has none."""
     report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
     asked = ["analyze", report, "--format", "json"]
     triad = "elementwise:n=268435456,reads=2,flops=2,dtype=fp32"
@@ -99,7 +99,7 @@ def test_a_prediction_is_keys_in_json(fixtures: Path) -> None:
 
 
 def test_predictions_by_kernel_name_come_from_a_file(fixtures: Path, tmp_path: Path) -> None:
-    """A TOML file gives what one launch of the kernels of a name must do; the page shows it."""
+    """A TOML file says what a launch of the named kernels must do, and the page shows it."""
     rules = tmp_path / "rules.toml"
     rules.write_text('[[kernel]]\nmatch = "stream_*"\npredict = "saxpy:n=268435456,dtype=fp32"\n', encoding="utf-8")
     report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
@@ -120,7 +120,7 @@ def test_predictions_by_kernel_name_come_from_a_file(fixtures: Path, tmp_path: P
     ],
 )
 def test_what_is_no_prediction_is_an_error(fixtures: Path, given: str, code: int, words: str) -> None:
-    """A mistyped prediction ends before anything is written."""
+    """A misspelled prediction ends the command before anything is written."""
     report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
     done = CliRunner().invoke(main, ["analyze", report, "--predict", given])
     assert done.exit_code == code
@@ -129,7 +129,7 @@ def test_what_is_no_prediction_is_an_error(fixtures: Path, given: str, code: int
 
 
 def test_a_pattern_without_a_kernel_is_named(fixtures: Path, tmp_path: Path) -> None:
-    """A mistyped kernel name is told: nothing would be set beside its prediction."""
+    """A rule for a kernel name that does not exist gives a warning."""
     rules = tmp_path / "rules.toml"
     rules.write_text('[[kernel]]\nmatch = "gemm"\npredict = "saxpy:n=1"\n', encoding="utf-8")
     report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
@@ -139,7 +139,7 @@ def test_a_pattern_without_a_kernel_is_named(fixtures: Path, tmp_path: Path) -> 
 
 
 def test_a_prediction_goes_with_a_page_markdown_or_a_table(fixtures: Path, tmp_path: Path) -> None:
-    """Markdown has the table of the terminal; a picture has no place for it, and refuses rather than leave it out."""
+    """Markdown shows a prediction like the terminal; a picture cannot, so --predict is refused instead of ignored."""
     report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
     predict = ["--predict", "saxpy:n=1"]
     done = CliRunner().invoke(main, ["report", report, "-o", str(tmp_path / "x.md"), *predict, "--table"])

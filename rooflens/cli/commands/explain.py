@@ -1,4 +1,4 @@
-"""`rooflens explain`: all that matters of one kernel."""
+"""`rooflens explain`: everything that matters about one kernel."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "--format",
     "style",
     type=click.Choice(["table", "md", "json"]),
-    help="By default Markdown, and on a terminal a table; JSON holds every launch that matches, loops included.",
+    help="By default Markdown, or a table on a terminal; JSON holds every matching launch, loops included.",
 )
 def explain(
     paths: tuple[str, ...],
@@ -57,8 +57,8 @@ def explain(
 ) -> None:
     """Explain one kernel: what limits it, why, where, and what to try first, with the counters behind it.
 
-    Where several kernels or launches match, it explains the one with the most to win. A prediction is compared with
-    that launch alone.
+    If several kernels or launches match, the one with the most to win is explained. A prediction is compared with that
+    launch alone.
     """
     from msgspec.structs import replace
 
@@ -69,7 +69,7 @@ def explain(
     from rooflens.writing.answers import Answer
 
     stated = read_stated(predict)
-    # The text of the one that is explained comes with its loops: the disassembler is started once.
+    # The text of the explained kernel comes with its loops, so that the disassembler starts once.
     bare = replace(reading, texts=False)
     found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, selection=selection, timeline=timeline)
     analyses = found.analyses
@@ -93,7 +93,7 @@ def explain(
 
 
 def _json(found: Analyzed, expected: Sequence[Checked] | None) -> str:
-    """Write the launches that were asked for as `analyze` does, each looked into."""
+    """Write the requested launches as `analyze` does, after looking into each."""
     from rooflens.analyzing import look_into
     from rooflens.report.data import to_json
 

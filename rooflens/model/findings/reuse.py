@@ -133,7 +133,8 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
 
 
 _STEPS: Mapping[MoveKind, str] = {
-    "tile": "tile it in shared memory, so that a block loads each value once",
+    # A tile alone moves the loads to shared memory, which takes the same slots and passes of L1.
+    "tile": "tile it in shared memory, so that a block loads each value once, and compute several results per thread",
     "results": "let each thread compute several results, such as 2 x 2, from what it loads",
     "wide": "load 16 bytes at once",
 }

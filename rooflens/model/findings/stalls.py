@@ -232,6 +232,10 @@ def long_scoreboard(facts: Facts) -> Found | None:
     return replace(found, move=f"{found.move}; {words}", evidence=(*found.evidence, loads))
 
 
+_NEARLY_FULL = 0.8
+"""A unit this busy is not told to be idle."""
+
+
 def _long_scoreboard(facts: Facts) -> Found | None:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
@@ -249,7 +253,8 @@ def _long_scoreboard(facts: Facts) -> Found | None:
             fewer = f"take load off {label}, {share} busy, which these loads queue for"
             return _of_kind(stall(facts, "long_scoreboard", fewer), "fuse" if limiter.resource == "dram" else "results")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
-        do = f"keep more bytes in flight, {how}, as {label} is only {share} busy"
+        idle = "only " if limiter.share < _NEARLY_FULL else ""
+        do = f"keep more bytes in flight, {how}, as {label} is {idle}{share} busy"
     return stall(facts, "long_scoreboard", do)
 
 

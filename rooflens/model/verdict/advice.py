@@ -161,6 +161,15 @@ def _has_no_usual_function(kernel: Doing) -> bool:
 _loads_nothing, _is_coalesced = attrgetter("loads_nothing"), attrgetter("is_coalesced")
 
 
+def _computes_fp64(kernel: Doing) -> bool:
+    """Return whether most of its arithmetic is fp64, so that its values have eight bytes and fp32 halves them."""
+    flop: Counter[str] = Counter()
+    for opcode, count in kernel.opcodes.items():
+        if (counted := thread_flop(opcode)) is not None:
+            flop[counted[0]] += counted[1] * count
+    return 2 * flop["fp64"] > flop.total()
+
+
 _STORE_LESS = Move("write fewer bytes: fuse it with the kernel that reads them, or store fp16 or bf16", "fuse")
 _STORE_WIDER = Move("store wider: one 16-byte access instead of four", "wide")
 
@@ -174,8 +183,9 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move(
             "halve the bytes: fp16 or bf16, if accuracy allows",
             "precision",
-            unless=lambda kernel: kernel.has_matrix_work or _has_no_flop(kernel),
+            unless=lambda kernel: kernel.has_matrix_work or _has_no_flop(kernel) or _computes_fp64(kernel),
         ),
+        _Move("halve the bytes: fp32, if accuracy allows", "precision", only_if=_computes_fp64),
         _Move(
             "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2",
             "tile",

@@ -112,6 +112,7 @@ def _judged(whole: _Whole, limits: Thresholds, loop: Loop) -> JudgedLoop:
         wait=wait.removeprefix(STALL) if wait else None,
         wait_share=ratio(waits[wait], loop.own.get("samples")) if wait else None,
         job=job_of(loop, whole.total_flop),
+        pipe=_pipe_of(whole, loop.flop),
     )
 
 
@@ -163,6 +164,12 @@ def _part(whole: _Whole, loop: Loop, unit: str) -> float | None:
     return None if dtype is None else ratio(loop.own_flop.get(dtype, 0.0), whole.flop.get(dtype, 0.0))
 
 
+def _pipe_of(whole: _Whole, flop: Mapping[str, float]) -> str | None:
+    """Return the pipe that does most of some operations; None without any."""
+    dtype = max(flop, key=flop.__getitem__, default=None)
+    return next((pipe for pipe, computed in whole.dtypes.items() if computed == dtype), None)
+
+
 def job_of(loop: Loop, flop: float) -> str:
     """Name the purpose of a loop by its instructions.
 
@@ -172,7 +179,9 @@ def job_of(loop: Loop, flop: float) -> str:
     """
     body = loop.anatomy
     if body is None:
-        return {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
+        # A loop that was unrolled in full is a straight part, too: arithmetic at the end of the code is no epilogue.
+        computes = sum(loop.own_flop.values()) >= _SMALL_PART * flop > 0
+        return "computes" if computes else {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
     arithmetic = sum(count for group, count in body.by_kind.items() if group in _ARITHMETIC)
     does_arithmetic = arithmetic >= _SMALL_PART * body.instructions
     if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= _SMALL_PART * flop):

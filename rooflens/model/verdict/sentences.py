@@ -173,6 +173,14 @@ _SEEN_AT_ALL = 1.03
 """A limit that is this much over what today's traffic allows is told apart from it, and what may be part of why."""
 
 
+def at_full_clock(analysis: Analysis) -> str:
+    """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
+    level, rated = analysis.levels.get("dram"), analysis.kernel.counters.get("device_dram_peak_bytes_per_s")
+    faster = ratio(rated, level.peak_bytes_per_s if level else None) or 1.0
+    is_higher = analysis.verdict.limit.by == "DRAM traffic" and faster > _SEEN_AT_ALL
+    return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
+
+
 def limit_in_short(analysis: Analysis) -> str:
     """Say the limit without its side; of a full DRAM what today's traffic allows, and what the rest takes.
 
@@ -183,13 +191,13 @@ def limit_in_short(analysis: Analysis) -> str:
     today = ratio(1.0, level.share) if level else None
     if limit.by != "DRAM traffic" or limit.proven or limit.is_far or not limit.factor or not today:
         return words
-    if not analysis.verdict.at_roof or limit.factor < _SEEN_APART * today:
+    clock = at_full_clock(analysis)
+    if not (analysis.verdict.at_roof or clock) or limit.factor < _SEEN_APART * today:
         return words
     faster = ratio(counters.get("device_dram_peak_bytes_per_s"), level.peak_bytes_per_s if level else None) or 1.0
-    hows = [f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock"] if faster > _SEEN_AT_ALL else []
-    hows += ["with fewer bytes"] if limit.factor > _SEEN_AT_ALL * today * faster else []
-    clock = " and clock" if faster > _SEEN_AT_ALL else ""
-    return f"at today's traffic{clock} {factor(today)}; {factor(limit.factor)} {' and '.join(hows)}"
+    fewer = "with fewer bytes" if limit.factor > _SEEN_AT_ALL * today * max(1.0, faster) else ""
+    hows = " and ".join(filter(None, (clock, fewer)))
+    return f"at today's traffic{' and clock' if clock else ''} {factor(today)}; {factor(limit.factor)} {hows}"
 
 
 TODAY = "~ at today's traffic, no proven limit"

@@ -99,6 +99,13 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
     assert sum("halve the bytes" in move for move in moves) == 1
 
 
+@for_all("opcodes, to", [({"DFMA": 9, "FFMA": 1}, "fp32"), ({"DADD": 1, "FFMA": 9}, "fp16 or bf16")])
+def test_bytes_are_halved_by_the_next_narrower_type(opcodes: dict[str, int], to: str) -> None:
+    """Values of a kernel that computes in fp64 have eight bytes: fp32 halves them, and fp16 would quarter them."""
+    moves = words_of(advice.memory_moves, make_kernel(warp_opcodes=opcodes), levels(), "dram", at_roof=False)
+    assert f"halve the bytes: {to}, if accuracy allows" in moves
+
+
 @for_all(
     "counters, told",
     [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import RULES
-from rooflens.model.hotspots import leading_stall, places
+from rooflens.model.hotspots import leading_part, leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import type_answer
@@ -19,6 +19,7 @@ from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
+    at_full_clock,
     first_gain_words,
     gain_words,
     level_share_words,
@@ -52,14 +53,16 @@ from rooflens.report.words.inside import (
     depth,
     inside_line,
     loop_label,
+    loop_rate,
     number,
     shown_loops,
     wait_words,
+    work_unit,
 )
 from rooflens.report.words.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.words.program import in_program_lines
-from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out
-from rooflens.report.words.worth import worth_words
+from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
+from rooflens.report.words.worth import best_in_type, worth_words
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4
@@ -158,7 +161,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     gain = first_gain_words(verdict, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(verdict))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
-    floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
+    clock = f" {said}" if (said := at_full_clock(analysis)) else ""
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}{clock}" if limit.floor_ns else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" {fmt.sentence_case(confidence_words(verdict.confidence))}."),
@@ -256,6 +260,7 @@ def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
     lines = (
         ("Not the cause", ruled_out(analysis)),
         (claim, [*_minor(analysis)]),
+        ("Warps queue for what is busy", symptoms(analysis)),
         ("Not measured", not_measured(analysis)),
     )
     said: list[Words] = [plain(f"{name}: {'; '.join(parts)}.") for name, parts in lines if parts]
@@ -264,7 +269,9 @@ def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _minor(analysis: Analysis) -> Iterator[str]:
     """Yield the findings that cost little, each with its first number, and how many more there are."""
-    notes = (finding for finding in analysis.findings if finding.severity == "note")
+    notes = (
+        finding for finding in analysis.findings if finding.severity == "note" and not is_symptom(analysis, finding.id)
+    )
     rest = [finding for finding in notes if finding.id != NVIDIA_RULE]  # the caveats name those
     for finding in rest[:NOTES_SHOWN]:
         number = shown(finding).numbers[:1]
@@ -334,8 +341,9 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
 
 
 def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
-    reason = leading_stall(hotspot)
-    words = "; ".join(filter(None, (stall_label(reason) if reason else "", wait_words(kernel.inside, hotspot))))
+    reason, part = leading_stall(hotspot), leading_part(hotspot)
+    leading = f"{stall_label(reason)}, {fmt.percent(part)}" if reason and part else ""
+    words = "; ".join(filter(None, (leading, wait_words(kernel.inside, hotspot))))
     return plain(words) if words else fmt.MISSING
 
 
@@ -349,8 +357,8 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
         Column("time", right=True, worth=9),
         Column("trips", right=True, worth=5),
         Column("does", worth=8),
-        Column("FLOP/s", right=True, worth=6),
-        Column("FLOP/B of L2", right=True, worth=3),
+        Column("rate", right=True, worth=6),
+        Column("AI at L2", right=True, worth=3),
         Column("limited by", fit="wrap", worth=7, least=20),
         Column("a trip", fit="prose", worth=4, least=40),
     )
@@ -360,8 +368,8 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
             plain(fmt.percent(one.share if one.loop.kind == "loop" else one.share_self)),
             number(one.loop.trips) if one.loop.trips is not None else "",
             plain(one.job),
-            fmt.si(one.flop_per_s, "FLOP/s") if one.flop_per_s else "",
-            fmt.significant(one.intensity) if one.intensity else "",
+            loop_rate(one),
+            fmt.intensity(one.intensity, work_unit(one)) if one.intensity else "",
             plain(class_words(one, analysis.kernel.gpu)),
             plain(body_words(one)),
         )
@@ -387,7 +395,10 @@ def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _move(move: Move, analysis: Analysis) -> str:
     words = f"{plain(f'{move.text[:1].upper()}{move.text[1:]}')}."
-    gain = gain_words(move.gain, analysis.kernel.duration_ns) or _why_unknown(move, analysis)
+    gain = gain_words(move.gain, analysis.kernel.duration_ns)
+    if not gain and move.kind == "precision":
+        gain = best_in_type(type_answer(analysis))
+    gain = gain or _why_unknown(move, analysis)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
     return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))
