@@ -171,9 +171,10 @@ class Comparison:
     def factor(self) -> float | None:
         """GPU time before over GPU time after, all programs together: above 1 is faster; None if unknown.
 
+        Kernels that only one side has are left out, unless the new ones do the work of those that are gone.
         With more than two sides it compares the first and the last, for the programs that both have.
         """
-        totals = [one.each[-1].total for one in self._ladders]
+        totals = [one.each[-1].shared for one in self._ladders]
         before = [total.base.median_ns for total in totals]
         after = [total.head.median_ns for total in totals]
         if None in before or None in after or any(total.apart for total in totals):

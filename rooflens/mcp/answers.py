@@ -210,7 +210,7 @@ class Answers:
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
         programs = [
-            {"program": one.program, "factor": one.total.factor, "warnings": list(one.warnings)} for one in ladders
+            {"program": one.program, "factor": one.speed.factor, "warnings": list(one.warnings)} for one in ladders
         ]
         return Told(page, {"programs": programs})
 
