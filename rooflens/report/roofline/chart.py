@@ -142,7 +142,7 @@ def _plane_params(plane: Plane, drawn: Drawings) -> list[Param]:
     }
     if boost(plane):
         numbers["flatRoom"] = {level: [_flat_room(plane, one) for one in slots] for level, slots in drawn.items()}
-    return [*values(**numbers), *seen(zooms=True, ranged=RANGED, base="ranges[ranged]")]
+    return [*values(**numbers), *seen(RANGED)]
 
 
 def _flat_room(plane: Plane, drawing: Drawing) -> int:

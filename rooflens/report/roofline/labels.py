@@ -20,7 +20,7 @@ from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, ridge_spots
 from rooflens.report.plane.plane import ALL, OWN, Domain, DrawnLaunch, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
-from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, Viewport, dot_box, point_box, radius_px
+from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, Label, apart, kernel_names, label
 from rooflens.report.roofline.rows import Row, clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
@@ -164,13 +164,13 @@ def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tu
     return canvas, in_turn()
 
 
-def _is_seen(point: Point, view: Viewport) -> bool:
+def _is_seen(point: Point, view: Sheet) -> bool:
     """Return whether the plane has room for a point: what lies beyond its axes gets no words."""
     right, down = view.at(*point.at)
     return 0 <= right <= view.width_px and 0 <= down <= view.height_px
 
 
-def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list[Box]:
+def _picked_boxes(plane: Plane, picked: str, view: Sheet, level: str) -> list[Box]:
     """List the boxes of what the picked launch shows at a level."""
     found = (point for point in shown_at(plane.points, level) if point.launch.key == picked)
     return [box for point in found for box in own_boxes(plane, point, view, level=level)]

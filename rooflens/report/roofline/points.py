@@ -130,7 +130,7 @@ def _dots(plane: Plane) -> alt.Chart:
     dots = alt.Chart().transform_filter(AT_LEVEL).transform_calculate(area=_area_px2(plane))
     dots = dots.mark_point(clip=True, opacity=alt.ExprRef(lit), **text.POINT, **_DOT)
     return dots.encode(
-        **axes(units=plane.units),
+        **axes(plane.units),
         **verdict_channels(plane.bounds),
         size=alt.Size("area:Q", legend=None, scale=None),
         fillOpacity=alt.condition("datum.hollow", alt.value(0), alt.value(0.72)),

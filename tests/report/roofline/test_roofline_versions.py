@@ -38,9 +38,11 @@ def test_versions_at_one_place_have_one_label() -> None:
 
 
 def test_one_report_and_other_names_make_no_versions() -> None:
-    """Kernels of one report, and different kernels of two, are joined by nothing."""
+    """Kernels of one report, and those of two whose names differ where no ladder joins them, are joined by nothing."""
     assert versions(plane_of([version(0, "attention", "softmax")])) == ()
-    assert versions(plane_of([version(0, "attention"), version(1, "softmax")])) == ()
+    reports = [version(0, "attention"), version(1, "softmax")]
+    page = replace(build_content(reports, "test", default_thresholds()), ladder=None)
+    assert versions(plane(page, page.gpus[0])) == ()
     assert "versions" not in spec_of([version(0, "attention")])["datasets"]
 
 
