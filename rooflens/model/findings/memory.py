@@ -90,7 +90,7 @@ def _uncoalesced(side: _Side, facts: Facts) -> Found | None:
     if is_shifted:
         kind = "coalesce"
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
-    elif use.apart and (shape := _upright_block(facts)):
+    elif use.apart and (shape := _upright_block(facts.kernel.block)):
         kind = "shape"
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
@@ -115,9 +115,9 @@ uncoalesced_global_load = partial(_uncoalesced, "load")
 uncoalesced_global_store = partial(_uncoalesced, "store")
 
 
-def _upright_block(facts: Facts) -> str:
+def _upright_block(block: tuple[int, int, int] | None) -> str:
     """Name the shape of blocks that put fewer threads along x than fill a sector, and more along y; else nothing."""
-    x, y, z = facts.kernel.block or (WARP_THREADS, 1, 1)
+    x, y, z = block or (WARP_THREADS, 1, 1)
     return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < _SECTOR_VALUES and y * z > x else ""
 
 
