@@ -147,7 +147,6 @@ def _paired(
     Raises:
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
-    from rooflens.analyzing import with_code
     from rooflens.model.compare.pairing import pair_sides
     from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
@@ -157,7 +156,7 @@ def _paired(
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
-    sides = with_code([_side(place, selection, reading, timeline) for place, timeline in each])
+    sides = [_side(place, selection, reading, timeline) for place, timeline in each]
     return pair_sides([side.reports for side in sides], labels, threshold)
 
 
