@@ -37,7 +37,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the operation's"),
     Option("out_dtype", "type of a product's results; by default the operands', or bf16 for narrower ones"),
     Option("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
-    Option("measured_ms", "measured time in ms, to compare with its floor", kind=float),
+    Option("measured_ms", "measured time in ms, to compare with the floor", kind=float),
 )
 
 
