@@ -112,7 +112,7 @@ def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
     (program,) = compared(store / first[:12], store / second)["programs"]
     assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
     assert program["base"]["sources"] != program["head"]["sources"]
-    assert "no report whose digest begins with `ffffff`" in run("compare", store / "ffffff", store).stderr
+    assert "no report whose digest starts with `ffffff`" in run("compare", store / "ffffff", store).stderr
 
 
 def test_markdown_names_what_failed(base: Path, tmp_path: Path) -> None:
