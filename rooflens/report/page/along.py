@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
-
 from rooflens import format as fmt
 from rooflens.model.predict.along import Along, Origin, Spot, find_along
 from rooflens.model.predict.measured import Checked
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.content import Content
 from rooflens.report.page.cards.expectation import title_of
-from rooflens.report.templates import render
 
 ORIGINS: Mapping[Origin, str] = {
     "calibrated": "as a calibration of this GPU measured them",
@@ -23,11 +19,6 @@ ORIGINS: Mapping[Origin, str] = {
 
 _HEAD = ("kernel", "FLOP/B", "predicted", "by", "measured", "of it", "FLOP/B measured", "limiter")
 _TO_THE_LEFT = {0, 3, 7}
-
-
-def along(page: Content) -> Markup:
-    """Show each report whose workload predicts its kernels one by one; nothing if none does."""
-    return render("report/along", shown=find_along(page.predictions, page.reports), peaks_text=peaks_text)
 
 
 def peaks_text(one: Along) -> str:

@@ -26,7 +26,6 @@ from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, r
 from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.rows import clock_text
-from rooflens.report.summary import ranking
 from rooflens.report.templates import render
 from rooflens.report.writers.html import Drawing
 
@@ -78,7 +77,9 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
     gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
     ranks = {
-        kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
+        kernel.representative.key: rank
+        for rank, row in enumerate(content.first, start=1)
+        for kernel in row.members or (row,)
     }
     numbered = ranks if len(content.kernels) > 1 and content.ladder is None else {}
     leading = content.first[0].gpu if content.first else None

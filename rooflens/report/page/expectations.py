@@ -11,14 +11,13 @@ from typing import Literal
 
 from markupsafe import Markup
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.predict.expectations import check_reports
-from rooflens.model.predict.measured import Checked, Prediction, Rule, Topic, is_expected
+from rooflens.model.predict.along import find_along
+from rooflens.model.predict.measured import Checked, Prediction, Topic, is_expected
 from rooflens.model.verdict.sentences import limiter_words, resource_label
 from rooflens.report.content import Content
-from rooflens.report.page.along import along
+from rooflens.report.page.along import peaks_text
 from rooflens.report.page.cards.expectation import LADDERS, PredictedRow, expected_rows, sizes_text, title_of
 from rooflens.report.templates import render
 
@@ -64,11 +63,6 @@ class Block(Struct, frozen=True):
     as_expected: bool
     rows: tuple[PredictedRow, ...]
     times: tuple[TimeRow, ...]
-
-
-def with_predictions(page: Content, predictions: Mapping[str, Prediction], rules: Sequence[Rule] = ()) -> Content:
-    """Compare predictions with measurements: reports by digest, kernels by name."""
-    return replace(page, predictions=check_reports(page.reports, predictions, rules))
 
 
 def order_of(prediction: Prediction) -> tuple[str, str, float, str]:
@@ -129,7 +123,7 @@ def predicted(page: Content) -> Markup:
     blocks = [_block(f"predicted-{i}", block, sources) for i, block in enumerate(shown)]
     left_out = len(alone) - len(shown)
     is_open = len(blocks) <= OPEN_BLOCKS
-    tables = along(page)
+    tables = render("report/along", shown=find_along(page.predictions, page.reports), peaks_text=peaks_text)
     return render(
         "report/expectations", blocks=blocks, left_out=left_out, is_open=is_open, topics=TOPIC_WORDS, tables=tables
     )

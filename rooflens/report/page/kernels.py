@@ -249,21 +249,18 @@ class Launches(Struct, frozen=True):
     has_intensity: bool
 
 
-def launches(group: KernelSummary, cards: Collection[str]) -> Launches | None:
-    """List the launches of a kernel; None if it has one.
+def launches(every: Sequence[Launch], cards: Collection[str]) -> Launches:
+    """List the launches of a kernel.
 
     Args:
-        group: The kernel.
+        every: All of them, in order of falling time.
         cards: Keys of the launches that have a card.
     """
-    if len(group.launches) == 1:
-        return None
-    shown = group.launches[:MAX_LAUNCHES]
-    lines = tuple(_line(launch, has_card=launch.key in cards) for launch in shown)
+    lines = tuple(_line(launch, has_card=launch.key in cards) for launch in every[:MAX_LAUNCHES])
     return Launches(
         lines=lines,
-        more=sum(launch.analysis.launches for launch in group.launches[MAX_LAUNCHES:]),
-        added_up=any(launch.analysis.launches > 1 for launch in group.launches),
+        more=sum(launch.analysis.launches for launch in every[MAX_LAUNCHES:]),
+        added_up=any(launch.analysis.launches > 1 for launch in every),
         has_intensity=any(line.intensity.raw for line in lines),
     )
 
@@ -347,7 +344,7 @@ def _row(
     median, by_launch = group.representative.key, shown_cards.by_launch
     keys = (median, *(launch.key for launch in group.launches if launch.key != median))
     own = tuple(by_launch[key] for key in keys if key in by_launch)
-    below = launches(group, by_launch.keys()) if lists else None
+    below = launches(group.launches, by_launch.keys()) if lists and len(group.launches) > 1 else None
     return Row(
         group=group,
         # Where one launch is drawn for all of its kernel, the scripts know no other.

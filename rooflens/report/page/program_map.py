@@ -43,7 +43,8 @@ def _strips(content: Content) -> Iterator[Strip]:
     held: dict[str, defaultdict[str, list[Launch]]] = {}
     for launch in sorted(content.counted, key=lambda one: int(one.key[1:])):
         report = content.report_labels.get(launch.analysis.kernel.digest, "")
-        place = report if choice == "report" else place_of(launch.analysis)
+        within = place_of(launch.analysis.kernel.nvtx_range, launch.analysis.in_program)
+        place = report if choice == "report" else within
         held.setdefault(place, defaultdict(list))[launch.group_key].append(launch)
     busy_ns = content.total_ns
     idle_ns, others_ns = _idle_ns(program), _others_ns(program, busy_ns)

@@ -10,8 +10,9 @@ from msgspec.structs import asdict
 from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
+from rooflens.model.records import timed
 from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, notes, time_part
+from rooflens.model.summary import KernelSummary, cautions, class_times_ns, known_sum, notes, time_part
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, unmeasured_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
@@ -88,8 +89,9 @@ def _head(page: Content) -> Document:
 
 
 def _banner(page: Content) -> Document:
-    words = synthetic_words(page)
-    return (Paragraph(((strong("Synthetic data."), f" {words}"),), "warning"),) if words else ()
+    if not page.synthetic:
+        return ()
+    return (Paragraph(((strong("Synthetic data."), f" {synthetic_words(page.runs)}"),), "warning"),)
 
 
 def _facts(page: Content) -> Document:
@@ -242,7 +244,7 @@ def _unread(page: Content) -> list[Words]:
 
 def _flagged(page: Content) -> list[Words]:
     """Explain the flags that change verdicts: the most frequent ones; the others are named."""
-    ordered = flag_counts(page.analyses)
+    ordered = flag_counts(map(cautions, timed(page.analyses)))
     lines: list[Words] = [f"{fmt.count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in ordered[:MAX_NAMED]]
     others = _flag_names(ordered[MAX_NAMED:])
     return [*lines, f"Also, with the launches of each: {others}."] if others else lines
@@ -257,7 +259,7 @@ def _method(page: Content) -> Document:
     usual = default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(page.limits).items() if value != getattr(usual, name)]
     reports: list[Words] = [(_file(run.source), f" ({run.digest[:12]})") for run in page.runs]
-    about = _flag_names(flag_counts(page.analyses, notes))
+    about = _flag_names(flag_counts(map(notes, timed(page.analyses))))
     origin = ("Reports, with the beginning of their SHA-256: ", *few(reports, MAX_NAMED), ".") if reports else ""
     lines: tuple[Words, ...] = (
         METHOD,

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from rooflens.format import count, cut_name, duration, factor, percent, plain_name, si
 from rooflens.model.records import Analysis, AnalyzedReport, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.unprofiled import GapsAfter, Unprofiled
+from rooflens.model.unprofiled import GapsAfter, InProgram, Unprofiled
 
 GAPS_NAMED = 3
 NAME_WIDTH = 60
@@ -55,13 +55,16 @@ def _after(gaps: GapsAfter) -> str:
     return f"{name} ({duration(gaps.gap_ns)})"
 
 
-def place_of(analysis: Analysis) -> str:
+def place_of(nvtx_range: str | None, found: InProgram | None) -> str:
     """Return where in its program a kernel is launched: its NVTX ranges, and the module of the timeline.
 
     As a path from the outermost in, `train/step/Linear_3`; empty if neither is known.
+
+    Args:
+        nvtx_range: What the profiler says.
+        found: What the timeline says.
     """
-    found = analysis.in_program
-    opened = analysis.kernel.nvtx_range or (found.nvtx_range if found else None)
+    opened = nvtx_range or (found.nvtx_range if found else None)
     return "/".join(filter(None, (opened, found.module if found else None)))
 
 

@@ -10,13 +10,14 @@ from support.kernels import make_kernel
 from rooflens import format as fmt
 from rooflens.model.analyze import analyze
 from rooflens.model.cases import Case, Expectation
-from rooflens.model.predict.expectations import predict_case
+from rooflens.model.predict.expectations import check_reports, predict_case
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.measured import Prediction
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
-from rooflens.report.page.expectations import MAX_BLOCKS, OPEN_BLOCKS, predicted, prediction_lines, with_predictions
+from rooflens.report.page.expectations import MAX_BLOCKS, OPEN_BLOCKS, predicted, prediction_lines
+from rooflens.report.page.kernels import kernels
 from rooflens.report.page.page import render_page
 from rooflens.workloads.registry import find_workload
 
@@ -57,8 +58,8 @@ def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: 
         )
         for at, digest in enumerate(digests)
     ]
-    page = build_content(made, "test", default_thresholds())
-    return with_predictions(page, dict.fromkeys(digests, prediction))
+    checked = check_reports(made, dict.fromkeys(digests, prediction))
+    return build_content(made, "test", default_thresholds(), predictions=checked)
 
 
 def text_of(page: Content) -> str:
@@ -103,8 +104,8 @@ def test_a_lower_bound_is_marked_everywhere() -> None:
     """What was profiled once of many is `at least` in the lines, and says so in its scope."""
     command = "ncu --filter-mode per-launch-config --nvtx-include r ./x"
     kernel = samples.analysis(replace(DID, flop={"tensor_bf16": 1e9}), 0, "0" * 64)
-    page = build_content([samples.report([kernel], digest="0" * 64, command_line=command)], "t", default_thresholds())
-    page = with_predictions(page, {"0" * 64: GEMM})
+    reports = [samples.report([kernel], digest="0" * 64, command_line=command)]
+    page = build_content(reports, "t", default_thresholds(), predictions=check_reports(reports, {"0" * 64: GEMM}))
     assert "at least 1.00 GFLOP" in prediction_lines(page.predictions[0])[1]
     assert "Each distinct launch was profiled once" in text_of(page)
     assert "at least 1.00 GFLOP" in text_of(page)
@@ -173,7 +174,7 @@ def test_hostile_words_make_no_element() -> None:
 def test_a_card_has_the_rows_of_its_report() -> None:
     """A kernel that is all of its report has every amount, the limiter, and a reason where there is a gap."""
     page = make_page(DID)
-    rows = predicted_rows(page, page.launches[0])
+    rows = predicted_rows(page.predictions[0], page.analyses[0], is_whole=True)
     assert [row.label for row in rows] == [
         "FLOP",
         "DRAM bytes",
@@ -194,8 +195,8 @@ def test_a_card_has_the_rows_of_its_report() -> None:
 def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
     """What is predicted for all kernels together is not held against one of them."""
     page = make_page(DID, replace(DID, name="other", flop={"fp32": 4e9}))
-    other = next(launch for launch in page.launches if launch.name == "other")
-    flop, moved = predicted_rows(page, other)
+    other = next(one for one in page.analyses if one.kernel.name == "other")
+    flop, moved = predicted_rows(page.predictions[0], other, is_whole=False)
     assert flop.predicted == "137 GFLOP for all"
     assert flop.factor == pytest.approx(4e9 / (2 * 4096**3))
     assert flop.why == "One of the 2 launches that the prediction covers."
@@ -203,17 +204,17 @@ def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
 
 
 def test_cards_without_a_prediction_have_no_rows() -> None:
-    """A kernel of another report, a failed one, and one that stands for a sum of launches have none."""
-    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
-    assert predicted_rows(page, page.launches[0]) == ()
+    """A kernel of another report, and one that stands for a sum of launches have none."""
+    other = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     many = make_page(*[DID] * (MAX_LAUNCHES + 1))
     assert many.aggregated
-    assert predicted_rows(many, many.launches[0]) == ()
+    shown = ["Predicted and measured" in str(kernels(page)) for page in (make_page(DID), other, many)]
+    assert shown == [True, False, False]
 
 
 def test_rows_are_plain_words() -> None:
     """Every field of a row is text for a template, but the factor."""
     page = make_page(DID)
-    for row in predicted_rows(page, page.launches[0]):
+    for row in predicted_rows(page.predictions[0], page.analyses[0], is_whole=True):
         assert isinstance(row, PredictedRow)
         assert all(isinstance(text, str) for text in (row.label, row.predicted, row.measured, row.why, row.source))

@@ -8,11 +8,12 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.bounds import Bound, ShownClass
 from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.ranking import in_rank
 from rooflens.model.records import Analysis, Finding, Verdict
-from rooflens.model.roofline.occupancy import block_smem_bytes
+from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import Launch, cautions, notes
 from rooflens.model.unprofiled import InProgram
@@ -26,12 +27,12 @@ from rooflens.model.verdict.sentences import (
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
-from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
+from rooflens.report.page.cards.expectation import PredictedRow, checked_for, predicted_rows
 from rooflens.report.page.cards.hot_lines import HotLines, hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memory_chart
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
-from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
+from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, occupancy_curve, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
 from rooflens.report.roofline.choices import choices
 from rooflens.report.templates import render
@@ -58,9 +59,15 @@ class Findings(Struct, frozen=True):
 
 
 class Card(Struct, frozen=True):
-    """What one card shows besides the record itself.
+    """What one card shows.
 
     Attributes:
+        key: Of its launch; `from_run_to_run` is what the launch is called on a command line.
+        shown: Short name of its kernel, with how many launches it stands for; `name` is the full one.
+        duration_ns: GPU time of what it stands for; None if it failed, or its report holds no duration.
+        bound: Class of its verdict; `shown_class` tells open ones apart.
+        index: Of the result in its report, `source`.
+        gpu: Where it ran; empty on a page of one GPU.
         limiter: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which follows below: its class, and the rest.
         facts: Confidence, limit and launch shape.
@@ -77,7 +84,20 @@ class Card(Struct, frozen=True):
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
     """
 
-    launch: Launch
+    key: str
+    from_run_to_run: str
+    shown: str
+    name: str
+    failed: bool
+    duration_ns: float | None
+    time_share: float | None
+    bound: Bound
+    shown_class: ShownClass
+    index: int
+    source: str
+    gpu: str
+    nvtx_range: str | None
+    process: str | None
     limiter: str
     sentence: tuple[str, str]
     facts: tuple[str, ...]
@@ -132,11 +152,10 @@ def cards(content: Content) -> Cards:
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     texts = shared_texts([card.nvidia for card in written if card.nvidia])
-    alone = content.listed[0].representative if len(content.listed) == 1 else None
-    shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
-    shared["explained"] = names_of("flags")
+    alone = content.listed[0].representative.key if len(content.listed) == 1 else ""
+    shared = {"common": bool(usual), "shared_texts": texts, "alone": alone, "explained": names_of("flags")}
     return Cards(
-        by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},
+        by_launch={card.key: render("report/cards", card=card, **shared) for card in written},
         has_gains=any(finding.gain for card in written for finding in card.findings.costing),
         common=merged(usual),
         texts=texts,
@@ -170,8 +189,25 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
     chart = memory_chart(analysis, traffic, apart=not content.aggregated or analysis.launches == 1)
     told = findings(analysis.findings, analysis.flags)
     drawn = any(level.share is not None for level in analysis.levels.values()) or bool(analysis.pipes)
+    checked = None
+    if not (launch.failed or content.aggregated):
+        checked = checked_for(kernel.digest, launch.name, content.predictions)
+    is_whole = checked is not None and sum(one.kernel.digest == kernel.digest for one in content.analyses) == 1
     return Card(
-        launch=launch,
+        key=launch.key,
+        from_run_to_run=analysis.key,
+        shown=launch.shown,
+        name=launch.name,
+        failed=launch.failed,
+        duration_ns=launch.duration_ns,
+        time_share=launch.time_share,
+        bound=verdict.bound,
+        shown_class=launch.shown_class,
+        index=kernel.index,
+        source=kernel.source,
+        gpu=launch.gpu if len(content.gpus) > 1 else "",
+        nvtx_range=kernel.nvtx_range,
+        process=kernel.process,
         limiter="failed" if launch.failed else _limiter(verdict, launch.gpu),
         sentence=_sentence(verdict),
         facts=_facts(analysis),
@@ -179,7 +215,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         findings=told,
         loops=loop_bars(analysis.loops, kernel.gpu),
         hot_lines=hot_lines(kernel),
-        course=course(analysis),
+        course=None if kernel.series is None else course(kernel.series, analysis),
         said=tuple(choice.text for choice in choices(analysis)),
         moves=_moves(verdict, has_costing=bool(told.costing)),
         family=named_page(page, TITLES) if (page := family_page(kernel.function_name)) else None,
@@ -194,8 +230,8 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         memory_chart=chart,
         memory=memory(analysis.levels.get("smem"), traffic, has_chart=chart is not None),
         resident=resident(kernel),
-        curves=tuple(curve for curve in curves(kernel) if long or curve.better),
-        predicted=predicted_rows(content, launch),
+        curves=tuple(occupancy_curve(curve) for curve in occupancy_curves(kernel) if long or curve.better),
+        predicted=predicted_rows(checked, analysis, is_whole=is_whole) if checked else (),
         nvidia=opinion(analysis),
         sources=sources,
     )

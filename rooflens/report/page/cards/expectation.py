@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.globs import covers
 from rooflens.model.predict.measured import Checked, Compared, Prediction, Quantity, Topic, compared
-from rooflens.model.summary import Launch
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import limiter_words
-from rooflens.report.content import Content
 
 LADDERS = frozenset({"rung"})
 """Parameters that number the steps of a ladder: versions of a program, one after the other."""
@@ -70,19 +69,22 @@ def _row(row: Compared, checked: Checked, least: str = "") -> PredictedRow:
     return PredictedRow(label, f"{write(row.predicted)}{about}", f"{least}{write(row.measured)}", row.factor)
 
 
-def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
-    """Give the rows of a kernel's card; none where its report has no prediction, or where it stands for a sum."""
-    checked = _checked_for(launch.analysis.kernel.digest, launch.name, page.predictions)
-    if checked is None or page.aggregated or launch.failed:
-        return ()
+def predicted_rows(checked: Checked, analysis: Analysis, *, is_whole: bool) -> tuple[PredictedRow, ...]:
+    """Give the rows of a kernel's card.
+
+    Args:
+        checked: The prediction of the kernel, or of its report.
+        analysis: The launch.
+        is_whole: It is all of its report.
+    """
     if checked.kernel is not None:
-        return tuple(_sourced([_row(row, checked) for row in _of_launch(checked, launch)], checked))
-    alone = sum(analysis.kernel.digest == launch.analysis.kernel.digest for analysis in page.analyses) == 1
-    rows = _rows_of_whole(checked) if alone else _rows_of_part(checked, launch)
+        rows = [_row(row, checked) for row in _of_launch(checked, analysis)]
+    else:
+        rows = _rows_of_whole(checked) if is_whole else _rows_of_part(checked, analysis)
     return tuple(_sourced(rows, checked))
 
 
-def _checked_for(digest: str, name: str, predictions: Iterable[Checked]) -> Checked | None:
+def checked_for(digest: str, name: str, predictions: Iterable[Checked]) -> Checked | None:
     """Find the prediction of a launch: that of its kernel before that of its whole report."""
     own = [prediction for prediction in predictions if prediction.digest == digest]
     by_name = (found for found in own if found.kernel is not None and covers(found.kernel, name))
@@ -113,9 +115,9 @@ def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
     return rows
 
 
-def _of_launch(checked: Checked, launch: Launch, launches: int = 1) -> list[Compared]:
+def _of_launch(checked: Checked, analysis: Analysis, launches: int = 1) -> list[Compared]:
     """Set what a launch did, so many times over, against what was predicted."""
-    prediction, analysis = checked.prediction, launch.analysis
+    prediction = checked.prediction
     work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == prediction.unit and pipe.amount]
     moved = analysis.levels["dram"].amount_bytes
     rows = compared(
@@ -128,10 +130,10 @@ def _of_launch(checked: Checked, launch: Launch, launches: int = 1) -> list[Comp
     return [row for row in rows if row.name != "intensity"]
 
 
-def _rows_of_part(checked: Checked, launch: Launch) -> list[PredictedRow]:
+def _rows_of_part(checked: Checked, analysis: Analysis) -> list[PredictedRow]:
     """Write what one of several kernels did of what was predicted for all of them."""
     why = f"One of the {checked.measured.launches} launches that the prediction covers."
-    rows = [_row(row, checked) for row in _of_launch(checked, launch, launch.analysis.launches) if row.unit != "ns"]
+    rows = [_row(row, checked) for row in _of_launch(checked, analysis, analysis.launches) if row.unit != "ns"]
     return [
         replace(row, predicted=f"{row.predicted} for all", why=why if at == 0 else "") for at, row in enumerate(rows)
     ]

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Kernel
-from rooflens.model.roofline.occupancy import Curve, Property, find_occupancy, occupancy_curves
+from rooflens.model.roofline.occupancy import Curve, Property, find_occupancy
 from rooflens.report.page.cards.bars import Bar
 from rooflens.report.words.how_it_runs import occupancy_facts
 
@@ -66,12 +66,8 @@ class OccupancyCurve(Struct, frozen=True):
     words: str
 
 
-def curves(kernel: Kernel) -> tuple[OccupancyCurve, ...]:
-    """Draw the curves whose model reproduces the report's occupancy."""
-    return tuple(_drawn(curve) for curve in occupancy_curves(kernel))
-
-
-def _drawn(curve: Curve) -> OccupancyCurve:
+def occupancy_curve(curve: Curve) -> OccupancyCurve:
+    """Draw a curve."""
     most = curve.steps[-1][0]
 
     def dot(value: float, occupancy: float) -> Dot:

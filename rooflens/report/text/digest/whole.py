@@ -99,8 +99,8 @@ def _head(page: Content, most_bytes: int) -> Document:
 
 
 def _head_lines(page: Content) -> Iterator[Words]:
-    if words := synthetic_words(page):
-        yield strong("Synthetic data."), f" {plain(words, _LINE_WIDTH)}"
+    if page.synthetic:
+        yield strong("Synthetic data."), f" {plain(synthetic_words(page.runs), _LINE_WIDTH)}"
     told = "; ".join(part for part in (", ".join(facts(page)), ", ".join(counts(page))) if part)
     if told:
         yield f"{plain(told, _LINE_WIDTH)}."

@@ -14,6 +14,7 @@ from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Nvidia, Rule
+from rooflens.model.roofline.occupancy import occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
@@ -22,7 +23,7 @@ from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, s
 from rooflens.report.page.cards.expectation import PredictedRow
 from rooflens.report.page.cards.memory import Memory, memory
 from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
-from rooflens.report.page.cards.occupancy import Dot, curves, resident
+from rooflens.report.page.cards.occupancy import Dot, occupancy_curve, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.kernels import kernels
 
@@ -308,7 +309,8 @@ def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPat
         PredictedRow("Limiter", "compute at tensor bf16", "memory at DRAM"),
     )
     assert "Predicted and measured" not in html_of(sample(1000, 1e9))
-    monkeypatch.setattr(cards, "predicted_rows", lambda _page, _launch: rows)
+    monkeypatch.setattr(cards, "checked_for", lambda *_arguments: "a prediction")
+    monkeypatch.setattr(cards, "predicted_rows", lambda *_arguments, **_options: rows)
     html = html_of(sample(1000, 1e9))
     assert "Predicted and measured" in html
     assert "gemm bf16_4096" in html
@@ -345,7 +347,7 @@ def test_occupancy_curves_name_today_and_the_next_step() -> None:
         "theoretical_occupancy": 0.75,
     }
     analysis = with_counters(counters)
-    registers, block = curves(replace(analysis.kernel, compute_capability="8.0"))
+    registers, block = map(occupancy_curve, occupancy_curves(replace(analysis.kernel, compute_capability="8.0")))
     assert registers.words.replace("\u00a0", " ") == "40 registers: 75 %; at 32 registers: 100 % (+25)"
     assert (registers.now, registers.better) == (Dot(28, 15), Dot(23, 0))
     assert registers.path.startswith("M0 0H23V15H28V")
