@@ -47,48 +47,48 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
     "model/knowledge model/records model/roofline model/timeline model/unprofiled workloads",
-    "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
-    "model/bounds": "",
+    "workloads": "errors cache checking files processes local_gpu model/verdict_classes model/cases model/records",
+    "model/verdict_classes": "",
     "model/calibration": "",
     "model/unprofiled": "",
-    "model/records": "format model/bounds model/calibration model/unprofiled",
+    "model/records": "format model/verdict_classes model/calibration model/unprofiled",
     "model/failed": "errors model/records",
     "model/keys": "format model/records",
     "model/timeline": "model/records model/keys model/unprofiled",
     "model/selecting": "errors format globs model/records model/keys",
-    "model/cases": "errors model/bounds model/records",
+    "model/cases": "errors model/verdict_classes model/records",
     "model/counters": "errors",
     "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "model/keys",
-    "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
-    "model/hotspots model/knowledge model/roofline",
-    "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
-    "model/verdict",
+    "model/verdict": "format errors checking model/verdict_classes model/records model/failed model/unprofiled "
+    "model/counters model/hotspots model/knowledge model/roofline",
+    "model/findings": "format model/verdict_classes model/records model/unprofiled model/counters model/hotspots "
+    "model/roofline model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
-    "model/about": "errors format model/bounds model/counters model/knowledge model/verdict model/findings",
+    "model/about": "errors format model/verdict_classes model/counters model/knowledge model/verdict model/findings",
     "model/same_work": "format model/records model/roofline",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
-    "model/summary": "format model/bounds model/failed model/keys model/records model/roofline model/verdict",
+    "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
-    "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
+    "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
-    "model/program": "errors format model/bounds model/keys model/knowledge model/predict model/records "
+    "model/program": "errors format model/verdict_classes model/keys model/knowledge model/predict model/records "
     "model/roofline model/selecting model/summary model/timeline model/unprofiled",
-    "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
+    "model/predict": "format globs errors checking model/cases model/verdict_classes model/knowledge model/records "
     "model/ranking model/roofline model/summary model/verdict",
-    "model/compare": "format errors model/bounds model/counters model/keys model/records model/roofline "
+    "model/compare": "format errors model/verdict_classes model/counters model/keys model/records model/roofline "
     "model/same_work model/summary model/verdict model/findings",
     "format": "",
     "globs": "",
-    "report/sizes": "",
+    "report/token_budget": "",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",
-    "report/html": "format model/bounds",
+    "report/html": "format model/verdict_classes",
     "report/templates": "format cache model/* report/words report/html report/writers",
     "report/plane": "format model/* report/words report/html",
     "report/roofline": "format errors model/* report/words report/content report/html report/plane",
@@ -103,13 +103,13 @@ MAY_IMPORT: dict[str, str] = {
     "report/writers": "format report/document report/html",
     "report/text": "format errors model/* report/data report/document report/words report/content report/summary "
     "report/writers",
-    "report/text/digest": "format errors model/* report/document report/words report/sizes report/content "
+    "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/summary report/text report/writers",
     "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/path report/plane "
     "report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
+    "report/trace": "errors format model/* report/document report/plane report/token_budget report/text report/words "
     "report/writers",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""

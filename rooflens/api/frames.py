@@ -1,4 +1,4 @@
-"""Opened kernels as tables: our own summary, and the tables as a store would hold them."""
+"""Opened kernels as tables: the summary, and the tables of a store."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
         table: One of `TableName`.
 
     Raises:
-        UsageError: There is no such table.
-        InputError: `metrics` are requested, but their report is gone or has changed.
+        UsageError: The table does not exist.
+        InputError: `metrics` were requested, but a report is gone or has changed.
     """
     if table == "summary":
         return _summary(kernels)
@@ -58,7 +58,7 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
 
 
 def _summary(kernels: Sequence[Kernel]) -> pa.Table:
-    """Make a column of each quantity of the catalogue, and the share of the GPU time."""
+    """Make a column per quantity of the catalogue, and a column with the share of GPU time."""
     fields = [*map(field_of, quantities()), _TIME_SHARE]
     columns = [pa.array([kernel[field.name] for kernel in kernels], field.type) for field in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))

@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import STALL, WaitFor, leading_stall, waits_for
 from rooflens.model.records import (
     LEVELS,
@@ -35,6 +34,7 @@ from rooflens.model.records import (
 from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
+from rooflens.model.verdict_classes import BOUNDS
 
 SCHEMA_VERSION = 5
 """Version of the JSON: raised when a key is removed or changes its meaning."""

@@ -8,9 +8,9 @@ from typing import Literal
 from msgspec import Struct, field
 
 from rooflens.format import GUESSED
-from rooflens.model.bounds import Bound, ShownClass, shown_class
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
+from rooflens.model.verdict_classes import Bound, ShownClass, shown_class
 
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration
-from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, Place, Verdict, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
+from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 
 UNKNOWN_GPU = "unknown GPU"
 

@@ -115,8 +115,8 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         return (*kernels_document(rows, top, columns, each=each_launch), *missing(), *steps(kernels, place))
 
     def digest() -> str:
-        from rooflens.report.sizes import DEFAULT_TOKENS
         from rooflens.report.text.digest import digest as shortened
+        from rooflens.report.token_budget import DEFAULT_TOKENS
 
         return shortened(look_into(found).reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 

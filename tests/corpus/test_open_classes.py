@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from support.tags import words_of
 
 from rooflens.model.analyze import analyze
-from rooflens.model.bounds import BOUNDS, bound_of, is_open
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel
 from rooflens.model.summary import KernelSummary, class_times_ns
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.model.verdict_classes import BOUNDS, bound_of, is_open
 from rooflens.report.comparison.rows import limiter, limiter_words
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document

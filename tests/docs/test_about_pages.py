@@ -14,13 +14,13 @@ from generators.about import pages as written_pages
 from rooflens.cli.group import main
 from rooflens.collect.passes import base_names
 from rooflens.model.about import everything, named
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.knowledge.items import KINDS, find_item, names_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
+from rooflens.model.verdict_classes import BOUNDS
 
 PAGES = everything()
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.bounds import Bound
 from rooflens.model.records import (
     LEVELS,
     Analysis,
@@ -31,6 +30,7 @@ from rooflens.model.records import (
     Verdict,
 )
 from rooflens.model.roofline.levels import shares_of
+from rooflens.model.verdict_classes import Bound
 
 HOSTILE_NAMES = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>")
 

@@ -8,9 +8,9 @@ import pytest
 from support.loops import for_all
 
 from rooflens.errors import InputError, UnknownNameError
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import Workload, evaluate
 from rooflens.model.records import LEVELS
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.workloads.registry import FOLDER, find_workload, load_workloads, parse_workload
 
 CUDA = {

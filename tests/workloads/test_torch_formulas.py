@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.loops import for_all
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import Case, Workload
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_datasheets
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.workloads.registry import load_workloads
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "torch" for case in workload.cases]

@@ -25,7 +25,7 @@ from rooflens.cli.loading import (
 )
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
-from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
+from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 if TYPE_CHECKING:
     from pathlib import Path

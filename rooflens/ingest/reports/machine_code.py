@@ -1,7 +1,7 @@
-"""Read all of a kernel's machine code: for the few kernels that are shown in full.
+"""Read all machine code of a kernel, for the few kernels that are shown in full.
 
-What is measured and the code come from the report, the text of instructions from NVIDIA's module, which takes some
-tenths of a millisecond for each: the text of a kernel is kept in the user's cache.
+Measurements and code come from the report. The text of instructions comes from NVIDIA's module at some tenths of a
+millisecond each, so a kernel's text is kept in the user's cache.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _CAPABILITY = ("device__attribute_compute_capability_major", "device__attribute_
 
 
 class _Found(NamedTuple):
-    """One kernel's code without its text.
+    """A kernel's code without its text.
 
     Attributes:
-        base: First address of all.
-        addresses: Those of its instructions.
-        told: Addresses of instructions whose text is needed: those that ran, and jumps.
+        base: Lowest address.
+        addresses: Addresses of its instructions.
+        told: Addresses of instructions whose text is needed: executed instructions and jumps.
         starts: First address of each function.
-        stored: What the report holds by instruction.
+        stored: The report's data by instruction.
         listing: The code itself; None if its form is unknown.
     """
 
@@ -60,16 +60,16 @@ class _Found(NamedTuple):
 def read_machine_code(
     path: Path, digest: str, indices: Iterable[int], options: ReadOptions
 ) -> dict[int, MachineCode | str]:
-    """Read the machine code of some results of a report, or say for each why it cannot be read.
+    """Read the machine code of some results of a report, or give the reason for each that is unreadable.
 
     Args:
         path: The report, plain or compressed.
-        digest: Its digest when its kernels were read.
+        digest: The report's digest at the time its kernels were read.
         indices: Positions of the results in the report.
         options: How reports are read.
 
     Raises:
-        InputError: It cannot be opened, or is another report by now.
+        InputError: The file cannot be opened, or has been replaced by another report.
     """
     told: dict[int, MachineCode | str] = {}
     with said(), unpacked(path, options.max_unpacked_bytes) as plain:
@@ -95,7 +95,7 @@ def read_machine_code(
 
 
 def _found(result: RawResult) -> _Found | str:
-    """Find the addresses of a result's instructions, or the reason there are none."""
+    """Find the addresses of a result's instructions; otherwise return why there are none."""
     stored = result.instructions
     if stored is None or not stored.amounts.get("warp_inst"):
         return "the report holds no counts by instruction (`--section SourceCounters`, or `--set full`)"
@@ -109,7 +109,7 @@ def _found(result: RawResult) -> _Found | str:
     listing = found if isinstance(found, Listing) else None
     known = set(stored.amounts["warp_inst"]).union(*stored.amounts.values(), stored.sectors or ())
     starts = sorted(stored.starts) or [min(stored.amounts["warp_inst"])]
-    # A few samples are of what ran before or beside the kernel; where stores drain, one lies behind the last EXIT.
+    # A few samples belong to code that ran before or beside the kernel; draining stores are sampled behind the EXIT.
     ran = stored.amounts["warp_inst"]
     base = min(starts[0], *ran)
     starts = sorted({base, *starts})
@@ -143,7 +143,7 @@ def _found(result: RawResult) -> _Found | str:
 def _texts(
     plain: Path, digest: str, known: Mapping[int, _Found], options: ReadOptions
 ) -> Mapping[int, Mapping[int, str]] | InputError:
-    """Return the text of instructions by address, of each result; from the cache where it is there."""
+    """Return the text of each result's instructions by address, from the cache if possible."""
     texts: dict[int, Mapping[int, str]] = {}
     for index, one in known.items():
         kept = kept_sass(digest, {index: one.told}, f"whole {index}")
@@ -161,7 +161,7 @@ def _texts(
 
 
 def _code(found: _Found, texts: Mapping[int, str]) -> MachineCode:
-    """Put together what is known of each instruction."""
+    """Combine everything that is known about each instruction."""
     stored, listing, base = found.stored, found.listing, found.base
     instructions = []
     for address in found.addresses:

@@ -1,9 +1,8 @@
-"""What only NVIDIA's module knows of code: the text of hot instructions, and code in an unknown format.
+"""What only NVIDIA's module can read of code: the text of hot instructions, and code in an unknown format.
 
-Its disassembler takes most of a second to start, so one child tells it for many reports, and its text is kept in the
-user's cache, by the digest of the report and the installed disassembler: it is asked again for a changed report or with
-another version of the module. The text holds the addresses that the code was loaded to, so that of a report is of no
-use to another, even of the same program.
+Its disassembler takes most of a second to start, so one child process serves many reports. The text is cached per user,
+by the digest of the report and the disassembler's version, so a changed report or a new version is read again. The text
+contains load addresses, so it cannot be reused for another report, even of the same program.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
 
 MOST_BYTES = 32 << 20
-"""How much is kept, enough for some thousand reports; beyond that the oldest are dropped."""
+"""Cache size, enough for some thousand reports; beyond it the oldest are dropped."""
 
 _FOLDER = "sass-1"
 _WRITES_BETWEEN_TRIMS = 256
@@ -36,13 +35,13 @@ _MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are mi
 
 
 class Asked(NamedTuple):
-    """What is asked of NVIDIA's module about a report.
+    """A request to NVIDIA's module about one report.
 
     Attributes:
-        path: A plain report.
+        path: An uncompressed report.
         digest: SHA-256 of it, in hex.
         addresses: Addresses of instructions whose text is wanted, by index of the result.
-        unlisted: What is stored by instruction of results whose code it is to read.
+        unlisted: Stored data by instruction, of results whose code the module should read.
     """
 
     path: Path
@@ -59,10 +58,10 @@ class Told(NamedTuple):
 
 
 def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> list[Report]:
-    """Complete reports with what only NVIDIA's module can tell of their code; a note says where it fails.
+    """Complete reports with what only NVIDIA's module can read of their code; notes say where it fails.
 
     Args:
-        reports: Plain files, and what was read of them.
+        reports: Uncompressed files, and the reports read from them.
         options: What to read.
     """
     asked: dict[int, Asked] = {}
@@ -91,7 +90,7 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
 
 
 def _addresses(codes: Mapping[int, Code]) -> dict[int, list[int]]:
-    """Return the addresses of the hottest instructions, hottest first, by index of the result."""
+    """Return the addresses of the hottest instructions, hottest first, by result index."""
     spots = {
         index: [code.start + spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None]
         for index, code in codes.items()
@@ -113,7 +112,7 @@ def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
 
 
 def ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
-    """Ask NVIDIA's module in one child; if that fails, about each report in a child of its own."""
+    """Ask NVIDIA's module in one child; if that fails, use a child per report."""
     from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
 
     if not asked:
@@ -128,15 +127,15 @@ def ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]
 
 
 def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]], part: str = "") -> dict[int, dict[int, str]] | None:
-    """Return the text of instructions from the cache; None if any that is wanted is not there.
+    """Return the text of instructions from the cache; None if any wanted text is missing.
 
     Args:
         digest: SHA-256 of the report, in hex.
         wanted: Addresses, by index of the result.
-        part: Which part of the report it is kept for: none for the hottest instructions.
+        part: Part of the report in the cache; empty for the hottest instructions.
 
     Returns:
-        The text by address, by index of the result, without those for which the disassembler has none.
+        Text by address, by result index, without addresses for which the disassembler has no text.
     """
     name = _name(digest, part)
     data = kept(name) if name else None
@@ -158,18 +157,18 @@ def keep_sass(
     found: Mapping[int, Mapping[int, str]],
     part: str = "",
 ) -> None:
-    """Keep what the disassembler gave for all that was wanted.
+    """Store the disassembler's answer for everything that was wanted.
 
     Args:
         digest: SHA-256 of the report, in hex.
         wanted: Addresses, by index of the result.
         found: Text by address, by index of the result.
-        part: Which part of the report it is kept for: none for the hottest instructions.
+        part: Part of the report in the cache; empty for the hottest instructions.
     """
     name = _name(digest, part)
     if name is None:
         return
-    # What the disassembler has no text for is kept as null.
+    # Addresses without text are stored as null.
     texts = {
         index: {address: found.get(index, {}).get(address) for address in addresses}
         for index, addresses in wanted.items()
@@ -180,14 +179,14 @@ def keep_sass(
 
 
 def _name(digest: str, part: str) -> str | None:
-    """Return the name of a report's text in the cache; None if no disassembler is installed."""
+    """Return the cache name of a report's text; None without an installed disassembler."""
     module = disassembler()
     key = f"{digest} {module} {part}".rstrip()
     return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}" if module else None
 
 
 def disassembler() -> str:
-    """Tell the installed disassembler from others; empty without one."""
+    """Identify the installed disassembler; empty if there is none."""
     try:
         spec = find_spec(_MODULE)
         if spec is None or spec.origin is None:

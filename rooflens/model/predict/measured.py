@@ -10,13 +10,13 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.bounds import Bound, bound_of
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import Attainable, attainable
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.records import LEVELS, Analysis, Kernel, Pipe, Run, ratio, timed
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
+from rooflens.model.verdict_classes import Bound, bound_of
 
 Limiter = tuple[str, str | None]
 """Class as it is shown, an open one apart from the sure one, and resource."""

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
-from rooflens.model.bounds import shown_class
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
@@ -26,13 +25,14 @@ from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import Work, work_of_call
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
+from rooflens.model.verdict_classes import shown_class
 
 if TYPE_CHECKING:
-    from rooflens.model.bounds import Bound, ShownClass
     from rooflens.model.records import Analysis
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape, Unprofiled
+    from rooflens.model.verdict_classes import Bound, ShownClass
 
 Caches = Literal["cold", "warm", "partly"]
 CACHES: tuple[Caches, ...] = get_args(Caches)

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rooflens.format import percent
-from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, ratio
@@ -42,6 +41,7 @@ from rooflens.model.verdict.sentences import (
     longest_wait,
     verdict_sentence,
 )
+from rooflens.model.verdict_classes import Bound
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from rooflens.model.bounds import Bound
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import (
     Bottleneck,
@@ -25,6 +24,7 @@ from rooflens.model.roofline.flops import Flops
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict_classes import Bound
 
 _FAR_LONGER = 10
 """So many times the longest launch: what a kernel takes is then no matter of launching it."""

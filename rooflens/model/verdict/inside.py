@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from rooflens.model.bounds import Bound
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import JudgedLoop, Loop, ratio
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict_classes import Bound
 
 LEAST_SHARE = 0.05
 """Loops with less of the time are listed without a judgement."""

@@ -9,7 +9,6 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
-from rooflens.model.bounds import Bound, is_open
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
@@ -21,6 +20,7 @@ from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import both_sides, in_order
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import LAUNCH
+from rooflens.model.verdict_classes import Bound, is_open
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}

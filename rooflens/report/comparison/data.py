@@ -13,7 +13,6 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.catalogue import (
     NUMBER,
     POSITION,
@@ -37,6 +36,7 @@ from rooflens.model.compare.lines import slower_lines
 from rooflens.model.compare.matching import How
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Finding
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.data import json_text
 from rooflens.report.ladder_data import LADDER, SIGNED, TIMING, TRUTH_OR_NULL, Judging, gain_of
 from rooflens.report.words.change import change_sentence

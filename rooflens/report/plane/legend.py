@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from rooflens.model.bounds import SHOWN_CLASSES
+from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.html.theme import LOOKS, is_hollow
 from rooflens.report.words.labels import BOUND_LABELS
 

@@ -10,13 +10,13 @@ from typing import TypeGuard
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.records import LEVELS, Analysis, JudgedLoop, Level
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof, level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 from rooflens.report.words.labels import UNITS
 
 MIN_X_DECADES = 2.5

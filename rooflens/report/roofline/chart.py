@@ -22,7 +22,7 @@ from typing import Any
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.model.bounds import is_open
+from rooflens.model.verdict_classes import is_open
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, values

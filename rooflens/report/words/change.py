@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rooflens.format import duration, significant
-from rooflens.model.bounds import marked
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
 from rooflens.model.compare.ladder import Ladder
@@ -11,6 +10,7 @@ from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
 from rooflens.model.same_work import UnitTime, time_per_work
 from rooflens.model.verdict.sentences import limiter_words, share_words
+from rooflens.model.verdict_classes import marked
 
 
 def timing_words(timing: Timing, threshold: float) -> str:

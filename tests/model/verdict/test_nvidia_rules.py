@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 from support.loops import for_all
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.records import Level, Limit, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, agrees, read_nvidia
+from rooflens.model.verdict_classes import BOUNDS
 
 ROOFLINE = (
     "The ratio of peak float (fp32) to double (fp64) performance on this device is 2:1. The {subject} achieved "

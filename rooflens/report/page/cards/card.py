@@ -8,7 +8,6 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.bounds import Bound, ShownClass
 from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.ranking import in_rank
@@ -24,6 +23,7 @@ from rooflens.model.verdict.sentences import (
     unmeasured_words,
     without_move,
 )
+from rooflens.model.verdict_classes import Bound, ShownClass
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
