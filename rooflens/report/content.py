@@ -39,6 +39,9 @@ MAX_KERNELS = 200
 FIRST_KEPT = 10
 """Kernels with most recoverable time are always drawn: the first screen names the first of them."""
 
+MAX_CARDS = 80
+"""Cards written: of the median launch of each kernel first, then of the longest of each verdict and grid."""
+
 RANKED_SHOWN = 5
 """Rows of what to do first."""
 
@@ -59,9 +62,11 @@ class Content(Struct, frozen=True):
     Attributes:
         limits: The thresholds the verdicts were reached with.
         reports: Every report as it was given, its failed kernels too.
+        unprofiled: Those of them whose programs ran without the profiler, too.
         analyses: Every record, failed ones too.
         failed_count: How many launches failed while they were profiled.
         launches: What is drawn, in order of falling time, failed ones last: `timed`, then `failed`.
+        carded: Those that get a card: few, and different ones.
         counted: Launches that did not fail, drawn or not: the ones that sums are made of.
         kernels: Every kernel that did not fail, drawn or not, in order of falling time.
         failed_kernels: Those whose launches failed.
@@ -92,12 +97,14 @@ class Content(Struct, frozen=True):
 
     title: str
     reports: tuple[AnalyzedReport, ...]
+    unprofiled: tuple[AnalyzedReport, ...]
     limits: Thresholds
     analyses: tuple[Analysis, ...]
     failed_count: int
     launches: tuple[Launch, ...]
     timed: tuple[Launch, ...]
     failed: tuple[Launch, ...]
+    carded: tuple[Launch, ...]
     counted: tuple[Launch, ...]
     kernels: tuple[KernelSummary, ...]
     failed_kernels: tuple[KernelSummary, ...]
@@ -147,6 +154,9 @@ def build_content(
     is_crowd = len(analyses) > MAX_LAUNCHES
     drawn = _drawn(kernels, launches, total_ns) if is_crowd else launches
     groups = {launch.group_key for launch in drawn}
+    listed = tuple(kernel for kernel in summaries if kernel.key in groups)
+    well = tuple(launch for launch in drawn if not launch.failed)
+    cards = _carded(listed, well)
     labels = report_labels(runs)
     beaten = _beaten(kernels, ladders)
     unbeaten = [kernel for kernel in kernels if kernel.key not in beaten]
@@ -157,16 +167,18 @@ def build_content(
     return Content(
         title=title,
         reports=tuple(reports),
+        unprofiled=tuple(report for report in reports if report.unprofiled),
         limits=limits,
         analyses=analyses,
         failed_count=sum(launch.failed for launch in launches),
         launches=drawn,
-        timed=tuple(launch for launch in drawn if not launch.failed),
+        timed=well,
         failed=tuple(launch for launch in drawn if launch.failed),
+        carded=tuple(launch for launch in drawn if launch.key in cards),
         counted=counted,
         kernels=kernels,
         failed_kernels=summaries[len(kernels) :],
-        listed=tuple(kernel for kernel in summaries if kernel.key in groups),
+        listed=listed,
         earlier=earlier,
         rows=tuple(rows),
         first=tuple(worth_a_line(rows)[:RANKED_SHOWN]),
@@ -190,6 +202,16 @@ def build_content(
         is_judged=not counted or any(launch.shown_class != "unknown" for launch in counted),
         has_modules=any(place is not None and place.module for place in (one.analysis.in_program for one in drawn)),
     )
+
+
+def _carded(kernels: Sequence[KernelSummary], launches: Sequence[Launch]) -> set[str]:
+    """Choose the launches that get a card, by their keys: cards of one kernel, verdict and grid would look alike."""
+    first = dict.fromkeys(kernel.representative.key for kernel in (*in_rank(kernels)[:FIRST_KEPT], *kernels))
+    alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    for launch in launches:
+        alike[launch.group_key, launch.shown_class, launch.analysis.kernel.grid].append(launch.key)
+    unlike = [keys[0] for keys in alike.values() if first.keys().isdisjoint(keys)]
+    return {*[*first, *unlike][:MAX_CARDS]}
 
 
 def _beaten(kernels: Sequence[KernelSummary], ladders: Sequence[Ladder]) -> dict[str, KernelSummary]:

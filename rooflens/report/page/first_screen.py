@@ -105,7 +105,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         total_ns=content.total_ns,
         way=way(content.ladder) if content.ladder else "",
         charts=charts(content, figures, asks=any("`rooflens profile" in text or "ncu " in text for text in texts)),
-        programs=program_lines(content.reports),
+        programs=program_lines(content.unprofiled, named=len(content.runs) > 1),
         many=many(content) if content.aggregated else "",
     )
 

@@ -280,6 +280,7 @@ class Row(Struct, frozen=True):
     """One kernel with its cells, and what opens below it.
 
     Attributes:
+        key: Of the kernel; `median` is that of the launch that represents it.
         keys: Keys of its launches that the page draws.
         cells: The text of the columns that are shown from the start.
         flags: Those that change the verdict of any of its launches.
@@ -288,8 +289,11 @@ class Row(Struct, frozen=True):
         opens: Whether anything is below it.
     """
 
-    group: KernelSummary
+    key: str
+    median: str
     keys: str
+    is_failed: bool
+    launch_count: int
     cells: tuple[tuple[Column, Cell], ...]
     flags: tuple[str, ...]
     at_roof: bool
@@ -346,9 +350,12 @@ def _row(
     own = tuple(by_launch[key] for key in keys if key in by_launch)
     below = launches(group.launches, by_launch.keys()) if lists and len(group.launches) > 1 else None
     return Row(
-        group=group,
+        key=group.key,
+        median=median,
         # Where one launch is drawn for all of its kernel, the scripts know no other.
         keys=" ".join(launch.key for launch in group.launches) if lists else median,
+        is_failed=group.is_failed,
+        launch_count=group.launch_count,
         cells=tuple(cells),
         flags=tuple(sorted({flag for launch in group.launches for flag in cautions(launch.analysis)})),
         at_roof=group.analysis.verdict.at_roof,

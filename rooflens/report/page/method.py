@@ -15,7 +15,6 @@ from rooflens.model.knowledge.items import KINDS
 from rooflens.model.records import timed
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
-from rooflens.report.page.cards.card import carded
 from rooflens.report.summary import facts
 from rooflens.report.templates import render
 
@@ -23,7 +22,7 @@ from rooflens.report.templates import render
 def explanations(content: Content) -> Markup:
     """Explain the words on the cards of this page, in the order of a card and of the documentation."""
     words: defaultdict[str, set[str]] = defaultdict(set)
-    for launch in carded(content):
+    for launch in content.carded:
         words["verdicts"].add(launch.analysis.verdict.bound)
         words["findings"].update(finding.id for finding in launch.analysis.findings)
         words["flags"].update(launch.analysis.flags)

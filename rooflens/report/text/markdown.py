@@ -97,7 +97,7 @@ def _banner(page: Content) -> Document:
 def _facts(page: Content) -> Document:
     """Say what ran, where, on which clock, and who measured it."""
     lines = (" \u00b7 ".join(_cut(part) for part in parts) for parts in (facts(page), counts(page)))
-    return (facts_of(*lines, *(_sentence(line) for line in program_lines(page.reports))),)
+    return (facts_of(*lines, *(_sentence(line) for line in program_lines(page.unprofiled, named=len(page.runs) > 1))),)
 
 
 def _verdicts(page: Content) -> Document:

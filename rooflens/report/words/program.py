@@ -17,16 +17,19 @@ _LOWER_CLOCK = 0.95
 """A clock below this part of the boost clock explains a part of the time."""
 
 
-def program_lines(reports: Sequence[AnalyzedReport]) -> list[str]:
-    """Say of each program how long no kernel ran, and after which kernels; nothing if nobody looked."""
+def program_lines(reports: Sequence[AnalyzedReport], *, named: bool) -> list[str]:
+    """Say of each program how long no kernel ran, and after which kernels; nothing if nobody looked.
+
+    Args:
+        reports: Of one whose program did not run without the profiler nothing is said.
+        named: Say which report it is.
+    """
     told = [
-        (report, words)
+        (PurePath(report.run.source).name, words)
         for report in reports
         if report.unprofiled and (words := _words(report.unprofiled, _held(report)))
     ]
-    if len(reports) == 1:
-        return [f"{words[0].upper()}{words[1:]}" for _, words in told]
-    return [f"{PurePath(report.run.source).name}: {words}" for report, words in told]
+    return [f"{name}: {words}" if named else f"{words[0].upper()}{words[1:]}" for name, words in told]
 
 
 def _held(report: AnalyzedReport) -> float | None:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.records import Analysis
-from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES
-from rooflens.report.page.cards import card as cards
+from rooflens.report.content import MAX_CARDS, MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES
 from rooflens.report.page.page import render_page
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
@@ -100,4 +99,4 @@ def test_header_and_table_count_what_is_not_drawn() -> None:
     assert f"lists {MAX_FAILED} of 70 failed launches" in said
     table = html.partition('id="kernels-table"')[2].partition("</table>")[0]
     assert 0 < table.count("data-k=") <= MAX_KERNELS + MAX_FAILED
-    assert len(re.findall(r'class="card\b', html)) <= cards.MAX_CARDS
+    assert len(re.findall(r'class="card\b', html)) <= MAX_CARDS

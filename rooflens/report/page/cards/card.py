@@ -10,7 +10,6 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import names_of
-from rooflens.model.ranking import in_rank
 from rooflens.model.records import Analysis, Finding, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
@@ -24,7 +23,7 @@ from rooflens.model.verdict.sentences import (
     without_move,
 )
 from rooflens.model.verdict_classes import Bound, ShownClass
-from rooflens.report.content import FIRST_KEPT, Content
+from rooflens.report.content import Content
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
 from rooflens.report.page.cards.expectation import PredictedRow, checked_for, predicted_rows
@@ -39,9 +38,6 @@ from rooflens.report.templates import render
 from rooflens.report.words.findings import ShownFinding, confidence_words, shown
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import in_program_lines
-
-MAX_CARDS = 80
-"""Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
 
 _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
@@ -144,7 +140,7 @@ class Cards(Struct, frozen=True):
 
 def cards(content: Content) -> Cards:
     """Write the cards of a page."""
-    shown = carded(content)
+    shown = content.carded
     sources = [source_rows(launch.analysis) for launch in shown]
     common = frozenset(usual := common_rows(sources))
     written = [
@@ -169,18 +165,6 @@ def findings(told: Iterable[Finding], flags: Collection[str]) -> Findings:
     for finding in told:
         (costless if finding.severity == "note" else costing).append(shown(finding))
     return Findings(tuple(costing), tuple(costless), "one_side_only" in flags)
-
-
-def carded(content: Content) -> tuple[Launch, ...]:
-    """Choose the launches that get a card: few, and different ones."""
-    kernels = content.listed
-    worst = [group.representative for group in (*in_rank(kernels)[:FIRST_KEPT], *kernels)]
-    # Cards that would show the same kernel, verdict and grid look alike.
-    looks: dict[tuple[object, ...], str] = {}
-    for launch in (*worst, *content.timed):
-        looks.setdefault((launch.group_key, launch.shown_class, launch.analysis.kernel.grid), launch.key)
-    chosen = set(list(dict.fromkeys((*(launch.key for launch in worst), *looks.values())))[:MAX_CARDS])
-    return tuple(launch for launch in content.launches if launch.key in chosen)
 
 
 def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:

@@ -117,7 +117,7 @@ def _head_lines(page: Content) -> Iterator[Words]:
     if page.unread:
         names = few([code(PurePath(source).name) for source, _ in page.unread], _NAMED)
         yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
-    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
+    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.unprofiled, named=len(page.runs) > 1))
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:

@@ -17,7 +17,7 @@ from rooflens.model.records import Analysis, Nvidia, Rule
 from rooflens.model.roofline.occupancy import occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import Content, build_content
+from rooflens.report.content import MAX_CARDS, Content, build_content
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.expectation import PredictedRow
@@ -414,6 +414,6 @@ def test_cards_of_real_reports_stay_small(loaded: Loaded) -> None:
     """As many cards of full reports as a page has, and as many of all published ones, take 11 kB each on average."""
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
-    for chosen in (analyses, (full * 3)[: cards.MAX_CARDS]):
+    for chosen in (analyses, (full * 3)[:MAX_CARDS]):
         html = "".join(cards.cards(page_of(*chosen)).by_launch.values())
-        assert len(html.encode()) < CARD_BYTES * cards.MAX_CARDS
+        assert len(html.encode()) < CARD_BYTES * MAX_CARDS
