@@ -15,7 +15,13 @@ from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Confidence
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, parted, time_part
-from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
+from rooflens.model.verdict.sentences import (
+    first_gain_words,
+    gain_figure,
+    limit_in_short,
+    stage_full_words,
+    without_move,
+)
 from rooflens.report.content import Content, Replaced
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
@@ -153,7 +159,8 @@ def verdict(content: Content) -> Markup:
     return render(
         "report/verdict",
         kernel=kernel,
-        row=ranked(1, kernel),
+        gain_words=first_gain_words(analysis.verdict, kernel.duration_ns),
+        limit=limit_in_short(analysis),
         sentence=without_move(analysis.verdict) if content.is_judged else cannot_tell(len(content.runs), 1),
         stage_full=stage_full_words(analysis),
         moves=moves,
