@@ -36,7 +36,7 @@ from rooflens.model.verdict.sentences import (
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
-from rooflens.report.words.labels import BOUND_LABELS, flag_label
+from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
 
 MOVE_WORDS = 30
 
@@ -116,9 +116,11 @@ class Caveat(Struct, frozen=True):
     """A caveat about verdicts, with the number of launches it concerns.
 
     Attributes:
+        name: The same in a few words.
         about: The kernels and the reports that it is about, the first few by name; empty if it is about all.
     """
 
+    name: str
     meaning: str
     launches: int
     about: str = ""
@@ -414,16 +416,17 @@ def caveats(content: Content) -> tuple[Caveat, ...]:
     launches = _profiled(content.analyses)
     low = [one for gpu in content.gpus for one in _low_clock(gpu, [each for each in launches if each.gpu == gpu])]
     flagged = [
-        (flag_label(flag), [one for one in launches if flag in one.cautions])
+        (flag_name(flag), flag_label(flag), [one for one in launches if flag in one.cautions])
         for flag, _ in flag_counts(one.cautions for one in launches)
     ]
     kernels = len({group.name for group in content.kernels})
     return tuple(
-        Caveat(words, len(own), _about(own, kernels, content.report_labels)) for words, own in (*low, *flagged)
+        Caveat(name, words, len(own), _about(own, kernels, content.report_labels))
+        for name, words, own in (*low, *flagged)
     )
 
 
-def _low_clock(gpu: str, launches: Sequence[Profiled]) -> Iterator[tuple[str, list[Profiled]]]:
+def _low_clock(gpu: str, launches: Sequence[Profiled]) -> Iterator[tuple[str, str, list[Profiled]]]:
     """Say at which clock a GPU was profiled, and of which launches, if that is far below its clock without ncu."""
     sheet = datasheet_of(gpu)
     if sheet is None:
@@ -439,7 +442,7 @@ def _low_clock(gpu: str, launches: Sequence[Profiled]) -> Iterator[tuple[str, li
         f"the profiler arithmetic, L1 and shared memory may run up to {fmt.factor(boost_hz / hz)} as fast, and "
         "another unit may be the limit."
     )
-    yield words, [one for one, _ in low]
+    yield f"profiled at {fmt.si(hz, 'Hz')} of {fmt.si(boost_hz, 'Hz')}", words, [one for one, _ in low]
 
 
 def _about(launches: Sequence[Profiled], kernels: int, report_labels: Mapping[str, str]) -> str:

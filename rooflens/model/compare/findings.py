@@ -17,7 +17,7 @@ from rooflens.model.compare.causes import MOVED_RATIO, differs, share_differs
 from rooflens.model.compare.compare import AS_FAST, Change
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import Finding, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Finding, Kernel, Limit, ratio
 from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
@@ -242,23 +242,19 @@ def _reached(found: FindingChanges) -> Iterator[str]:
         beaten = f"limit of {most}: its work" if limit.proven else f"{most} at its traffic: that"
         yield f"{reached} reached, more than the {beaten} changed"
     elif limit.is_far:
-        yield f"{reached} reached, and it was far from any limit"
+        yield f"{reached} reached, the limit was over {factor(FAR)}"
     else:
         yield f"{reached} reached, {f'the limit was {most}' if limit.proven else f'at its traffic {most} at most'}"
 
 
 def _words(change: FindingChange) -> str:
-    """Say a finding: `fp64 divisions no longer matters: 1.24 G to 220 M operations`."""
+    """Say a finding: `fp64 divisions no longer costly: 1.24 G to 220 M operations`."""
     shown = next((number for number in change.numbers if number.moved), None)
     if shown is None and change.what != "changed":
         known = (number for number in change.numbers if number.before is not None or number.after is not None)
         shown = next(known, None)
     became = _became(change)
-    title = change.finding.title.removeprefix("low ") if became == _NO_MATTER else change.finding.title
-    return f"{title}{became}" + (f": {_number(shown)}" if shown else "")
-
-
-_NO_MATTER = " no longer matters"
+    return f"{change.finding.title}{became}" + (f": {_number(shown)}" if shown else "")
 
 
 def _became(change: FindingChange) -> str:
@@ -267,9 +263,9 @@ def _became(change: FindingChange) -> str:
     shown = next((number for number in change.numbers if number.moved), None)
     moved = shown.became if shown else None
     if change.eased:
-        return " worse, but other things cost more now" if moved == "worse" else _NO_MATTER
+        return " worse, but other things cost more now" if moved == "worse" else " no longer costly"
     if not _costs(change.before):
-        return " now matters"
+        return " now costly"
     return f" {moved or 'changed'}"
 
 
