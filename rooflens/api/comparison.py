@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +24,7 @@ from rooflens.model.compare.versions import check_count, pair_versions, path_lab
 from rooflens.report.words.change import speed_words, total_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -105,6 +106,21 @@ class KernelChange:
     def factor(self) -> float | None:
         """Time before over time after (of the mean launch if launch counts differ); None if unknown."""
         return self._change.speed.factor
+
+
+_COLUMNS: Mapping[str, Callable[[KernelChange], Any]] = {
+    "program": attrgetter("program"),
+    "name": attrgetter("name"),
+    "how": attrgetter("how"),
+    "launches_before": lambda change: change.launches[0],
+    "launches_after": lambda change: change.launches[1],
+    "gpu_time_before_ns": attrgetter("timing.base.median_ns"),
+    "gpu_time_after_ns": attrgetter("timing.head.median_ns"),
+    "factor": attrgetter("factor"),
+    "bound_before": lambda change: change.base and change.base.verdict.bound,
+    "bound_after": lambda change: change.head and change.head.verdict.bound,
+}
+"""Columns of `Comparison.to_pandas`: what takes each value from a change."""
 
 
 class Comparison:
@@ -226,16 +242,8 @@ class Comparison:
         """
         import pandas as pd
 
-        rows = [
-            (
-                *(change.program, change.name, change.how, *change.launches),
-                *(change.timing.base.median_ns, change.timing.head.median_ns, change.factor),
-                *(kernel.verdict.bound if kernel else None for kernel in (change.base, change.head)),
-            )
-            for change in self.changes
-        ]
-        sides = ("launches_before", "launches_after", "gpu_time_before_ns", "gpu_time_after_ns", "factor")
-        return pd.DataFrame(rows, columns=["program", "name", "how", *sides, "bound_before", "bound_after"])
+        rows = [[take(change) for take in _COLUMNS.values()] for change in self.changes]
+        return pd.DataFrame(rows, columns=[*_COLUMNS])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.

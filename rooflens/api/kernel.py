@@ -12,7 +12,7 @@ from rooflens.api.verdict import Verdict
 from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
 from rooflens.format import cut_name, duration, percent, plain_name
 from rooflens.globs import covers
-from rooflens.model.catalogue import quantities
+from rooflens.model.catalogue import kernel_quantities, quantities
 from rooflens.model.counters.table import NAMES
 from rooflens.model.records import LEVELS, Grain
 
@@ -67,7 +67,7 @@ def columns() -> Named[Callable[[Kernel], Any]]:
         return lambda kernel: value(kernel.analysis)
 
     found: dict[str, Callable[[Kernel], Any]] = {one.name: taken(one.value) for one in quantities()}
-    return Named("quantity", {**found, "time_share": lambda kernel: kernel.time_share}, "list(kernel)")
+    return Named("quantity", {**found, "time_share": kernel_quantities()["time_share"].value}, "list(kernel)")
 
 
 class Kernel(Mapping[str, Any]):

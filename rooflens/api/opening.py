@@ -19,9 +19,9 @@ from rooflens.files import path_text
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
-from rooflens.model.records import timed
 from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
+from rooflens.model.summary import total_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,10 +87,9 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     if (shell := notebook.shell()) is not None:
         rendering.register(shell)
     sources = {report.run.digest: Source(found, report, places[report.run.digest], gpu) for report in found.reports}
-    analyses = timed(found.analyses)
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
     chosen = found.only(select(found.reports, selection))
-    return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
+    return Report(chosen, sources, total_ns_of(found.analyses))
 
 
 def _listed(given: object) -> list[Any]:

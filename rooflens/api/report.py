@@ -228,7 +228,9 @@ class Report:
     @property
     def gpu_time_ns(self) -> float:
         """GPU time of all kernels that did not fail, in nanoseconds."""
-        return sum(kernel.gpu_time_ns or 0.0 for kernel in self.kernels if kernel.status != "failed")
+        from rooflens.model.summary import total_ns_of
+
+        return total_ns_of(kernel.analysis for kernel in self.kernels)
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -31,6 +31,7 @@ def predict(
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast: ...
 
@@ -52,6 +53,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast | tuple[WhatIf, ...]:
     """Predict an operation on a GPU from formula and datasheet; or, with `from_`, measured kernels elsewhere.
@@ -68,14 +70,16 @@ def predict(  # noqa: PLR0913 - the words of a command line
         out_dtype: Type of a matrix product's result; by default the operands' type, or `bf16` for operands of 8 or 4
             bits.
         link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest link that joins so many.
+        measured_ms: Measured time in ms: `compared` of the forecast sets it beside the floor and published kernels.
         sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists an operation's sizes.
 
     Returns:
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
         `communication` or `overhead`), `t_lower_s` (the floor in seconds, from cold caches),
         `t_lower_warm_s` (with operands and results in L2; None if they do not fit), `attainable` (the time of published
-        kernels), `roof_flop_per_s`, `parts` and more. For measured kernels a list with `kernel`, `gpu`, `measured_ns`,
-        `about_ns`, `factor` and `side` each, most to win here first.
+        kernels), `roof_flop_per_s`, `parts` and more; with `measured_ms` also `compared`, rows with `name`,
+        `predicted`, `measured`, `factor` and `verdict`. For measured kernels a list with `kernel`, `gpu`,
+        `measured_ns`, `about_ns`, `factor` and `side` each, most to win here first.
 
     Raises:
         UsageError: The operation, type or a size is unknown; no GPU, or more than one, has this name; or a size is
@@ -88,7 +92,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
     ('compute', 139)
     """
     if from_ is not None:
-        if operation is not None or out_dtype or link or sizes:
+        if operation is not None or out_dtype or link or measured_ms is not None or sizes:
             raise UsageError("from_ takes the place of an operation and its sizes", "give gpu, dtype, or both")
         return _predict_measured(from_, gpu, dtype)
     if operation is None:
@@ -96,7 +100,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
     from rooflens.model.predict.forecast import predicted
     from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link)
+    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link, measured_ms=measured_ms)
     return predicted(operation, sizes, options).steps[0][1]
 
 

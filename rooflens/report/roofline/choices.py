@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Gain, MoveKind
-from rooflens.model.summary import Launch, place_of
-from rooflens.model.verdict.library import library_of
+from rooflens.model.summary import place_of
+from rooflens.report.plane.plane import DrawnLaunch
 
 LABEL_ROOM_PX, NARROW_ROOM_PX = 220, 110
 """A ghost nearer to the left edge has its words on its right; on a telephone they are short."""
@@ -41,7 +41,7 @@ def choices(analysis: Analysis) -> tuple[Choice, ...]:
     more = (
         Choice(finding.move, finding.kind, finding.gain, place_of(finding.where), finding.id)
         for finding in analysis.findings
-        if finding.gain and finding.id not in said and not library_of(analysis.kernel)
+        if finding.gain and finding.id not in said and not analysis.library
     )
     return (*moves, *more)
 
@@ -52,14 +52,14 @@ def ghost_labels(at: int, gain: Gain, *, each: bool) -> tuple[str, str]:
     return f"{short}: {after_words(gain)}{' a launch' if each and gain.time_after_ns else ''}", short
 
 
-def first_ghost(launch: Launch) -> tuple[tuple[str, str], float] | None:
+def first_ghost(launch: DrawnLaunch) -> tuple[tuple[str, str], float] | None:
     """Return the labels, at their longest and short, and the factor of the first move's ghost; None without a gain."""
-    return next(((ghost_labels(at, gain, each=True), gain.factor) for at, gain in gains(launch) if at == 0), None)
+    return next(((ghost_labels(at, gain, each=True), gain.factor) for at, gain in launch.gains if at == 0), None)
 
 
-def gains(launch: Launch) -> Iterator[tuple[int, Gain]]:
-    """Yield the place and the gain of each move of a launch whose gain is known."""
-    return ((at, choice.gain) for at, choice in enumerate(choices(launch.analysis)) if choice.gain)
+def gains(analysis: Analysis) -> Iterator[tuple[int, Gain]]:
+    """Yield the place and the gain of each move of a kernel whose gain is known."""
+    return ((at, choice.gain) for at, choice in enumerate(choices(analysis)) if choice.gain)
 
 
 def after_words(gain: Gain) -> str:

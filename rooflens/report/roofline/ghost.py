@@ -7,7 +7,7 @@ level, the move must have saved bytes: then it goes right along the roof, by no 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import altair as alt
@@ -15,15 +15,17 @@ import altair as alt
 from rooflens.report.plane.marks import AT, QUIET, Style, written
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.viewport import SIZES, SLOT
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, gains, ghost_labels
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, ghost_labels
 from rooflens.report.roofline.rows import rounded
 
 
-def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
-    """Make a row per move with a gain and level of these launches: `m` is the move's place among the choices."""
-    wanted = set(launches)
+def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
+    """Make a row per level and move with a gain of the picked launch and those of the ranking.
+
+    Keys: `m` the place of the move among the choices.
+    """
     slopes = {key: roof.peak for roof in plane.level_roofs for key in roof.keys}
-    several = Counter(group for _, group in {(point.launch.key, point.launch.group_key) for point in plane.points})
+    several = Counter(launch.group_key for launch in plane.launches)
     return [
         {
             "k": point.launch.key,
@@ -39,8 +41,8 @@ def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
             "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
         }
         for point in plane.points
-        if point.launch.key in wanted
-        for at, gain in gains(point.launch)
+        if point.launch.rank or point.launch.key == picked
+        for at, gain in point.launch.gains
         for after, slope in ((point.flop_per_s * gain.factor, slopes.get(point.level)),)
     ]
 

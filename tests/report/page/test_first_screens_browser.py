@@ -16,9 +16,9 @@ from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.data import to_document
-from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.choices import choices
 from rooflens.report.roofline.ghost import ghost_rows
+from rooflens.report.roofline.launches import plane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -254,9 +254,8 @@ def test_ghosts_agree_with_the_json(corpus: Path, step: int) -> None:
             content = build_content([report], "", default_thresholds())
             kernels = {one["index"]: one for one in to_document(report.analyses)["kernels"]}
             for gpu in content.gpus:
-                placed = plane(gpu, content.timed)
                 keys = {launch.key: launch for launch in content.timed}
-                for row in ghost_rows(placed, keys):
+                for row in ghost_rows(plane(content, gpu, dict.fromkeys(keys, 1)), ""):
                     launch = keys[row["k"]]
                     choice = choices(launch.analysis)[row["m"]]
                     gains = {f["id"]: f["gain"] for f in kernels[launch.analysis.kernel.index]["findings"]}
