@@ -158,7 +158,7 @@ def build_content(
     well = tuple(launch for launch in drawn if not launch.failed)
     cards = _carded(listed, well)
     labels = report_labels(runs)
-    beaten = _beaten(kernels, ladders)
+    beaten = _beaten(kernels, ladders) if ladders else {}
     unbeaten = [kernel for kernel in kernels if kernel.key not in beaten]
     again = _earlier(unbeaten, runs, list(labels)) if len(runs) > 1 else {}
     chosen = {key: again.get(best.key, best) for key, best in beaten.items()} | again

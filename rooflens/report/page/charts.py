@@ -143,15 +143,17 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
     )
 
 
-def collecting(content: Content, figures: Sequence[RooflineFigure]) -> str:
-    """Say once on a page how to collect what a roofline lacks, or why nobody can; empty if none lacks anything.
-
-    The command is that of the kernel that takes most time on the first GPU that lacks it.
-    """
+def lacking_gpu(figures: Iterable[RooflineFigure]) -> str | None:
+    """Return the first GPU whose roofline lacks what can be collected; None if there is none."""
     lacking = (one for one in figures if one.figure is None or UNCOUNTED in reasons(one.plane))
-    gpu = next((one.plane.gpu for one in lacking if not one.plane.points), None)
-    if gpu is None:
-        return ""
+    return next((one.plane.gpu for one in lacking if not one.plane.points), None)
+
+
+def collecting(content: Content, gpu: str) -> str:
+    """Say once on a page how to collect what the roofline of a GPU lacks, or why nobody can.
+
+    The command is that of the kernel that takes most time on it.
+    """
     kernel = next(group for group in content.kernels if group.gpu == gpu).analysis.kernel
     cannot = not_profiled(kernel.compute_capability)
     if cannot:
@@ -214,12 +216,20 @@ def _plane_table(placed: Plane) -> Table:
     )
 
 
-def charts(content: Content, figures: Sequence[RooflineFigure], *, asks: bool) -> Markup:
-    """Show the roofline of each GPU; `asks` where the answers beside it have the command that collects more."""
+def charts(figures: Sequence[RooflineFigure], *, collects: str, aggregated: bool, failed_count: int) -> Markup:
+    """Show the roofline of each GPU.
+
+    Args:
+        figures: The rooflines.
+        collects: How to collect what they lack.
+        aggregated: A mark stands for all launches of a kernel.
+        failed_count: Launches that failed.
+    """
     return render(
         "report/charts",
-        collecting="" if asks else collecting(content, figures),
-        content=content,
+        collecting=collects,
+        aggregated=aggregated,
+        failed_count=failed_count,
         figures=figures,
         inset_of=lambda figure: inset(figure.plane, figure.default_level),
     )

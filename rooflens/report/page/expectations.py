@@ -11,7 +11,7 @@ from rooflens.report.writers.html import to_html
 
 def predicted(page: Content) -> Markup:
     """Show every report that has a prediction; nothing if none has."""
-    document = expectations_document(page.predictions, page.reports)
+    document = expectations_document(page.predictions, page.reports) if page.predictions else ()
     body = Markup(to_html(document))  # noqa: S704 - escaped by the writer
     return _SECTION.format(body) if document else Markup()
 

@@ -26,7 +26,7 @@ from rooflens.report.content import Content, Replaced
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
-from rooflens.report.page.charts import RooflineFigure, charts
+from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
 from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section, way
 from rooflens.report.roofline.choices import Choice, choices
@@ -105,12 +105,19 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         texts = [move.text for move in content.kernels[0].analysis.verdict.moves] or texts
     else:
         answer = what_first(content)
+    asks = any("`rooflens profile" in text or "ncu " in text for text in texts)
+    lacking = None if asks else lacking_gpu(figures)
     return render(
         "report/first_screen",
         answer=answer,
         total_ns=content.total_ns,
         way=way(content.ladder) if content.ladder else "",
-        charts=charts(content, figures, asks=any("`rooflens profile" in text or "ncu " in text for text in texts)),
+        charts=charts(
+            figures,
+            collects=collecting(content, lacking) if lacking else "",
+            aggregated=content.aggregated,
+            failed_count=content.failed_count,
+        ),
         programs=program_lines(content.unprofiled, named=len(content.runs) > 1),
         many=many(content) if content.aggregated else "",
     )

@@ -95,7 +95,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
         title,
         origin(content),
         [
-            program_map(content),
+            program_map(content) if len(content.kernels) > 1 else Markup(),
             *([named_ladders(content.ladders)] if content.ladders_lead else []),
             selectors(
                 rows,

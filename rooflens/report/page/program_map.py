@@ -22,9 +22,8 @@ OUTSIDE = "outside of any range"
 
 
 def program_map(content: Content) -> Markup:
-    """Draw where the time goes as one strip; nothing for a kernel, for versions of a program, or without times."""
-    several = len(content.kernels) > 1
-    if not several or not content.total_ns or content.ladder or own_reports(content):
+    """Draw where the time of kernels goes as one strip; nothing for versions of a program, or without times."""
+    if not content.total_ns or content.ladder or own_reports(content):
         return Markup()
     what = _choice(content)
     label = f"GPU time by {what} and kernel. The filters above the list and the kernels table do what a click does."

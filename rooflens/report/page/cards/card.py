@@ -11,7 +11,7 @@ from rooflens import format as fmt
 from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Finding, Verdict
-from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
+from rooflens.model.roofline.occupancy import block_smem_bytes, find_occupancy, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import Launch, cautions, notes
 from rooflens.model.unprofiled import InProgram
@@ -36,6 +36,7 @@ from rooflens.report.page.cards.sources import Rows, common_rows, merged, source
 from rooflens.report.roofline.choices import choices
 from rooflens.report.templates import render
 from rooflens.report.words.findings import ShownFinding, confidence_words, shown
+from rooflens.report.words.how_it_runs import occupancy_facts
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import in_program_lines
 
@@ -213,7 +214,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         mix=opcode_mix(kernel.warp_opcodes, kernel.thread_opcodes),
         memory_chart=chart,
         memory=memory(analysis.levels.get("smem"), traffic, has_chart=chart is not None),
-        resident=resident(kernel),
+        resident=resident(find_occupancy(kernel), occupancy_facts(kernel)),
         curves=tuple(occupancy_curve(curve) for curve in occupancy_curves(kernel) if long or curve.better),
         predicted=predicted_panel(checked, analysis, is_whole=is_whole) if checked else Markup(),
         nvidia=opinion(analysis),

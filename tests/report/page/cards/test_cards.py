@@ -15,7 +15,7 @@ from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Nvidia, Rule
-from rooflens.model.roofline.occupancy import occupancy_curves
+from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_CARDS, Content, build_content
@@ -26,6 +26,7 @@ from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_m
 from rooflens.report.page.cards.occupancy import Dot, occupancy_curve, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.kernels import kernels
+from rooflens.report.words.how_it_runs import occupancy_facts
 
 CARD_BYTES = 11_000
 """What a card may take on average, in a page of a hundred."""
@@ -136,7 +137,7 @@ def test_traffic_that_nobody_counted_is_not_shown() -> None:
     """Without counters there is no panel of useful bytes and none of occupancy."""
     analysis = sample(1000, 1e9)
     assert memory_of(analysis).bars == memory_of(analysis).facts == ()
-    assert resident(analysis.kernel) is None
+    assert resident(find_occupancy(analysis.kernel), occupancy_facts(analysis.kernel)) is None
     html = html_of(analysis)
     assert "Useful part" not in html
     assert "Occupancy" not in html
@@ -156,7 +157,8 @@ def test_occupancy_names_its_limit() -> None:
         "eligible_warps_per_cycle": 0.41,
         "issue_active_per_cycle": 0.3,
     }
-    shown = resident(with_counters(counters).kernel)
+    kernel = with_counters(counters).kernel
+    shown = resident(find_occupancy(kernel), occupancy_facts(kernel))
     assert shown is not None
     assert [(bar.label, bar.share) for bar in shown.bars] == [("Allowed", 0.5), ("Achieved", 0.36)]
     assert [fact.replace("\u00a0", " ") for fact in shown.facts] == [
