@@ -96,7 +96,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
             raise UsageError("from_ takes the place of an operation and its sizes", "give gpu, dtype, or both")
         return _predict_measured(from_, gpu, dtype)
     if operation is None:
-        raise UsageError("nothing is to be predicted", "give an operation, such as `gemm`, or from_=REPORT")
+        raise UsageError("nothing to predict", "give an operation, such as `gemm`, or from_=REPORT")
     from rooflens.model.predict.forecast import predicted
     from rooflens.model.predict.options import DEFAULT_GPU, Options
 

@@ -167,9 +167,7 @@ def _receive(given: str, reading: ReadOptions | None) -> Job:
             raise UsageError(f"`{given}` reads stdin, but nothing is piped into it", "`ncu ... | rooflens analyze -`")
         path = ctx.with_resource(spooled(sys.stdin.buffer, max_bytes))
         if not path.stat().st_size:
-            raise InputError(
-                "nothing came through stdin", "the command before the pipe may have failed: see its messages"
-            )
+            raise InputError("stdin was empty", "the command before the pipe may have failed: see its messages")
         return Job(path, "<stdin>")
     stream = ctx.with_resource(Path(given).open("rb"))  # noqa: SIM115 - the context closes it
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)

@@ -52,9 +52,7 @@ def check_named(file: Path, formats: Sequence[str], *, force: bool) -> str:
     style = FORMATS.get(file.suffix.lower())
     if style is None or style not in formats:
         endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
-        raise UsageError(
-            f"the extension of `{file}` names no format that this can be written in", f"choose one of {endings}"
-        )
+        raise UsageError(f"the extension of `{file}` is not a format of this output", f"choose one of {endings}")
     refuse_report(file, "give another name")
     check_folder(file)
     check_free(file, force=force, hint="give another name, or force=True to overwrite it")

@@ -342,7 +342,7 @@ def test_kernels_that_ran_and_are_not_in_the_report_are_told(tmp_path: Path, opt
     )
     write_unprofiled(report, Unprofiled(wall_ns=1, launch_counts=counts))
     said = run("analyze", report).stderr
-    assert ("launches of 1 kernel ran and are not in the report: gone?[31m; `--launch-count N`" in said) == is_said
+    assert ("launches of 1 kernel ran but are not in the report: gone?[31m; `--launch-count N`" in said) == is_said
 
 
 def test_thresholds_can_be_overridden(report: Path, tmp_path: Path) -> None:

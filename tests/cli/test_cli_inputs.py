@@ -55,7 +55,7 @@ def test_each_command_reads_stdin(tmp_path: Path) -> None:
     assert run("ingest", "-", "--store", tmp_path / "store", given=REPORT).exit_code == 0
     assert "rooflens report -" not in run("analyze", "-", given=REPORT).stdout
     assert "<stdin>: not an Nsight Compute report" in run("hotspots", "-", given=b"text").stderr
-    assert "nothing came through stdin" in run("analyze", "-", given=b"").stderr
+    assert "stdin was empty" in run("analyze", "-", given=b"").stderr
 
 
 def test_a_named_pipe_is_read_once(tmp_path: Path, scratch: Path) -> None:

@@ -360,7 +360,7 @@ def test_a_plain_report_is_called_so(tmp_path: Path, bin_folder: Path) -> None: 
     """An ncu that does not compress leaves `NAME.ncu-rep`, whichever suffix was requested."""
     assert take(tmp_path, "success", suffix=".ncu-repz").report.name == "a 100%i.ncu-rep"
     assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
-    with pytest.raises(InputError, match="does not end like a report"):
+    with pytest.raises(InputError, match="does not end in a report's suffix"):
         take(tmp_path, "success", suffix=".txt")
 
 
@@ -438,7 +438,7 @@ def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Pat
 
 def test_a_report_needs_its_suffix(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
     """A name without `.ncu-rep` is refused: ncu would add it, and the report would have another name."""
-    with pytest.raises(InputError, match="does not end like a report"):
+    with pytest.raises(InputError, match="does not end in a report's suffix"):
         collect(find_ncu(), Collection(TRUE, tmp_path / "report", ("x.sum",)))
 
 

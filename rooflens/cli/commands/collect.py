@@ -268,7 +268,7 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
 
     if output is not None and output.suffix not in {PLAIN_SUFFIX, PACKED_SUFFIX}:
         hint = f"end it in `{PLAIN_SUFFIX}`; `rooflens profile` draws the page, and `rooflens report` that of a report"
-        raise UsageError(f"`{output}` does not end like a report", hint)
+        raise UsageError(f"`{output}` does not end in a report's suffix", hint)
     output = output if output is None or target.launcher else expanded(output)
     if output is None:
         return OUTPUT_FOLDER / f"{target.name}.ncu-rep"
@@ -625,7 +625,7 @@ def _say_what_waits(plan: Plan) -> None:
 
 def _said(unprofiled: Unprofiled | None) -> str:
     if unprofiled is None:
-        return "not run without ncu: launches are not counted, and how much of its time is gaps stays unknown"
+        return "not run without ncu: launches are not counted, and the share of gaps stays unknown"
     wall = f"un-profiled: {unprofiled.wall_ns / 1e6:.3g} ms"
     if unprofiled.gap_share is None:
         return f"{wall} of wall time; how much of it is kernels is unknown (nsys would show it)"

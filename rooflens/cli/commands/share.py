@@ -41,7 +41,7 @@ def share(report: Path, *, output: Path, no_names: bool, force: bool) -> None:
     from rooflens.writing.sharing import shared
 
     if output.suffix.lower() != ".ncu-rep":
-        raise UsageError(f"`{output}` is not called like a report", "give a name that ends in `.ncu-rep`")
+        raise UsageError(f"`{output}` does not have a report's name", "give a name that ends in `.ncu-rep`")
     if not report.is_file():
         raise InputError(f"`{report}` is not a file", "give one report, `.ncu-rep` or `.ncu-repz`")
     if output.exists() and report.exists() and output.samefile(report):

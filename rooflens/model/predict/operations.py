@@ -1,7 +1,7 @@
-"""What each operation must compute and move, as one table of formulas over its sizes.
+"""The table of operations: what each must compute and move, by formulas over its sizes.
 
-FLOPs are those of the algorithm. Bytes are compulsory DRAM traffic: every operand read once, every result
-written once, unless a row says otherwise. A composite operation is a sequence of simple ones that run one by one.
+FLOPs are those of the algorithm. Bytes are compulsory DRAM traffic: every operand is read once and every result
+written once, unless a row says otherwise. The steps of a composite operation run one after another.
 """
 
 from __future__ import annotations
@@ -512,14 +512,14 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
         "loss": "cross-entropy",
     }
 )
-"""What else an operation is called, for hints."""
+"""Other names of operations, for hints."""
 
 
 def the_operation(name: str) -> Operation:
     """Find an operation by its name.
 
     Raises:
-        UsageError: No operation has that name; the hint has those that come close, or else all of them.
+        UsageError: No operation has that name; the hint lists similar names, or all.
     """
     if name not in OPERATIONS:
         raise UnknownNameError("operation", name, OPERATIONS, synonyms=_SYNONYMS)

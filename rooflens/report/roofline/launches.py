@@ -106,6 +106,7 @@ def _drawn(launch: Launch, report: str, line: str, called: str, rank: int | None
         work=main_work(analysis).total,
         clock_hz=analysis.kernel.counters.get("sm_clock_hz"),
         gains=tuple(gains(analysis)),
+        counts_limiter=(pipe := analysis.pipes.get(verdict.resource or "")) is not None and pipe.is_arithmetic,
         phases=phase_points(analysis),
         time_words=_time_words(launch),
         verdict_words=_verdict_words(verdict, launch.gpu),

@@ -190,8 +190,7 @@ _KINDS = (
 
 def producer_words(wait: Wait, here: Hotspot | None = None) -> str:
     """Name an instruction that others wait for: `load in gemm.cu:46`."""
-    opcode = wait.sass.split(" ")[1] if wait.sass.startswith("@") and " " in wait.sass else wait.sass
-    what = next((name for start, name in _KINDS if opcode.startswith(start)), f"`{opcode.split('.')[0].split(' ')[0]}`")
+    what = next((name for start, name in _KINDS if wait.opcode.startswith(start)), f"`{wait.opcode}`")
     if wait.file is None or wait.line is None:
         return f"{what} at +{wait.pc:#x}"
     if here is not None and (here.file, here.line) == (wait.file, wait.line):

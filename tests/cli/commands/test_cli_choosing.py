@@ -170,7 +170,7 @@ def test_the_run_without_ncu_is_not_worth_the_report(gpu_box: Path, monkeypatch:
     monkeypatch.setattr(profiling, "write_unprofiled", full)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 0
-    assert "warning: `x.ncu-rep` is written, but not what the run without ncu showed" in result.stderr
+    assert "warning: `x.ncu-rep` is written, but not the figures of the run without ncu" in result.stderr
     assert "No space left on device" in result.stderr
     assert sorted(path.name for path in gpu_box.iterdir()) == ["started", "x.ncu-rep"]
 
@@ -475,13 +475,13 @@ def test_another_program_called_ncu_is_passed_over(
     monkeypatch.setenv("PATH", f"{other}:{gpu_box.parent / 'bin'}:/usr/bin:/bin")
     result = run(command, "--", *PROGRAM)
     assert result.exit_code == 0, result.stderr
-    assert f"warning: `{other / 'ncu'}` is not Nsight Compute and was passed over" in result.stderr
+    assert f"warning: `{other / 'ncu'}` is not Nsight Compute and was skipped" in result.stderr
 
 
 def test_a_name_that_is_no_reports_is_wrong_usage(gpu_box: Path) -> None:
     """`collect -o x.html` is refused before anything runs, with a hint to `profile`."""
     result = run("collect", "-o", "x.html", "--", *PROGRAM)
     assert result.exit_code == 2
-    assert "error: `x.html` does not end like a report" in result.stderr
+    assert "error: `x.html` does not end in a report's suffix" in result.stderr
     assert "`rooflens profile` draws the page" in result.stderr
     assert (starts(), list(gpu_box.iterdir())) == (0, [])

@@ -102,7 +102,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, fixtures: Path) -> No
     (tmp_path / "other.ncu-rep").write_text("mine")
     (tmp_path / "cut.ncu-rep").write_text("cut off")
     for given, output, code, words in (
-        (file, "out.html", 2, "is not called like a report"),
+        (file, "out.html", 2, "does not have a report's name"),
         (file, "a.ncu-rep", 2, "the output is the report itself"),
         (file, "other.ncu-rep", 2, "exists"),
         (tmp_path / "none.ncu-rep", "out.ncu-rep", 1, "is not a file"),

@@ -89,7 +89,7 @@ def test_a_finding_that_became_a_note_no_longer_costs() -> None:
     """Another severity is a change, and easing a finding sets what was reached against the limit."""
     before = kernel(100, finding("low_occupancy", 1.5, occupancy=0.5))
     found = between(before, kernel(80, finding("low_occupancy", None, "note", occupancy=0.75)))
-    told = "low_occupancy no longer costly: occupancy 50 % to 75 %; 1.2x reached, the limit was 4.0x"
+    told = "low_occupancy no longer matters: occupancy 50 % to 75 %; 1.2x reached, the limit was 4.0x"
     assert findings_sentence(found) == told
 
 

@@ -66,7 +66,7 @@ def opinion(analysis: Analysis) -> Opinion | None:
     ran = [rule for rule in analysis.kernel.rules if rule.message and not BROKEN.search(rule.message)]
     broken = sum(bool(BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
     bottleneck, verdict, counters = analysis.nvidia.bottleneck, analysis.verdict, analysis.kernel.counters
-    same = agrees(bottleneck, verdict, analysis.levels)
+    same = agrees(bottleneck, verdict, analysis.levels["l1"])
     headline = _headline(bottleneck, verdict, analysis.kernel.gpu, same=same) if bottleneck else ""
     sides = counters.get("sol_compute"), counters.get("sol_memory")
     note = _note(analysis.nvidia, sides, are_ours="sol_pair_only" in analysis.flags)
