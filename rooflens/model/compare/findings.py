@@ -17,7 +17,7 @@ from rooflens.model.compare.causes import MOVED_RATIO, differs, share_differs
 from rooflens.model.compare.compare import AS_FAST, Change
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import Finding, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Finding, Kernel, Limit, ratio
 from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
@@ -242,7 +242,7 @@ def _reached(found: FindingChanges) -> Iterator[str]:
         beaten = f"limit of {most}: its work" if limit.proven else f"{most} at its traffic: that"
         yield f"{reached} reached, more than the {beaten} changed"
     elif limit.is_far:
-        yield f"{reached} reached, and it was far from any limit"
+        yield f"{reached} reached, the limit was over {factor(FAR)}"
     else:
         yield f"{reached} reached, {f'the limit was {most}' if limit.proven else f'at its traffic {most} at most'}"
 
