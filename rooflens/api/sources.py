@@ -1,4 +1,4 @@
-"""A report that was opened: whole, with the place it came from, so that more can be read of it later."""
+"""An opened report, whole, with its origin, so that more can be read from it later."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """One report, whole, and where it came from."""
+    """A report with all its kernels, and its origin."""
 
     def __init__(self, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
         """Take a report.
@@ -22,7 +22,7 @@ class Source:
         Args:
             report: With all of its kernels.
             place: The job that read it, or the store that holds it.
-            gpu: Name of the GPU that was given to its reader; None where none was.
+            gpu: Name of the GPU given to its reader, or None.
         """
         self.report = report
         self.place = place
@@ -30,17 +30,17 @@ class Source:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """The metrics that the report itself stores.
+        """The metrics stored in the report.
 
         Raises:
-            InputError: It is gone, or has changed since it was opened.
+            InputError: The report is gone, or has changed since it was opened.
         """
         from rooflens.api.values import Metrics
 
         return Metrics(self.metric_table())
 
     def metric_table(self) -> pa.Table:
-        """Read them, one value each, as rows of the store's table `metrics`.
+        """Read the metrics, a value per row, as rows of the store's table `metrics`.
 
         Raises:
             InputError: As above.

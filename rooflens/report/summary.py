@@ -10,7 +10,6 @@ from statistics import median
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Analysis, Confidence, timed
@@ -35,6 +34,7 @@ from rooflens.model.verdict.sentences import (
     reason_words,
     unmeasured_words,
 )
+from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.labels import BOUND_LABELS, flag_label

@@ -1,4 +1,4 @@
-"""`rooflens hotspots`: which lines or instructions of a kernel take its time."""
+"""`rooflens hotspots`: the lines or instructions that take a kernel's time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NONE_HINT = (
 @click.option(
     "--by",
     type=click.Choice(["line", "sass", "function"]),
-    help="What to list.  [default: lines where the report has them, else instructions]",
+    help="What to list.  [default: lines if the report has them, else instructions]",
 )
 @with_selection
 @click.option(

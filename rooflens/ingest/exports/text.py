@@ -1,8 +1,8 @@
-"""The text that ncu prints on a terminal, as the rows of its details page: one row for each metric, one for each rule.
+"""Turn the text that ncu prints on a terminal into rows of its details page: a row per metric, a row per rule.
 
-Only what all versions since 2019 share is relied on: the line that names a kernel, `Section:`, tables of three columns
-under lines of dashes, and rule results that begin with three letters. Everything between is left out: what the program
-and the profiler printed, colours, and the marks of the page that the text was copied from.
+The reader relies only on what all versions since 2019 share: the line that names a kernel, `Section:`, tables of three
+columns under dashed lines, and rule results that begin with three letters. It skips the rest: output of the program and
+the profiler, colours, and quote marks of the page that the text was copied from.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _COLUMNS = (
     *(SECTION, METRIC, UNIT, VALUE, RULE, RULE_TEXT, SPEEDUP_OF, SPEEDUP, INVOCATIONS),
 )
 HEADER = Header(_COLUMNS, ",", {name: place for place, name in enumerate(_COLUMNS)})
-"""The columns of the rows; those of a details page but for the type of a rule."""
+"""The columns of the rows: those of a details page, without a rule's type."""
 
 _MARKUP = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # colours, titles of windows
@@ -71,7 +71,7 @@ _SUMMED = re.compile(
 _CONTEXT = re.compile(r",\s+Context [\d.,]+")
 _COMPARED = re.compile(r"\) ?>=? ?\(")
 _LONGEST_TAIL, _LONGEST_PART = 200, 1_000
-"""How long the part after a kernel's name may be, and a part of the line that a terminal broke."""
+"""Longest accepted part after a kernel's name, and longest accepted part of a line that a terminal wrapped."""
 
 _PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>[^\s@]+)\s*")
 _SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?")
@@ -81,14 +81,14 @@ _RULE = re.compile(r"(?:(?:OPT|INF|WRN)\s+|(?:OK|ERR|WARN|INFO)\s{2,})(?P<text>\
 _PROFILER = re.compile(r"==[A-Z]+==")
 _SPEEDUP = re.compile(r"\s*Est\. (?P<local>Local )?Speedup: (?P<pct>[\d.,]+)\s?%\s*")
 _LONGEST_LINE = LONGEST_NAME + _LONGEST_TAIL
-"""Of a line that is longer, its begin and its end are read: enough of a kernel's name, and what follows the name."""
+"""Of a longer line only the start and the end are read: enough for a kernel's name and what follows it."""
 _MOST_JOINED = 40
 """Most lines over which ncu wraps a kernel's name."""
 
 _TABLE_COLUMNS, _SUMMARY_COLUMNS = 3, 5
 """Name, unit and value; in a summary the last three are minimum, maximum and mean."""
 _MOST_GROUPS = 7
-"""So many groups of digits, with spaces between them, make one number at most."""
+"""A number consists of at most so many groups of digits separated by spaces."""
 
 _SECTIONS: Mapping[str, str] = {
     "GPU Speed Of Light Throughput": "SpeedOfLight",
@@ -106,7 +106,7 @@ _SECTIONS: Mapping[str, str] = {
     "GPU and Memory Workload Distribution": "WorkloadDistribution",
     "Source Counters": "SourceCounters",
 }
-"""Section as the text names it -> as rule results do; others have the same name in both."""
+"""Section title in the text -> its name in rule results; sections that are missing here have the same name in both."""
 
 _RULES: Sequence[tuple[str, str]] = (
     (r"exhibits? low compute throughput|of the available compute or memory performance", "SOLBottleneck"),
@@ -131,16 +131,16 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"Sampling interval is larger than", "PMSamplingData"),
     (r"Sampling metrics were enabled", "PCSamplingData"),
 )
-"""Words of a rule's text -> the rule, which the text does not name; the first row that fits counts."""
+"""Words in a rule's text -> the rule's name, which the text omits; the first match counts."""
 
 
 class _Kernel(Struct):
-    """The kernel whose lines are read.
+    """The kernel that is being read.
 
     Attributes:
-        cells: What identifies it, by column.
-        sections: Those seen so far.
-        has_rows: Whether anything of it was read.
+        cells: Its identifying cells, by column.
+        sections: Sections seen so far.
+        has_rows: Whether any of its rows was read.
     """
 
     cells: dict[str, str]
@@ -149,13 +149,13 @@ class _Kernel(Struct):
 
 
 class _Table(Struct):
-    """An open table.
+    """A table that is being read.
 
     Attributes:
-        columns: Start and end of each, from where its line of dashes begins.
-        indent: Where that is.
+        columns: Start and end of each column, counted from the start of the dashed line.
+        indent: Where the dashed line starts.
         rows: How many rows it has so far.
-        is_headed: The last line was that of its headings.
+        is_headed: The last line held its headings.
         held: The first part of a name that ncu broke.
     """
 
@@ -167,7 +167,7 @@ class _Table(Struct):
 
 
 def is_text(head: bytes) -> bool:
-    """Return whether a file is what ncu prints on a terminal, by its first bytes or all of it."""
+    """Return whether a file is ncu's terminal output, judged by its first bytes or by all of it."""
     plain = head.replace(b"\0", b"")  # of UTF-16
     if b"Section:" not in plain and b"Context" not in plain:
         return False
@@ -187,7 +187,7 @@ _ENDS = tuple("0123456789")
 
 
 def _lines(data: bytes) -> Iterator[str]:
-    """Yield the lines without colours, marks of quotes, and their ends."""
+    """Yield the lines without colours, quote marks and line ends."""
     for line in open_text(data):
         short = line.rstrip("\r\n")
         if len(short) > _LONGEST_LINE + _LONGEST_TAIL:
@@ -199,7 +199,7 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
-    """Return the columns of a line of dashes; None if it is another line, or of the two columns between rules."""
+    """Return the columns of a dashed line; None for other lines, and for the two-column lines between rules."""
     if not bare.startswith("---") or not _DASHES.fullmatch(bare):
         return None
     columns = tuple(part.span() for part in re.finditer("-+", bare))
@@ -207,16 +207,16 @@ def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
 
 
 def text_rows(data: bytes, facts: Facts) -> Iterator[list[str]]:
-    """Yield the rows of a text, each with its kernel, in the order of `HEADER`.
+    """Yield the rows of a text in the order of `HEADER`, each with its kernel.
 
     Raises:
-        InputError: It is a summary over launches.
+        InputError: The text is a summary over launches of an unknown form.
     """
     return _Reader(facts).rows(_lines(data))
 
 
 class _Reader:
-    """Reads one text, line by line."""
+    """Read one text, line by line."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -232,7 +232,7 @@ class _Reader:
         self._count = 0
 
     def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """Yield the rows, each as soon as no later line can add to it."""
+        """Yield each row as soon as no later line can add to it."""
         for line in lines:
             bare = line.strip()
             done = self._structure(line, bare)
@@ -244,14 +244,14 @@ class _Reader:
         yield from self._end_of_kernel()
 
     def _cut_at_the_end(self) -> str:
-        """Say why a copied text looks cut: it ends inside a rule, or right below a section's title."""
+        """Say why the end of a text looks cut off: it is inside a rule, or right below a section's title."""
         if self._rule and not self._rule[-1].endswith((".", ")", ":")):
             return "its last rule ends early"
         is_bare = self._section and not self._section_has_body and not self._rule
         return f"its section `{self._section}` is empty" if is_bare else ""
 
     def _structure(self, line: str, bare: str) -> list[list[str]] | None:
-        """Take a line that begins something; return the rows it ends, None if it is another line."""
+        """Take a line that starts something new; return the rows that it completes, None for other lines."""
         if _PROFILER.match(bare):
             return []
         if not bare:
@@ -260,7 +260,7 @@ class _Reader:
         return self._heading(line, bare)
 
     def _heading(self, line: str, bare: str) -> list[list[str]] | None:
-        """Take the line of a process, a kernel, a section or a table's columns; as `_structure`."""
+        """Take the line of a process, a kernel, a section or a table's columns; return as `_structure` does."""
         if found := _PROCESS.fullmatch(bare):
             done = self._end_of_kernel()
             self._process = {PROCESS_ID: found["pid"], PROCESS: found["name"], HOST: found["host"]}
@@ -287,7 +287,7 @@ class _Reader:
         return None
 
     def _kernel_of(self, line: str, bare: str) -> re.Match[str] | None:
-        """Match the line that names a kernel, joined with lines before it that a terminal wrapped."""
+        """Match the line that names a kernel, after joining it with the lines above that a terminal wrapped."""
         if not bare.endswith(_ENDS):
             return None
         if "Invocations" in bare and (summed := _SUMMED.fullmatch(bare)) is not None:
@@ -295,7 +295,7 @@ class _Reader:
         if self._header:
             whole = None if "Context" in bare else _KERNEL.fullmatch(_joined(self._header, line))
             self._header = ""
-            if whole is not None:  # it was broken within what follows the name
+            if whole is not None:  # the terminal wrapped it after the name
                 self._count, self._kernel = self._count - 1, None
                 return whole
         joined, whole = bare, _KERNEL.fullmatch(bare) if "Context" in bare else None
@@ -318,7 +318,7 @@ class _Reader:
         self._kernel, self._section, self._before = _Kernel(cells), "", []
 
     def _begin_section(self, name: str) -> None:
-        """Begin a section; of a text without kernels' names, one that was there already is the next kernel's."""
+        """Begin a section; in a text without kernel names, a repeated section starts the next kernel."""
         if self._kernel is None or (not self._kernel.cells[KERNEL] and name in self._kernel.sections):
             self._begin_kernel({})
         assert self._kernel is not None  # noqa: S101 - for the checker: it was just begun
@@ -347,7 +347,7 @@ class _Reader:
         return self._row(line, bare, indent)
 
     def _dashes(self, columns: tuple[tuple[int, int], ...] | None, indent: int) -> None:
-        """Open a table, go on below its headings, or close it."""
+        """Open a table, continue it below its headings, or close it."""
         if columns is None:
             return
         if len(columns) == _SUMMARY_COLUMNS:
@@ -360,13 +360,13 @@ class _Reader:
             self._table = _Table(columns, indent)
 
     def _row(self, line: str, bare: str, indent: int) -> list[list[str]]:
-        """Read the row of a table by its columns, else by the labels that are known."""
+        """Read the row of a table by its columns, else by known labels."""
         table = self._table
         if table is not None and len(table.columns) == _TABLE_COLUMNS:
             columns = [line[min(indent, table.indent) :][start:end] for start, end in _wide(table.columns)]
             gaps = "".join(line[min(indent, table.indent) :][end : end + 1] for _, end in table.columns[:-1])
             name, unit, value = (cell.strip() for cell in columns)
-            value = value.partition("  ")[0]  # what somebody noted behind it
+            value = value.partition("  ")[0]  # drop notes that somebody added
             width = table.columns[0][1]
             if not gaps.strip() and name and not unit and not value and " " not in name:
                 return self._broken_name(table, name, width)
@@ -378,7 +378,7 @@ class _Reader:
         return self._take(*loose) if (loose := _loose(bare)) else []
 
     def _broken_name(self, table: _Table, name: str, width: int) -> list[list[str]]:
-        """Put together a name that is wider than its column, which ncu breaks: its value stands in either line."""
+        """Join a name that ncu wrapped at its column's width; its value is on either line."""
         place = _COLUMNS.index(METRIC)
         if len(name) == width and (self._last is None or len(self._last[place]) % width):
             table.held += name
@@ -387,7 +387,7 @@ class _Reader:
         return []
 
     def _take(self, name: str, unit: str, value: str) -> list[list[str]]:
-        """Keep a row until the next line shows that it is complete; return the one before."""
+        """Hold a row until the next line shows that it is complete; return the row before."""
         done = self._end_of_row()
         if self._table is not None:
             self._table.rows += 1
@@ -407,7 +407,7 @@ class _Reader:
         return done
 
     def _end_of_rule(self) -> list[list[str]]:
-        """Return the rule whose text ends here, after the row before it."""
+        """Return the row before a rule, and the rule whose text ends here."""
         if not self._rule:
             return []
         parts, self._rule = self._rule, []
@@ -420,7 +420,7 @@ class _Reader:
         return [*self._end_of_row(), self._cells(own)]
 
     def _finished(self) -> list[list[str]]:
-        """End all that is open; a table without its last line was cut, and so was its kernel."""
+        """Close whatever is open; a table without its closing line was cut, and so was its kernel."""
         done = [*self._end_of_rule(), *self._end_of_row()]
         if self._table is not None and self._kernel is not None and self._table.rows:
             self._facts.cut[self._kernel.cells[ID]] = f"its table `{self._section or 'of metrics'}` is not complete"
@@ -428,7 +428,7 @@ class _Reader:
         return done
 
     def _end_of_kernel(self) -> list[list[str]]:
-        """Close what is open, and remember a kernel without any metric."""
+        """Close what is open; remember a kernel without metrics."""
         done = self._finished()
         if self._kernel is not None and not self._kernel.has_rows and self._kernel.cells[KERNEL]:
             self._facts.empty.append(function_of(self._kernel.cells[KERNEL]))
@@ -442,31 +442,31 @@ _SUMMARY = (
 
 
 def _wide(columns: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int | None]]:
-    """Let the last column go on to the end of the line."""
+    """Let the last column extend to the end of the line."""
     yield from columns[:-1]
     yield columns[-1][0], None
 
 
 def _joined(first: str, second: str) -> str:
-    """Join a line that a terminal broke in two; the blank at the break may be lost."""
+    """Join a line that a terminal wrapped; the blank at the break may be lost."""
     is_indented = len(second) - len(second.lstrip()) > 1
     gap = " " if first.endswith((",", ")")) and second[:1] in "(CSD" else ""
     return f"{first}{gap}{second.lstrip() if is_indented else second}"
 
 
 def _is_closed(name: str) -> bool:
-    """Return whether the brackets of a kernel's name are all opened in it: otherwise it began in an earlier line.
+    """Return whether a kernel's name has no unmatched closing bracket; otherwise it began on an earlier line.
 
-    A sign between round brackets may compare: `enable_if<((8) > (0)), int>`.
+    A `<` or `>` between round brackets may be a comparison: `enable_if<((8) > (0)), int>`.
     """
     compared = name.count("->") + len(_COMPARED.findall(name))
     return name.count("(") >= name.count(")") and name.count("<") >= name.count(">") - compared
 
 
 def _loose(bare: str) -> tuple[str, str, str] | None:
-    """Split a line whose columns are lost into a known label, its unit and a number; None if it is another line."""
+    """Split a line that lost its columns into a known label, its unit and a number; None for other lines."""
     words = bare.split()
-    if (metric_of(" ".join(words[:-1]), "") or "").startswith("launch__"):  # which may be a word
+    if (metric_of(" ".join(words[:-1]), "") or "").startswith("launch__"):  # whose value may be a word
         return " ".join(words[:-1]), "", words[-1]
     for count in range(1, min(len(words), _MOST_GROUPS + 1)):
         value = " ".join(words[-count:])
@@ -480,8 +480,8 @@ def _loose(bare: str) -> tuple[str, str, str] | None:
 
 
 def _rule_of(message: str, section: str) -> str:
-    """Name the rule that a text is of; its section where none is known to say that."""
-    if section == "Scheduler Statistics":  # whose second sentence is that of another rule
+    """Name the rule that prints a text; fall back to its section."""
+    if section == "Scheduler Statistics":  # the second sentence of this section comes from another rule
         return "IssueSlotUtilization"
     named = (name for words, name in _RULES if re.search(words, message))
     return next(named, _SECTIONS.get(section, section) or "rule")

@@ -1,9 +1,8 @@
-"""What only NVIDIA's module knows of code: the text of hot instructions, and code in an unknown format.
+"""What only NVIDIA's module can read of code: the text of hot instructions, and code in an unknown format.
 
-Its disassembler takes most of a second to start, so one child tells it for many reports, and its text is kept in the
-user's cache, by the digest of the report and the installed disassembler: it is asked again for a changed report or with
-another version of the module. The text holds the addresses that the code was loaded to, so that of a report is of no
-use to another, even of the same program.
+Its disassembler takes most of a second to start, so one child process serves many reports. The text is cached per user,
+by the digest of the report and the disassembler's version, so a changed report or a new version is read again. The text
+contains load addresses, so it cannot be reused for another report, even of the same program.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
 from rooflens.model.records import Kernel
 
 MOST_BYTES = 32 << 20
-"""How much is kept, enough for some thousand reports; beyond that the oldest are dropped."""
+"""Cache size, enough for some thousand reports; beyond it the oldest are dropped."""
 
 _FOLDER = "sass-1"
 _WRITES_BETWEEN_TRIMS = 256
@@ -37,13 +36,13 @@ _MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are mi
 
 
 class Asked(NamedTuple):
-    """What is asked of NVIDIA's module about a report.
+    """A request to NVIDIA's module about one report.
 
     Attributes:
-        path: A plain report.
+        path: An uncompressed report.
         digest: SHA-256 of it, in hex.
         addresses: Addresses of instructions whose text is wanted, by index of the result.
-        unlisted: What is stored by instruction of results whose code it is to read.
+        unlisted: Stored data by instruction, of results whose code the module should read.
     """
 
     path: Path
@@ -60,10 +59,10 @@ class Told(NamedTuple):
 
 
 def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> list[Report]:
-    """Complete reports with what only NVIDIA's module can tell of their code; a note says where it fails.
+    """Complete reports with what only NVIDIA's module can read of their code; notes say where it fails.
 
     Args:
-        reports: Plain files, and what was read of them.
+        reports: Uncompressed files, and the reports read from them.
         options: What to read.
     """
     asked: dict[int, Asked] = {}
@@ -165,7 +164,7 @@ def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dic
         wanted: Addresses, by index of the result.
 
     Returns:
-        The text by address, by index of the result, without those for which the disassembler has none.
+        Text by address, by result index, without addresses for which the disassembler has no text.
     """
     name = _name(digest)
     data = kept(name) if name else None
@@ -186,7 +185,7 @@ def keep_sass(
     wanted: Mapping[int, Sequence[int]],
     found: Mapping[int, Mapping[int, str]],
 ) -> None:
-    """Keep what the disassembler gave for all that was wanted.
+    """Store the disassembler's answer for everything that was wanted.
 
     Args:
         digest: SHA-256 of the report, in hex.
@@ -196,7 +195,7 @@ def keep_sass(
     name = _name(digest)
     if name is None:
         return
-    # What the disassembler has no text for is kept as null.
+    # Addresses without text are stored as null.
     texts = {
         index: {address: found.get(index, {}).get(address) for address in addresses}
         for index, addresses in wanted.items()

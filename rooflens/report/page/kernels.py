@@ -12,16 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.bounds import ShownClass
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import Unit, main_work
 from rooflens.model.summary import KernelSummary, Launch, cautions, first_move, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
+from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.page.cards.card import Cards, cards
-from rooflens.report.plane.plane import places
+from rooflens.report.plane.places import places
 from rooflens.report.templates import render
 from rooflens.report.words.labels import UNITS
 

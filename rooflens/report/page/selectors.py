@@ -10,11 +10,11 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.bounds import SHOWN_CLASSES
 from rooflens.model.ranking import Tier
 from rooflens.model.records import LEVELS
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
+from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.page.charts import RooflineFigure

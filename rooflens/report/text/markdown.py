@@ -9,11 +9,11 @@ from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt
-from rooflens.model.bounds import ShownClass
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, notes, time_part
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, unmeasured_words
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.document import (
     Block,
