@@ -93,7 +93,7 @@ class Missing(Struct, frozen=True):
             )
             return f"{self.source}: {what}: {some(each)}"
         named = some(self.names)
-        return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
+        return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran but are not in the report: {named}"
 
     @property
     def option(self) -> str:

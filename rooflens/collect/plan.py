@@ -219,7 +219,7 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
             },
         )
         assumed = gpu.assumed if gpu is not None and request.chip is None else ""
-        skipped = [f"`{path}` is not Nsight Compute and was passed over" for path in ncu.skipped]
+        skipped = [f"`{path}` is not Nsight Compute and was skipped" for path in ncu.skipped]
         alone = lacking_library(request.target.workload) if request.target.workload and not dry_run else ""
         said = (*skipped, *(obstacles(gpu) if gpu else ()), clocks_said, assumed, choice.reason, lacking, alone)
         warnings = tuple(warning for warning in said if warning)

@@ -256,5 +256,5 @@ def keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> str:
     except (InputError, OSError) as error:
         with suppress(OSError):
             place.unlink(missing_ok=True)
-        return f"`{report}` is written, but not what the run without ncu showed, which its gaps need: {error}"
+        return f"`{report}` is written, but not the figures of the run without ncu, which its gaps need: {error}"
     return ""

@@ -239,7 +239,7 @@ def _full_disk(output: Path) -> EnvironmentMissingError | None:
 
 def _partial(output: Path) -> Path:
     if output.suffix not in _SUFFIXES:
-        raise InputError(f"`{output}` does not end like a report", "end it in `.ncu-rep`")
+        raise InputError(f"`{output}` does not end in a report's suffix", "end it in `.ncu-rep`")
     try:
         make_folder(output.parent)
     except OSError as error:

@@ -223,7 +223,7 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
             if not is_over:
                 on_commit(ingested)
     for name in held.remove_replaced():
-        ingested.notes.append((name, "lacks files; its reports are stored anew, but it could not be removed"))
+        ingested.notes.append((name, "lacks files; its reports are stored again, but it could not be removed"))
     # Workers finish in any order; two ingests of the same files must print the same.
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
@@ -339,7 +339,7 @@ def _batches(
                 on_read(outcome.job)
         yield batch
     if without_answer:
-        yield Batch([Outcome(job, InputError("no answer came back for it", BUG_HINT)) for job in without_answer])
+        yield Batch([Outcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
 
 
 def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:

@@ -17,7 +17,7 @@ from rooflens.model.ranking import in_rank, opportunities, worth_a_line
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.same_work import same_work
-from rooflens.model.summary import counted_ns, ranked_launches, rest_of, summarize, whole
+from rooflens.model.summary import ranked_launches, rest_of, summarize, total_ns_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -132,7 +132,7 @@ def build_content(
     """Derive all rows of the page from the records."""
     analyses = tuple(analysis for report in reports for analysis in report.analyses)
     runs = tuple(report.run for report in reports)
-    total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
+    total_ns = total_ns_of(analyses)
     ladders = found_ladders(reports)
     climbed = _of_all(ladders, reports)
     summaries = tuple(map(_of_own_report(reports), summarize(analyses))) if climbed else summarize(analyses)
@@ -231,7 +231,7 @@ def _earlier(
 
 def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary], KernelSummary]:
     """Make shares those of a kernel's own report: nothing is added up over versions."""
-    totals = {one.run.digest: sum(counted_ns(a) or 0.0 for a in one.analyses) for one in reports}
+    totals = {one.run.digest: total_ns_of(one.analyses) for one in reports}
 
     def shared(kernel: KernelSummary) -> KernelSummary:
         whole_ns = totals[kernel.analysis.kernel.digest]

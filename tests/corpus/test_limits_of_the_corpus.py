@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.model.verdict.library import library_of
-
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def test_no_gain_is_beyond_the_limit_unless_its_move_changes_what_that_keeps(ana
 
 def test_no_move_of_a_library_kernel_is_about_its_code(analyses: list[Analysis]) -> None:
     """Findings say what its code does; moves say what a caller can choose."""
-    libraries = [one for one in analyses if library_of(one.kernel) and not one.kernel.failed]
+    libraries = [one for one in analyses if one.library and not one.kernel.failed]
     assert len(libraries) >= 50
     for one in libraries:
         assert one.verdict.moves

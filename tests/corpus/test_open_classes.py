@@ -26,7 +26,7 @@ from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import what_first
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
-from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows
 from rooflens.report.summary import ranked, segments
 from rooflens.report.text.digest import digest, explain
@@ -99,7 +99,7 @@ def test_data_and_charts_hold_an_open_class_apart(published: list[AnalyzedReport
             other = list(analysis.verdict.or_bound)
             if nested["verdict"]["or_bound"] != other or line["verdict_or_bound"].split() != other:
                 offenders.append((report.run.source[-40:], "JSON or CSV", other))
-        planes = [plane(gpu, [one for one in page.timed if one.gpu == gpu]) for gpu in page.gpus]
+        planes = [plane(page, gpu) for gpu in page.gpus]
         drawn = [
             ("items", {one["k"]: one["bound"] for one in items(page)}),
             ("map", {key: kind.replace(" open", "?") for key, kind in _CELL.findall(program_map(page))}),

@@ -11,7 +11,6 @@ import pytest
 from rooflens.model.ranking import LIBRARIES_LEAD_FROM, opportunities
 from rooflens.model.records import AnalyzedReport, timed
 from rooflens.model.summary import KernelSummary, summarize
-from rooflens.model.verdict.facts import is_nearly_alone
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.data import json_lines, to_document
@@ -38,8 +37,7 @@ def _with_several(published: list[AnalyzedReport]) -> Iterator[tuple[AnalyzedRep
 def _wins(row: KernelSummary) -> bool:
     """Return whether its first move has a gain, or is for nearly the whole GPU, which no counter puts in a figure."""
     verdict = row.analysis.verdict
-    alone = is_nearly_alone(row.analysis.kernel, default_thresholds())
-    return verdict.gain is not None or (alone and verdict.moves[0].kind == "blocks")
+    return verdict.gain is not None or (verdict.is_nearly_alone and verdict.moves[0].kind == "blocks")
 
 
 def test_none_without_a_gain_stands_above_one_with_a_gain(published: list[AnalyzedReport]) -> None:

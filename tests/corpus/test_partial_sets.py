@@ -20,8 +20,6 @@ from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Analysis, Kernel
-from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.thresholds import default_thresholds
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
@@ -162,8 +160,7 @@ def test_a_cut_list_contradicts_nothing(
 
 
 def _other_numbers(whole: Whole, cut: Kernel, is_rounded: bool) -> Iterator[tuple[str, str]]:  # noqa: FBT001
-    facts = Facts(whole.kernel, {}, {}, default_thresholds())
-    shares = {f"stall_{reason}_share": share for reason, share in stall_shares(facts.kernel).items()}
+    shares = {f"stall_{reason}_share": share for reason, share in stall_shares(whole.kernel).items()}
     known = {**shares, **whole.kernel.counters}
     for name, value in cut.counters.items():
         source, own = cut.counter_sources[name], whole.kernel.counter_sources.get(name)

@@ -25,7 +25,7 @@ from rooflens.report.document import Table, Words, spans
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import what_first
 from rooflens.report.page.kernels import columns, written
-from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows, point_rows
 from rooflens.report.summary import ranked
 from rooflens.report.text.digest import explain
@@ -259,7 +259,7 @@ def test_cards_have_the_limit_and_the_gains_of_findings(told: list[Told], conten
 
 def test_the_chart_has_no_factor(contents: list[Content]) -> None:
     """Rows of kernels and of points say times, verdicts and shares; the gap is drawn and has no number."""
-    for drawn in (plane(gpu, content.timed, {}) for content in contents for gpu in content.gpus):
+    for drawn in (plane(content, gpu) for content in contents for gpu in content.gpus):
         rows, words = kernel_rows(drawn)
         values = [value for each in (*rows, *point_rows(drawn)) for name, value in each.items() if name != "name"]
         names = {words[each["name"]] for each in rows}

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 from msgspec import Struct
-from support.kernels import make_kernel
+from support.kernels import make_kernel, placed
 from support.numbers_stored import Stored, stored_in
 
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.model.findings.launch import small_grid
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.levels import PARTIAL, place_levels
-from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.thresholds import default_thresholds
 
 pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
 
@@ -185,6 +183,6 @@ def test_a_grid_below_the_sms_needs_neither_waves_nor_limits(kernels: list[Store
     for one in kernels:
         counters = one.but("launch__waves", "launch__occupancy_limit").counters
         if counters.get("grid_size", 1e9) < counters.get("sm_count", 0):
-            found.append(small_grid(Facts(make_kernel(counters), {}, {}, default_thresholds())) is not None)
+            found.append(small_grid(placed(make_kernel(counters), {}, {})) is not None)
     assert len(found) >= 20
     assert all(found)

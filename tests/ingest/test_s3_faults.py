@@ -224,7 +224,7 @@ def test_an_ingest_that_replaces_another_needs_no_right_to_delete(bucket: Bucket
     assert "again into the store: that mends it" in lacking.stderr
     done = bucket.run("ingest", store, lambda n: "refuse" if n == requests.index("DELETE") + 1 else "")
     assert done.exit_code == 0
-    assert "lacks files; its reports are stored anew, but it could not be removed" in done.stderr
+    assert "lacks files; its reports are stored again, but it could not be removed" in done.stderr
     assert bucket.held(bucket.objects(store)) == (EXPECTED, [])
 
 

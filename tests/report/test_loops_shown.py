@@ -13,11 +13,20 @@ from rooflens.analyzing import analyze_paths, look_into
 from rooflens.model.analyze import analyze
 from rooflens.model.hotspots import waits_for
 from rooflens.model.inside.look import look_inside
-from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Run
+from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Loop, Run
+from rooflens.model.verdict.inside import job_of
 from rooflens.report.data import to_document
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.text.digest import explain
-from rooflens.report.words.inside import counted, inside_line, loop_label, producer_words, shown_loops, wait_words
+from rooflens.report.words.inside import (
+    counted,
+    inside_line,
+    loop_label,
+    loop_rate,
+    producer_words,
+    shown_loops,
+    wait_words,
+)
 
 
 def kernel_with_loop() -> Kernel:
@@ -103,6 +112,20 @@ def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
     assert [(line.label, line.share) for line in figure.lines] == [("gemm.cu:6", 0.9), ("epilogue, gemm.cu:9", 0.06)]
     assert "waits for global memory, 89 %" in figure.lines[0].waits
     assert loop_bars(analyze(make_kernel()).loops, None) is None
+
+
+def test_integer_operations_of_a_loop_are_not_called_flops(analysis: Analysis) -> None:
+    """The rate of a loop has the unit of the pipe that does most of its operations."""
+    (loop,) = (one for one in analysis.loops if one.loop.kind == "loop")
+    rates = [loop_rate(replace(loop, pipe=pipe)) for pipe in ("fp32", "tensor_int8")]
+    assert rates == ["569 kFLOP/s", "569 kOP/s"]
+
+
+def test_arithmetic_at_the_end_of_the_code_is_no_epilogue() -> None:
+    """A loop that was unrolled in full is a straight part: one with half of the operations computes."""
+    straight = Loop(1, "straight", "epilogue", None, 0, 16, own_flop={"int8": 50.0})
+    assert job_of(straight, 100.0) == "computes"
+    assert job_of(replace(straight, own_flop={"int8": 5.0}), 100.0) == "finishes"
 
 
 def test_counts_agree_with_their_nouns() -> None:

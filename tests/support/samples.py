@@ -291,7 +291,14 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
         evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "instruction issue 31 %"),
         moves=_MOVES[sample.bound],
         bottleneck=Bottleneck(name, shares[name]) if name else None,
+        memory=_busiest({name: share for name, share in shares.items() if name in LEVELS}),
+        compute=_busiest({name: share for name, share in shares.items() if name not in LEVELS}),
     )
+
+
+def _busiest(shares: Mapping[str, float]) -> Bottleneck | None:
+    name = max(shares, key=shares.__getitem__, default=None)
+    return Bottleneck(name, shares[name]) if name else None
 
 
 _CAUSES = {"latency": "long_scoreboard", "overhead": "short kernel", "unknown": "no byte counters"}

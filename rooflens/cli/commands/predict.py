@@ -209,9 +209,6 @@ def _command(operation: Operation) -> click.Command:
         help=about,
         short_help=operation.summary,
     )
-    @click.option(
-        "--measured-ms", type=float, help="Measured time in ms, to set against the floor and published kernels."
-    )
     @with_output(FORMATS)
     def command(**given: Any) -> None:
         _run(operation, given)
@@ -232,7 +229,7 @@ def _asked_option(one: Option, operation: Operation) -> click.Option:
         usual = f"{operation.dtype}{'' if operation.unit == 'vector' else '; on a GPU without it fp16 or fp32'}"
         about = f"{about.partition(':')[0]}; separate several by commas.  [default: {usual}]"
         return click.Option(names, shell_complete=completed_by(_types), help=about)
-    kind = click.Choice(one.choices) if one.choices else None
+    kind = click.Choice(one.choices) if one.choices else one.kind
     complete = completed_by(_types) if one.name.endswith("dtype") else None
     return click.Option(names, type=kind, shell_complete=complete, help=f"{about}.")
 
@@ -247,24 +244,19 @@ def _size_option(size: Size) -> click.Option:
 
 def _run(operation: Operation, given: dict[str, Any]) -> None:
     """Predict every step of the sweep for every type and GPU, and show them."""
-    from rooflens.model.predict.forecast import measured
     from rooflens.model.predict.options import OPTIONS
     from rooflens.writing.answers import of_forecasts
 
     output = given["output"]
     style = check_output(output, given["style"], FORMATS, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
-    measured_ms = given["measured_ms"]
-    if measured_ms is not None and not 0 < measured_ms < float("inf"):
-        raise UsageError("--measured-ms must be a positive number", "for example --measured-ms 1.7")
     cases = _cases(operation, given["dtype"], _gpus(given["gpu"]))
-    if measured_ms is not None and len(cases) > 1:
+    if given["measured_ms"] is not None and len(cases) > 1:
         raise UsageError("--measured-ms is the time of one GPU and type", "give one `--gpu` and one `--dtype`")
     rest = {one.name: given[one.name] for one in OPTIONS if one.name not in {"gpu", "dtype"}}
     rows, lacking = _rows(operation, written, cases, rest)
     if given["link"] and not any(step.link for row in rows for _, step in row.steps):
         raise UsageError("--link has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs")
-    rows = [measured(row, measured_ms and measured_ms / 1e3) for row in rows]
     for failure in lacking:
         say(f"warning: {failure}")
     deliver(of_forecasts(rows, [str(failure) for failure in lacking]), style, output)

@@ -106,7 +106,9 @@ class Modules:
         if self._note_count <= _MOST_NOTES:
             self.notes.append(note)
         else:
-            self.notes[_MOST_NOTES:] = [f"nor can more code be read: notes left out {self._note_count - _MOST_NOTES:,}"]
+            self.notes[_MOST_NOTES:] = [
+                f"further code cannot be read; notes left out: {self._note_count - _MOST_NOTES:,}"
+            ]
 
     def _files(self, messages: Iterable[Any]) -> dict[str, str]:
         found: dict[str, str] = {}

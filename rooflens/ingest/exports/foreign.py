@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
             r"(?:^|[,;\t\"])[a-z][a-z0-9]*__\w+\.(?:sum|avg|min|max|pct|ratio)(?: \([^)]{0,40}\))?\"?[,;\t]"
             r"|metric_name.*[,;\t]value"
         ),
-        "a table of metrics from another program: without ncu's columns, launches cannot be told apart",
+        "a table of metrics from another program: without ncu's columns, launches cannot be distinguished",
         f"give the output of ncu itself; or {_RAW}",
     ),
     (re.compile(r"^==PROF=="), "only ncu's messages, with no table after them", _PROFILE),

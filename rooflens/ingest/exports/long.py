@@ -209,4 +209,4 @@ def _note_missing(launches: Sequence[_Launch]) -> None:
         for launch, missed in lacking:
             told = [label for _, label in missed if label not in _OF_SOME]
             if told and launch.kernel.lost is None:
-                launch.kernel.lost = f"it lacks what the others have: {some(told)}"
+                launch.kernel.lost = f"it lacks metrics that the other launches have: {some(told)}"

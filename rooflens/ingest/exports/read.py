@@ -78,7 +78,7 @@ class Export(Struct):
         self._absent = 0 if self._facts.merged else max(0, self._announced() - count)
         if not self.names_gpu and not self._opens:
             raise InputError(
-                f"the export does not name its GPU{self._capability}, and holds no share of a peak: it has no roofs",
+                f"the export does not name its GPU{self._capability}, and has no share of a peak, so it has no roofs",
                 self._gpu_hint(),
             )
 
@@ -94,15 +94,15 @@ class Export(Struct):
             roofs = f"`{self._gpu_option} NAME` adds its published roofs{likely}"
             said.append(f"the export does not name its GPU{self._capability}: {roofs}")
         if self._is_unknown:
-            said.append(f"no roofs are published for a `{self._gpu}`: `rooflens gpus` lists the names that have some")
+            said.append(f"no roofs are published for `{self._gpu}`: `rooflens gpus` lists the names that have some")
         return tuple(said)
 
     @property
     def loss(self) -> InputError | None:
         """What is missing because the file was cut; None if nothing is. Complete after the last launch."""
         hint = "it was cut: export it again, or copy all of it"
-        lost = [*self._incomplete, *(f"`{name}` (nothing but its name is there)" for name in self._facts.empty)]
-        absent = f"{count_of(self._absent, 'launch')} that ncu says it profiled not in it" if self._absent else ""
+        lost = [*self._incomplete, *(f"`{name}` (only its name is there)" for name in self._facts.empty)]
+        absent = f"{count_of(self._absent, 'launch')} missing that ncu announced" if self._absent else ""
         if not lost:
             return InputError(absent, hint) if absent else None
         named = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
@@ -207,7 +207,7 @@ def displayed(gpu: str) -> str:
         return gpu
     if others:
         ids = ", ".join(one.id for one in (known, *others))
-        raise InputError(f"`{gpu}` is the name of {len(others) + 1} GPUs", f"choose one of: {ids}")
+        raise InputError(f"`{gpu}` matches {len(others) + 1} GPUs", f"choose one of: {ids}")
     return known.names[0]
 
 

@@ -109,7 +109,7 @@ class Facts(Struct):
             means = some(f"{count(launches, 'launch')} of `{name}`" for name, launches in self.merged.items())
             said.append(f"a summary (`--print-summary`): each kernel is the mean of its launches, {means}")
         if self.doubled:
-            said.append(f"{count(self.doubled, 'launch')} twice in it, counted once")
+            said.append(f"{count(self.doubled, 'launch')} twice in the file, counted once")
         if self.broken_rows:
             said.append(f"left out {count(self.broken_rows, 'row')}, cut or broken")
         if self.unknown_labels:

@@ -17,8 +17,8 @@ _BESIDE: Mapping[str, Callable[[str], bool]] = {
     "thread instructions by opcode": lambda name: name in THREAD_TABLES,
     "warp instructions by opcode": lambda name: name == WARP_TABLE,
     "operations of the tensor cores": lambda name: name.startswith("sm__ops_path_tensor_"),
-    "samples of what warps wait for": lambda name: bool(stall_names((name,))),
-    "the hot lines of the code": lambda name: code.uses(name) or code.needs(name),
+    "samples of waiting warps": lambda name: bool(stall_names((name,))),
+    "hot lines of the code": lambda name: code.uses(name) or code.needs(name),
     "the run over time": series.uses,
 }
 """What is read outside the table of counters -> whether it uses a name."""

@@ -186,7 +186,7 @@ class _Kernels:
             }
             if timed == unnamed and not (_GRAPHS in columns and _has_rows(database, _GRAPHS)):
                 why = "names of its kernels lead to no text" if unnamed else "kernels have no times"
-                raise InputError(f"the timeline `{self.source}` names no kernel: the {why}", _AGAIN)
+                raise InputError(f"the timeline `{self.source}` names no kernels: the {why}", _AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,7 +466,7 @@ def _columns_of(database: sqlite3.Connection, source: str) -> dict[str, set[str]
     found: dict[str, set[str]] = {}
     for table, is_table in kinds:
         if not is_table:
-            raise InputError(f"the timeline `{source}` has no table `{table}`, but a view or a query", _AGAIN)
+            raise InputError(f"the timeline `{source}` has a view or query instead of the table `{table}`", _AGAIN)
         found[table] = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
     return found
 
@@ -492,7 +492,9 @@ def _opened(export: Path, source: str, budget: Budget) -> Iterator[sqlite3.Conne
             raise raised[0] from None
         if budget.is_late:
             raise budget.too_slow() from None
-        why = "SQLite's words on it are no text" if isinstance(error, UnicodeError) else str(error) or "out of memory"
+        why = (
+            "SQLite's message about it is no text" if isinstance(error, UnicodeError) else str(error) or "out of memory"
+        )
         raise InputError(f"cannot read the timeline `{source}`: {why}", _AGAIN) from error
 
 

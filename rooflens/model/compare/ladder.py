@@ -32,7 +32,6 @@ from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import Analysis, timed
 from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.model.summary import median_launch
-from rooflens.model.verdict.library import library_of
 
 ONE_JOB = "one job of one run, by names and amounts"
 """What tells of kernels of one report that they do the same work."""
@@ -244,7 +243,7 @@ def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DE
     for side in sides:
         launches = side.recordings[0]
         rung = _rung(side, launches[0].kernel.name, side.recordings)
-        rungs.append(replace(rung, library=library_of(launches[0].kernel) or ""))
+        rungs.append(replace(rung, library=launches[0].library or ""))
     alike = [Work(same=True, why=ONE_JOB)] * len(rungs)
     followed = Ladder(program, tuple(_compared(rungs, (), alike)), threshold)
     first, last = (rungs[end].gpu_time for end in (0, -1))
@@ -255,7 +254,7 @@ def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DE
 def beside(one: Ladder, side: Side) -> Ladder:
     """Set a ladder beside a library's kernel that does the same work: a side of one launch."""
     kernel = side.recordings[0][0]
-    rung = replace(_rung(side, kernel.kernel.name, side.recordings), library=library_of(kernel.kernel) or "")
+    rung = replace(_rung(side, kernel.kernel.name, side.recordings), library=kernel.library or "")
     first = next((each for each in one.rungs if not each.apart and each.time.times_ns), None)
     return replace(one, library=replace(rung, to_first=_timing(first, rung) if first else None))
 

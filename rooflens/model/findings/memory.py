@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -13,12 +14,11 @@ from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
-from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, shares_of, uses_shared_memory
+from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
@@ -68,17 +68,8 @@ class _Use(Struct, frozen=True):
     apart: bool = True
 
 
-def uncoalesced_global_load(facts: Facts) -> Found | None:
-    """Say that global loads touch more sectors than the bytes they ask for would fill."""
-    return _uncoalesced(facts, "load")
-
-
-def uncoalesced_global_store(facts: Facts) -> Found | None:
-    """Say that global stores touch more sectors than the bytes they write would fill."""
-    return _uncoalesced(facts, "store")
-
-
-def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
+def _uncoalesced(side: _Side, facts: Facts) -> Found | None:
+    """Say that global loads or stores touch more sectors than the bytes they ask for would fill."""
     least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
     if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", "LDGSTS")):
         return None  # the sectors are those of atomics
@@ -118,6 +109,10 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
         kind=kind,
     )
+
+
+uncoalesced_global_load = partial(_uncoalesced, "load")
+uncoalesced_global_store = partial(_uncoalesced, "store")
 
 
 def _upright_block(facts: Facts) -> str:
@@ -324,7 +319,7 @@ def _of_l1(facts: Facts, part: float) -> float:
     An instruction passes its input once, however many sectors it touches: where the input is full, it stays so. Of the
     data that pass it, those of shared memory are no sectors.
     """
-    level, shared = facts.levels["l1"], facts.share("smem") or 0.0
+    level, shared = facts.levels["l1"], facts.shares.get("smem", 0.0)
     part *= max(0.0, 1 - shared / level.share) if level.share else 1.0
     stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
     if not level.share or not input_share:
@@ -366,7 +361,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
     stalls = ("short_scoreboard", "mio_throttle")
     parts = {"smem": conflicts.part * of_all}
-    if (smem := facts.share("smem")) and (l1 := facts.share("l1")):  # the same data stage serves both
+    if (smem := facts.shares.get("smem")) and (l1 := facts.shares.get("l1")):  # the same data stage serves both
         parts["l1"] = parts["smem"] * min(1.0, smem / l1)
     waste = Waste(parts, waits=conflicts.part, stalls=stalls)
     evidence = [
@@ -444,7 +439,9 @@ def many_wavefronts(facts: Facts) -> Found | None:
     totals = ("load_sectors", "store_sectors", "shared_wavefronts")
     if any(name in kernel.code_totals for name in totals) or any(name in counters for name in _ACCESSES_COUNTED):
         return None
-    if (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:  # its operands are wavefronts without an instruction
+    if (
+        facts.shares.get("tensor_pipe", 0.0)
+    ) > TENSOR_NOISE_SHARE:  # its operands are wavefronts without an instruction
         return None
     moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
     each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
@@ -460,21 +457,20 @@ def many_wavefronts(facts: Facts) -> Found | None:
     if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
         return None
     part = 1 - _WIDEST_WAVEFRONTS / each
-    waste = Waste({"l1": part, "smem" if uses_shared_memory(kernel) else "l2": part})
+    has_smem = kernel.own_smem_bytes != 0
+    waste = Waste({"l1": part, "smem" if has_smem else "l2": part})
     severity = weigh(facts, waste)
     if (
         severity == "note"
         and facts.bound == "latency"
-        and (facts.share("l1") or 0.0) >= facts.limits.contributing_share
+        and facts.shares.get("l1", 0.0) >= facts.limits.contributing_share
     ):
         # Each of these passes is waited for, and no stall says for how long.
-        severity = (
-            "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts.kernel) else "contributes"
-        )
+        severity = "limiter" if part >= facts.limits.limiting_waste_share and not facts.stall_shares else "contributes"
     passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
-    if uses_shared_memory(kernel):
+    if has_smem:
         kind = "pad"
         move = f"pad or swizzle shared memory, or let neighbouring threads use neighbouring addresses: {passes}"
     return Found(
@@ -494,7 +490,7 @@ _INDEXED = 0.05
 
 def indexed_constants(facts: Facts) -> Found | None:
     """Say that constants are loaded with an index known at run time only, which fills the pipe of addresses."""
-    kernel, busy = facts.kernel, facts.share("adu")
+    kernel, busy = facts.kernel, facts.shares.get("adu")
     loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
     # Twice as many speak for themselves where nothing tells how busy their pipe is.
     if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
@@ -646,10 +642,10 @@ def host_memory(facts: Facts) -> Found | None:
     words += f", {percent(link.value)} of what its link carries in that direction" if link else ""
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     # With the data in DRAM, that moves these bytes as well, and no wait goes that was not measured to be for memory.
-    waiting = sum(stall_shares(facts.kernel).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
+    waiting = sum(facts.stall_shares.get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
     peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
-    dram = (facts.share("dram") or 0.0) + rate.value / peak if peak else 0.0
-    left = max(dram, 1 - waiting if waiting else 0.0, *shares_of(facts.levels, facts.pipes).values(), 0.0)
+    dram = facts.shares.get("dram", 0.0) + rate.value / peak if peak else 0.0
+    left = max(dram, 1 - waiting if waiting else 0.0, *facts.shares.values(), 0.0)
     return Found(
         evidence=tuple(one for one in (rate, link, part) if one is not None),
         move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
@@ -715,7 +711,7 @@ def contended_atomics(facts: Facts) -> Found | None:
     if sectors is not None and l2_bytes:  # atomics cross between the SMs and L2 twice
         traffic = 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
     stall = 0.0 if facts.at_roof else stalled(facts, ("long_scoreboard", "lg_throttle", "drain", "membar"))
-    cost = max(unit or 0.0, (traffic or 0.0) * (facts.share("l2") or 0.0), (waits or 0.0) * stall)
+    cost = max(unit or 0.0, (traffic or 0.0) * facts.shares.get("l2", 0.0), (waits or 0.0) * stall)
     heavy = (traffic or 0.0) >= limits.atomic_share or (waits or 0.0) >= limits.atomic_share
     if (unit or 0.0) < limits.atomic_share and not (heavy and cost >= limits.contributing_cost_share):
         return None

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from rooflens.format import duration, percent, si, significant
 from rooflens.model.knowledge.items import find_item
+from rooflens.model.predict.compared import time_words
 from rooflens.model.predict.measured import (
     SAME_AMOUNT,
+    SAME_BYTES,
     Checked,
     Coverage,
     Gap,
@@ -22,18 +24,15 @@ from rooflens.model.predict.measured import (
     Prediction,
     belongs,
     is_expected,
+    is_same,
     measure,
     predicted_times,
 )
-from rooflens.model.predict.published import time_words
 from rooflens.model.records import LEVELS, Analysis, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import limiter_words, resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
-
-SAME_BYTES = 0.05
-"""Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""
 
 REREAD_FROM = 1.5
 """Traffic between the SMs and L2 above so many times the compulsory bytes is worth a sentence."""
@@ -96,12 +95,8 @@ def _is_lower_bound(checked: Checked) -> bool:
     if not checked.coverage.once_each:
         return False
     if checked.prediction.flop:
-        return not _is_same(checked.work_ratio, SAME_AMOUNT)
-    return not _is_same(checked.bytes_ratio, SAME_BYTES)
-
-
-def _is_same(found: float | None, tolerance: float) -> bool:
-    return found is not None and abs(found - 1) <= tolerance
+        return not is_same(checked.work_ratio, SAME_AMOUNT)
+    return not is_same(checked.bytes_ratio, SAME_BYTES)
 
 
 def _times(factor: float) -> str:
@@ -132,7 +127,7 @@ def _work(facts: _Facts) -> Iterator[Gap]:
     if measured is None or found is None:
         reasons = facts.flags_of(_UNCOUNTED)
         yield Gap("work", f"This report does not count all {facts.prediction.unit}.", tuple(reasons[:1]))
-    elif _is_same(found, SAME_AMOUNT):
+    elif is_same(found, SAME_AMOUNT):
         yield Gap("work", f"The work is the predicted one: {facts.amount(measured)}.", as_predicted=True)
     else:
         head = f"{facts.amount(measured)} were counted, {_times(found)} the predicted {facts.amount(predicted)}."
@@ -144,7 +139,7 @@ def _more_work(facts: _Facts, predicted: float) -> Iterator[str]:
     work_of = facts.checked.measured.work_of
     on_tensor = sum(amount for pipe, amount in work_of.items() if pipe.startswith("tensor"))
     beside = {pipe: amount for pipe, amount in work_of.items() if not pipe.startswith("tensor")}
-    if _is_same(ratio(on_tensor, predicted), SAME_AMOUNT) and beside:
+    if is_same(ratio(on_tensor, predicted), SAME_AMOUNT) and beside:
         pipe = max(beside, key=lambda name: beside[name])
         extra = facts.amount(beside[pipe])
         yield f"The tensor pipes did what the formula counts; {extra} more ran on {resource_label(pipe)}."
@@ -248,7 +243,7 @@ def _bytes(facts: _Facts) -> Iterator[Gap]:
         return
     if moved is None or found is None:
         yield Gap("bytes", "The bytes at DRAM were not measured.")
-    elif _is_same(found, SAME_BYTES):
+    elif is_same(found, SAME_BYTES):
         text = f"DRAM moved the compulsory bytes: {si(moved, 'B')}."
         yield Gap("bytes", text, tuple(_rereads(facts, moved, predicted)), as_predicted=True)
     else:

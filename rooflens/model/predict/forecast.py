@@ -40,6 +40,7 @@ from rooflens.model.predict.sizes import check_shape, checked_sizes, sweep_sizes
 from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind, the_datasheet
 
 if TYPE_CHECKING:
+    from rooflens.model.predict.compared import Compared
     from rooflens.model.predict.published import Attainable
 
 Regime = Literal["memory", "compute", "communication", "overhead"]
@@ -78,6 +79,7 @@ class Forecast(Struct, frozen=True):
         rates: The rates behind these three times; infinite if not known.
         data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
         l2_size_bytes: What L2 holds; None if unknown.
+        measured_s: How long it took, if that was given.
     """
 
     label: str
@@ -107,6 +109,7 @@ class Forecast(Struct, frozen=True):
     rates: SideRates = SideRates()
     data_bytes: float = 0.0
     l2_size_bytes: float | None = None
+    measured_s: float | None = None
 
     def __repr__(self) -> str:
         amounts = f"{si(self.flop, 'FLOP')}, {si(self.moved_bytes, 'B')}"
@@ -118,6 +121,16 @@ class Forecast(Struct, frozen=True):
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
         return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
+
+    @property
+    def compared(self) -> tuple[Compared, ...]:
+        """The measured time beside the floor and what is attainable; empty if none was given, or the floor is 0."""
+        from rooflens.model.predict.compared import compared_times  # noqa: PLC0415 - published points need floors
+
+        if self.measured_s is None or not self.t_lower_s:
+            return ()
+        times_ns = 1e9 * self.measured_s, 1e9 * self.t_lower_s
+        return compared_times(*times_ns, self.attainable, 1e9 * self.t_without_dram_s)
 
     @property
     def t_lower_warm_s(self) -> float | None:
@@ -432,7 +445,6 @@ class Row(Struct, frozen=True):
         steps: Sizes and forecast of each step, in order.
         crossings: Where the regime changes along the sweep: each time the sizes and the new regime.
         options: What was asked for.
-        measured_s: A measured time of the one step.
     """
 
     operation: Operation
@@ -441,7 +453,6 @@ class Row(Struct, frozen=True):
     steps: tuple[tuple[Sizes, Forecast], ...]
     crossings: tuple[tuple[Sizes, Regime], ...] = ()
     options: Options = Options()
-    measured_s: float | None = None
 
     @property
     def result_dtype(self) -> str:
@@ -479,24 +490,17 @@ def swept(
 
 def _row(operation: Operation, steps: Iterable[Mapping[str, int]], dtype: str, gpu: Datasheet, options: Options) -> Row:
     sizes = [checked_sizes(operation, step) for step in steps]
+    if options.measured_ms is not None and len(sizes) > 1:
+        raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
     for step in sizes:
         check_shape(step)
 
+    measured_s = None if options.measured_ms is None else options.measured_ms / 1e3
+
     def at(step: Sizes) -> Forecast:
-        return forecast(operation, step, dtype, gpu, options)
+        return replace(forecast(operation, step, dtype, gpu, options), measured_s=measured_s)
 
     return Row(operation, dtype, gpu, tuple((step, at(step)) for step in sizes), crossings(sizes, at), options)
-
-
-def measured(row: Row, measured_s: float | None) -> Row:
-    """Set a measured time beside a forecast.
-
-    Raises:
-        UsageError: The forecast is of several sizes.
-    """
-    if measured_s is not None and len(row.steps) > 1:
-        raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
-    return replace(row, measured_s=measured_s)
 
 
 def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[tuple[Sizes, Regime], ...]:

@@ -10,11 +10,23 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rooflens.model.predict.compared import Compared, compared_times
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import Attainable, attainable
 from rooflens.model.predict.rows import pipes_for
-from rooflens.model.records import LEVELS, Analysis, Kernel, Pipe, Run, ratio, timed
+from rooflens.model.records import (
+    LEVELS,
+    AmountVerdict,
+    Analysis,
+    Kernel,
+    Pipe,
+    PredictedQuantity,
+    PredictedVerdict,
+    Run,
+    ratio,
+    timed,
+)
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 from rooflens.model.verdict_classes import Bound, bound_of
 
@@ -28,9 +40,8 @@ _IN_RANGE = re.compile(r"(?:^|\s)--nvtx-include[ =]\S")
 SAME_AMOUNT = 0.02
 """Counted and predicted work that differ by less than this are the same: counters of several passes do."""
 
-
-Quantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
-"""What is predicted and measured; the last two are times."""
+SAME_BYTES = 0.05
+"""Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""
 
 
 class Prediction(Struct, frozen=True):
@@ -161,22 +172,6 @@ class PredictedTimes(Struct, frozen=True):
         return max((time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None), default=None)
 
 
-class Compared(Struct, frozen=True):
-    """One quantity, predicted and measured, in its unit.
-
-    Attributes:
-        name: What it is; `floor` and `attainable` are times that the measured one is set against.
-        unit: `FLOP`, `op`, `B`, `FLOP/B` or `ns`.
-        factor: Measured over predicted; None if either is missing.
-    """
-
-    name: Quantity
-    unit: str
-    predicted: float
-    measured: float | None
-    factor: float | None
-
-
 class Gap(Struct, frozen=True):
     """What to say about one difference between predicted and measured, or about their agreement.
 
@@ -221,7 +216,8 @@ class Checked(Struct, frozen=True):
     def rows(self) -> tuple[Compared, ...]:
         """Each predicted quantity with its measurement."""
         measured = self.measured
-        return compared(self.prediction, self.times, measured.work, measured.moved_bytes, measured.time_ns)
+        rows = compared(self.prediction, self.times, measured.work, measured.moved_bytes, measured.time_ns)
+        return tuple(map(_as_lower_bound, rows)) if self.at_least else rows
 
     @property
     def work_ratio(self) -> float | None:
@@ -241,22 +237,52 @@ def compared(
     moved_bytes: float | None,
     time_ns: float | None,
 ) -> tuple[Compared, ...]:
-    """Set what was measured against each predicted quantity, and the time against its floor and published kernels'."""
+    """Compare what was measured with each predicted quantity, and the time with its floor and published kernels'.
+
+    Args:
+        prediction: What must be computed and moved.
+        times: What that takes at the report's peaks.
+        work: FLOP, or integer operations where those were predicted.
+        moved_bytes: Bytes to and from DRAM.
+        time_ns: How long it took.
+    """
     unit, flop, compulsory = prediction.unit, prediction.flop, prediction.moved_bytes
     reached = ratio(work or None, moved_bytes)
-    found = times.attainable
-    pairs: tuple[tuple[Quantity, str, float | None, float | None], ...] = (
-        ("work", unit, flop, work),
-        ("dram_bytes", "B", compulsory, moved_bytes),
-        ("intensity", "FLOP/B", ratio(flop, compulsory) if unit == "FLOP" else None, reached),
-        ("floor", "ns", times.floor_ns, time_ns),
-        ("attainable", "ns", found.typical_s * 1e9 if found and times.floor_ns else None, time_ns),
+    amounts: tuple[tuple[PredictedQuantity, str, float | None, float | None, float], ...] = (
+        ("work", unit, flop, work, SAME_AMOUNT),
+        ("dram_bytes", "B", compulsory, moved_bytes, SAME_BYTES),
+        ("intensity", "FLOP/B", ratio(flop, compulsory) if unit == "FLOP" else None, reached, SAME_BYTES),
     )
-    return tuple(
-        Compared(name, unit, predicted, measured, ratio(measured, predicted))
-        for name, unit, predicted, measured in pairs
-        if predicted and (unit != "ns" or time_ns)
-    )
+    rows = [
+        Compared(name, of, predicted, measured, _amount_verdict(ratio(measured, predicted), same))
+        for name, of, predicted, measured, same in amounts
+        if predicted
+    ]
+    if times.floor_ns and time_ns:
+        rows += compared_times(time_ns, times.floor_ns, times.attainable, times.math_ns or 0.0)
+    return tuple(rows)
+
+
+def _amount_verdict(found: float | None, same: float) -> AmountVerdict:
+    if found is None:
+        return "not measured"
+    if is_same(found, same):
+        return "as predicted"
+    return "more" if found > 1 else "less"
+
+
+_SURE: frozenset[PredictedVerdict] = frozenset({"more", "not measured", "above the floor", "slower than most"})
+"""What launches that are missing would not change: they only add work, bytes and time."""
+
+
+def _as_lower_bound(row: Compared) -> Compared:
+    """Call an amount that launches are missing from a lower bound, unless it shows enough as it is."""
+    return row if row.name == "intensity" or row.verdict in _SURE else replace(row, verdict="lower bound")
+
+
+def is_same(found: float | None, tolerance: float) -> bool:
+    """Return whether measured over predicted is 1 within a tolerance."""
+    return found is not None and abs(found - 1) <= tolerance
 
 
 def read_coverage(run: Run) -> Coverage:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import get_args
 
 from msgspec import Struct
 
-from rooflens.errors import UnknownNameError
+from rooflens.errors import UnknownNameError, UsageError
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.roofline.datasheets import LinkKind
 
@@ -21,12 +22,14 @@ class Option(Struct, frozen=True):
         meaning: In words that begin small and end without a point.
         default: None for the usual, which depends on operation and GPU.
         choices: What it can be, where that is a few words.
+        kind: `float` for a number, which must be above 0.
     """
 
     name: str
     meaning: str
     default: str | None = None
     choices: tuple[str, ...] = ()
+    kind: type[str | float] = str
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -34,6 +37,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the usual one"),
     Option("out_dtype", "type of a product's results; by default the operands', bf16 of narrow ones"),
     Option("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
+    Option("measured_ms", "measured time in ms, to compare with the floor and with published kernels", kind=float),
 )
 
 
@@ -42,16 +46,20 @@ class Options(Struct, frozen=True, kw_only=True):
 
     Raises:
         UnknownNameError: A value is none of the few that its option has.
+        UsageError: A number is not above 0.
     """
 
     gpu: str = DEFAULT_GPU
     dtype: str | None = None
     out_dtype: str | None = None
     link: LinkKind | None = None
+    measured_ms: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a word that an option does not have."""
+        """Refuse what an option cannot be."""
         for one in OPTIONS:
             value = getattr(self, one.name)
             if one.choices and value not in (None, *one.choices):
                 raise UnknownNameError(one.name, value, one.choices)
+            if one.kind is float and value is not None and not (isfinite(value) and value > 0):
+                raise UsageError(f"{one.name} must be a positive number, not {value:g}", "for example 1.7")

@@ -168,27 +168,3 @@ def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None =
     unproven = "" if found.proven else " (unproven: one source)"
     cold = " as the cold one" if warm_s is not None and warm_s < floor_s else ""
     return f"{floor}; tuned kernels take {low} to {high}x as long{cold}, typically {typical}x{unproven}"
-
-
-def time_words(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
-    """Set a known time against the floor and against what is attained, and say whether to stop.
-
-    Args:
-        time_s: As measured.
-        floor_s: From cold caches.
-        found: What published kernels attain; None if none are published.
-        without_dram_s: The longest time of the work without DRAM: caches cannot make it shorter.
-    """
-    taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
-    if time_s < without_dram_s:
-        return f"{taken}: it did less work than predicted, or the time is wrong"
-    if time_s < floor_s:
-        return f"{taken} from cold caches: L2 held some of its data, or it did less work than predicted"
-    if found is None:
-        return taken
-    taken += f" and {significant(time_s / found.typical_s)} times the median of published kernels"
-    if time_s > found.high_s:
-        return f"{taken}: slower than nearly all of them"
-    if time_s > found.typical_s:
-        return f"{taken}: slower than half of them; the best would take {duration(found.low_s * 1e9)}"
-    return f"{taken}: faster than half of them, stop here"

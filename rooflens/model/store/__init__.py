@@ -47,5 +47,5 @@ def store_at(given: str) -> tuple[str, str] | None:
 
 def no_report(store: str, digits: str) -> InputError:
     """Make the error for digits that match no report of a store."""
-    message = f"`{shown(store)}` holds no report whose digest begins with `{digits}`"
+    message = f"`{shown(store)}` has no report whose digest starts with `{digits}`"
     return InputError(message, "the table `runs` lists them")

@@ -149,7 +149,7 @@ class Store:
         if not store._is_marked():
             if store._lacks_its_marker():
                 message = f"damaged store: `{store.text_of(MARKER)}` is missing"
-                raise InputError(message, f"`rooflens ingest REPORT --store {store}` writes it anew")
+                raise InputError(message, f"`rooflens ingest REPORT --store {store}` writes it again")
             raise InputError(f"`{store}` is not a store", "make one with `rooflens ingest REPORT --store FOLDER`")
         return store
 
@@ -495,7 +495,7 @@ class Store:
             is_new and not self._lacks_its_marker() and any(not name.startswith(_WRITING) for name in self._names())
         )
         if holds_others and not self._is_marked():  # check again: another ingest may have made it a store meanwhile
-            message = f"`{self}` is neither empty nor a store: nothing was written"
+            message = f"`{self}` is neither empty nor a store, so nothing was written"
             raise InputError(message, "give an empty folder, or a new name, with --store")
         if self._is_local:
             if not (parent := Path(self._root).parent).exists():

@@ -60,7 +60,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.path.chart import path_chart
 from rooflens.report.path.placing import has_path
-from rooflens.report.plane.plane import places
+from rooflens.report.plane.places import places
 from rooflens.report.words.change import change_sentence, kernel_names, total_sentence
 from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (

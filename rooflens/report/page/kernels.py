@@ -21,7 +21,7 @@ from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.page.cards.card import Cards, cards
-from rooflens.report.plane.plane import places
+from rooflens.report.plane.places import places
 from rooflens.report.templates import render
 from rooflens.report.words.labels import UNITS
 

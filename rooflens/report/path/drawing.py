@@ -13,7 +13,7 @@ from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.path.placing import placed, walker
-from rooflens.report.plane.plane import Place, roofs_over
+from rooflens.report.plane.places import Place, roofs_over
 from rooflens.report.plane.simple import HEIGHT, Dot, Drawn, Line, plane_spec
 from rooflens.report.words.ladder import limiter
 

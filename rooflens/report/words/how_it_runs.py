@@ -88,7 +88,7 @@ def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
     touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
     if touched:
-        yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 16 bytes take 16)"
+        yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 8 take 8, 16 take 16)"
     used = (("loads", traffic.load_bytes_per_sector), ("stores", traffic.store_bytes_per_sector))
     if filled := [f"{what} {fmt.significant(value)}" for what, value in used if value is not None]:
         yield f"bytes used of each {SECTOR_BYTES:.0f}-byte sector: {', '.join(filled)}"

@@ -1,4 +1,4 @@
-"""Hold that what was found inside of kernels is kept, and used for nothing but the same report and finders."""
+"""Results of looking inside kernels are cached, and used only for the same report and finders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CODE = machine_code(
 
 @pytest.fixture(autouse=True)
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """Return the kernels whose code is read, read by read, with an empty cache and some disassembler."""
+    """Return the kernels whose code is read, read by read, with an empty cache and a stand-in disassembler."""
     found: list[list[int]] = []
 
     def read(_file: Path, _digest: str, indices: Iterable[int], _options: ReadOptions) -> dict[int, MachineCode | str]:
@@ -42,7 +42,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
 
 def test_the_code_of_a_kernel_is_read_once(asked: list[list[int]]) -> None:
-    """The second look gives the same loops, waits and lines, and reads only what is new."""
+    """A second look gives the same loops, waits and lines, and reads only what is new."""
     first = read_insides(FILE, DIGEST, [0, 3], OPTIONS)
     assert first[0] == look_inside(CODE)
     assert read_insides(FILE, DIGEST, [0, 3, 4], OPTIONS) == first | {4: first[0]}
@@ -50,7 +50,7 @@ def test_the_code_of_a_kernel_is_read_once(asked: list[list[int]]) -> None:
 
 
 def test_what_another_version_found_is_found_anew(asked: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another report, disassembler or finder of ours asks again; without a disassembler nothing is kept."""
+    """Another report, disassembler or finder version is read again; without a disassembler nothing is cached."""
     read_insides(FILE, DIGEST, [0], OPTIONS)
     read_insides(FILE, "b" * 64, [0], OPTIONS)
     for name, other in (("_finders", lambda: "newer"), ("disassembler", lambda: "other"), ("disassembler", str)):
@@ -61,14 +61,14 @@ def test_what_another_version_found_is_found_anew(asked: list[list[int]], monkey
 
 
 def test_a_reason_why_code_is_not_read_is_not_kept(asked: list[list[int]]) -> None:
-    """Next time it may be there."""
+    """A failed look is not cached, as it may succeed next time."""
     for _ in range(2):
         assert read_insides(FILE, DIGEST, [9], OPTIONS)[9].note == "its code is damaged"
     assert asked == [[9], [9]]
 
 
 def test_what_is_kept_is_private_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds the code of a program, and the oldest goes."""
+    """The cache is private, as it holds a program's code, and drops its oldest files."""
     size = len(msgspec.msgpack.encode(look_inside(CODE)))
     monkeypatch.setattr(insides, "MOST_BYTES", 3 * size)
     for index in range(7):
@@ -79,7 +79,7 @@ def test_what_is_kept_is_private_and_bounded(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_is_no_inside_is_not_used(asked: list[list[int]], tmp_path: Path) -> None:
-    """A file of another form counts as none, with its checksum too."""
+    """A file of another form counts as missing, even with a valid checksum."""
     read_insides(FILE, DIGEST, [0], OPTIONS)
     (file,) = (tmp_path / "rooflens" / "inside-1").iterdir()
     cache.keep(f"inside-1/{file.name}", b"[]")

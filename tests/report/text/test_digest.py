@@ -181,10 +181,10 @@ def test_an_explanation_says_what_would_confirm_a_move() -> None:
 
 
 def test_an_explanation_has_the_hot_lines_and_the_part_of_the_report() -> None:
-    """Hot lines stand with what they wait for; the kernel's part of the time is that of all its launches."""
+    """Hot lines say which part of their samples waits most for what; the kernel's part is that of all its launches."""
     analysis = hot()
     text = explain(report([analysis, analysis, named(analysis, "other")]), analysis)
-    assert "| 80 % | waits for global memory | `a.cu:7` | `y[i] = x[j];` |" in text
+    assert "| 80 % | waits for global memory, 75 % | `a.cu:7` | `y[i] = x[j];` |" in text
     assert ": 67 % of the report's GPU time" in text
 
 

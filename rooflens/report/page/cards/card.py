@@ -26,7 +26,7 @@ from rooflens.model.verdict.sentences import (
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
-from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
+from rooflens.report.page.cards.expectation import predicted_panel
 from rooflens.report.page.cards.hot_lines import HotLines, hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memory_chart
@@ -73,7 +73,7 @@ class Card(Struct, frozen=True):
         cautions: Flags that change its verdict.
         remarks: Flags that say how its numbers were made.
         sums: What the numbers are where the launch stands for several; empty for a single one.
-        predicted: Rows of predicted against measured work; empty without a prediction.
+        predicted: Predicted against measured; empty without a prediction.
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
     """
 
@@ -101,7 +101,7 @@ class Card(Struct, frozen=True):
     memory: Memory
     resident: Resident | None
     curves: tuple[OccupancyCurve, ...]
-    predicted: tuple[PredictedRow, ...]
+    predicted: Markup
     nvidia: Opinion | None
     sources: Rows
 
@@ -195,7 +195,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         memory=memory(analysis.levels.get("smem"), traffic, has_chart=chart is not None),
         resident=resident(kernel),
         curves=tuple(curve for curve in curves(kernel) if long or curve.better),
-        predicted=predicted_rows(content, launch),
+        predicted=predicted_panel(content, launch),
         nvidia=opinion(analysis),
         sources=sources,
     )

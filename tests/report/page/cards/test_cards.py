@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
@@ -19,7 +20,6 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, stall_bars
-from rooflens.report.page.cards.expectation import PredictedRow
 from rooflens.report.page.cards.memory import Memory, memory
 from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
 from rooflens.report.page.cards.occupancy import Dot, curves, resident
@@ -300,20 +300,11 @@ def test_sums_say_whose_numbers_they_are() -> None:
     assert "Stands for" not in html_of(sample(1000, 1e9))
 
 
-def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel with a prediction has a panel of both with the reason of a gap; others have none."""
-    rows = (
-        PredictedRow("FLOP", "137 GFLOP", "141 GFLOP", 1.03, source="gemm bf16_4096"),
-        PredictedRow("DRAM bytes", "100 MB", "250 MB", 2.5, why="Re-reads miss L2."),
-        PredictedRow("Limiter", "compute at tensor bf16", "memory at DRAM"),
-    )
-    assert "Predicted and measured" not in html_of(sample(1000, 1e9))
-    monkeypatch.setattr(cards, "predicted_rows", lambda _page, _launch: rows)
-    html = html_of(sample(1000, 1e9))
-    assert "Predicted and measured" in html
-    assert "gemm bf16_4096" in html
-    assert "Re-reads miss L2." in html
-    assert ">2.50x<" in html
+def test_a_prediction_has_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel with a prediction has a panel of it; others have none."""
+    assert "panel predicted" not in html_of(sample(1000, 1e9))
+    monkeypatch.setattr(cards, "predicted_panel", lambda _page, _launch: Markup("<b>as predicted</b>"))
+    assert '<div class="panel predicted"><b>as predicted</b></div>' in html_of(sample(1000, 1e9))
 
 
 def test_the_mix_says_what_instructions_are_for() -> None:
