@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.format import factor, percent, si, significant
+from rooflens.format import factor, is_plural, percent, si, significant
 from rooflens.model.compare.causes import MOVED_RATIO, differs, filled_lanes, share_differs
 from rooflens.model.compare.compare import AS_FAST, DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.same_code import is_same_launch
@@ -359,23 +359,22 @@ def _against_limit(reached: float, limit: Limit, most: float) -> str:
 
 
 def _words(change: FindingChange) -> str:
-    """Say a finding: `fp64 divisions no longer matters: 1.24 G to 220 M operations`."""
-    became = _became(change)
-    title = change.finding.title.removeprefix("low ") if became == _NO_MATTER else change.finding.title
-    return f"{title}{became}" + (f": {_number(change.shown)}" if change.shown else "")
-
-
-_NO_MATTER = " no longer matters"
+    """Say a finding: `fp64 divisions no longer matter: 1.24 G to 220 M operations`."""
+    return _became(change) + (f": {_number(change.shown)}" if change.shown else "")
 
 
 def _became(change: FindingChange) -> str:
+    title = change.finding.title
     if change.what != "changed":
-        return f" {change.what}"
+        return f"{title} {change.what}"
+    matter = "matter" if is_plural(title) else "matters"
+    if change.eased and change.became == "worse":
+        return f"{title} worse, but other things cost more now"
     if change.eased:
-        return " worse, but other things cost more now" if change.became == "worse" else _NO_MATTER
+        return f"{title.removeprefix('low ')} no longer {matter}"
     if change.began and change.became != "better":
-        return " now matters"
-    return f" {change.became or 'changed'}"
+        return f"{title} now {matter}"
+    return f"{title} {change.became or 'changed'}"
 
 
 def _number(number: Number) -> str:
