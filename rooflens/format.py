@@ -186,6 +186,16 @@ def count(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"
 
 
+_HEAD_ENDS = re.compile(r" (?:of|in|on|at|to|for|per|around|between|that|through|with|passed|indexed|ready|full)\b")
+"""What follows the noun that a verb agrees with: `waits for global memory`, `values passed on`."""
+
+
+def is_plural(name: str) -> bool:
+    """Return whether a verb that follows a name is plural: `fp64 divisions matter`, but `low occupancy matters`."""
+    noun = _HEAD_ENDS.split(name, maxsplit=1)[0].rstrip()
+    return noun.endswith("s") and not noun.endswith("ss")
+
+
 def some(names: Iterable[str], joint: str = ", ") -> str:
     """Name the first three items, and show that there are more: `a, b, c, ...`."""
     first, rest = (every := list(names))[:SOME], every[SOME:]

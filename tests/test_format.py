@@ -301,3 +301,23 @@ def test_names_are_ordered_as_people_count() -> None:
 def test_several_names_are_three_and_dots() -> None:
     """Up to three names are listed; dots show that there are more."""
     assert [fmt.some("abcd"[:length]) for length in range(5)] == ["", "a", "a, b", "a, b, c", "a, b, c, ..."]
+
+
+@for_all(
+    "name, plural",
+    [
+        ("fp64 divisions", True),
+        ("waits for global memory", True),
+        ("bank conflicts in shared memory", True),
+        ("values passed on through global memory", True),
+        ("too few blocks", True),
+        ("low occupancy", False),
+        ("no access", False),
+        ("queue to shared memory and special functions full", False),
+        ("load/store queue full", False),
+        ("a reduction that ends in shared memory", False),
+    ],
+)
+def test_a_verb_follows_the_noun_of_a_name(name: str, plural: bool) -> None:  # noqa: FBT001 - a parameter
+    """`fp64 divisions matter`, `low occupancy matters`: the noun before `of`, `for` or `that` decides."""
+    assert fmt.is_plural(name) is plural

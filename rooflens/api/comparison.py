@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rooflens.addresses import shown
-from rooflens.analyzing import with_code
 from rooflens.api import notebook
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from rooflens.analyzing import Analyzed
     from rooflens.api.kernel import Kernel
     from rooflens.model.compare.compare import Change, Timing
     from rooflens.model.compare.ladder import Ladder
@@ -133,10 +131,8 @@ class Comparison:
     1.0
     """
 
-    def __init__(
-        self, ladders: Sequence[Ladder], unpaired: Sequence[Unpaired], opened: Iterable[tuple[Report, Analyzed]]
-    ) -> None:
-        """Take the comparison, and each side as opened, with the records that were compared."""
+    def __init__(self, ladders: Sequence[Ladder], unpaired: Sequence[Unpaired], opened: Iterable[Report]) -> None:
+        """Take what was compared, and each side as it was opened."""
         self._ladders = tuple(ladders)
         self._unpaired = tuple(unpaired)
         self._opened = tuple(opened)
@@ -157,11 +153,8 @@ class Comparison:
 
     @cached_property
     def changes(self) -> tuple[KernelChange, ...]:
-        """Every kernel of every program, largest difference in GPU time first."""
-        kernels: dict[int, Kernel] = {}
-        for report, compared in self._opened:
-            by_place = {(kernel.analysis.kernel.digest, kernel.index): kernel for kernel in report}
-            kernels |= {id(one): by_place[one.kernel.digest, one.kernel.index] for one in compared.analyses}
+        """Every kernel of every program, the largest difference in GPU time first."""
+        kernels = {id(kernel.analysis): kernel for report in self._opened for kernel in report}
         found = [KernelChange(one, change, kernels) for one in self._pairs for change in one.changes]
         return tuple(sorted(found, key=lambda change: -abs(change.timing.lost_ns)))
 
@@ -178,9 +171,10 @@ class Comparison:
     def factor(self) -> float | None:
         """GPU time before over GPU time after, all programs together: above 1 is faster; None if unknown.
 
+        Kernels that only one side has are left out, unless the new ones do the work of those that are gone.
         With more than two sides it compares the first and the last, for the programs that both have.
         """
-        totals = [one.each[-1].total for one in self._ladders]
+        totals = [one.each[-1].shared for one in self._ladders]
         before = [total.base.median_ns for total in totals]
         after = [total.head.median_ns for total in totals]
         if None in before or None in after or any(total.apart for total in totals):
@@ -348,13 +342,12 @@ def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway
     check_count(len(sides))
     smallest = parse_per_cent(threshold, "threshold")
     opened = [_side(one) for one in sides]
-    compared = with_code([one.analyzed for one in opened])
     if len(sides) == 1:
-        found, unpaired = pair_versions(compared[0].reports, _labels(sides)[0], smallest)
+        found, unpaired = pair_versions(opened[0].analyzed.reports, _labels(sides)[0], smallest)
     else:
-        found, unpaired = pair_sides([one.reports for one in compared], _labels(sides), smallest)
+        found, unpaired = pair_sides([one.analyzed.reports for one in opened], _labels(sides), smallest)
     ladders = checked(found, anyway=anyway, hint="anyway=True compares all the same")
-    return Comparison(ladders, unpaired, zip(opened, compared, strict=True))
+    return Comparison(ladders, unpaired, opened)
 
 
 def _side(given: Recorded) -> Report:

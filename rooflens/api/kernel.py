@@ -389,15 +389,13 @@ class Kernel(Mapping[str, Any]):
     def loops(self) -> tuple[JudgedLoop, ...]:
         """Its loops and straight-line parts by machine code, each with its share of warps' time and what limits it.
 
-        Their own amounts add up to the kernel's. Empty if the report has no counts by instruction, or no code. The
-        first access takes tenths of a second.
+        Their own amounts add up to the kernel's. Empty where the report holds no counts by instruction, or no code.
 
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0].loops
         ()
         """
-        _, analysis = self._source.looked_into(self._analysis)
-        return analysis.loops
+        return self._analysis.loops
 
     def timeline(self) -> Series | None:
         """Return the samples taken while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
@@ -462,8 +460,7 @@ class Kernel(Mapping[str, Any]):
         """
         from rooflens.report.text.digest import explain
 
-        report, analysis = self._source.looked_into(self._analysis)
-        return Text(explain(report, analysis))
+        return Text(explain(self._source.report, self._analysis))
 
     def to_dict(self) -> dict[str, Any]:
         """Return its entry in `kernels` of `rooflens explain --format json`, loops included; there is a JSON Schema.
@@ -475,8 +472,7 @@ class Kernel(Mapping[str, Any]):
         """
         from rooflens.model.catalogue import KERNEL
 
-        _, analysis = self._source.looked_into(self._analysis)
-        written: dict[str, Any] = KERNEL.json(analysis)
+        written: dict[str, Any] = KERNEL.json(self._analysis)
         return written
 
 

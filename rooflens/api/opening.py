@@ -86,7 +86,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
     if (shell := notebook.shell()) is not None:
         rendering.register(shell)
-    sources = {report.run.digest: Source(found, report, places[report.run.digest], gpu) for report in found.reports}
+    sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
     chosen = found.only(select(found.reports, selection))
     return Report(chosen, sources, total_ns_of(found.analyses))

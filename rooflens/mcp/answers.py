@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from rooflens import format as fmt
-from rooflens.analyzing import Analyzed, looked_into, with_code
+from rooflens.analyzing import Analyzed
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
@@ -210,7 +210,7 @@ class Answers:
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
         programs = [
-            {"program": one.program, "factor": one.total.factor, "warnings": list(one.warnings)} for one in ladders
+            {"program": one.program, "factor": one.speed.factor, "warnings": list(one.warnings)} for one in ladders
         ]
         return Told(page, {"programs": programs})
 
@@ -234,20 +234,20 @@ class Answers:
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         return self._analyzed(path, kernel, nvtx).reports
 
-    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "", *, inside: bool = True) -> Analyzed:
-        found = self._root.analyzed(path, inside=inside)
+    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "") -> Analyzed:
+        found = self._root.analyzed(path)
         if not found.reports and found.failures:
             raise found.failures[0][1]
         return found.only(select(found.reports, _selection(kernel, nvtx)))
 
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
-        """Pair two sides; if the head is a folder of versions, pair the base with each other version of its program."""
-        first = self._analyzed(base, kernel, inside=False)
+        """Pair two sides; one report with each other version of its program where the head is a folder of them."""
+        first = self._analyzed(base, kernel)
         if not head and len(first.reports) == 1:
             raise UsageError(f"`{base}` is one recording", "give another one as head, or a folder of versions as base")
         if not head:
             return pair_versions(first.reports, base)
-        second = self._analyzed(head, kernel, inside=False)
+        second = self._analyzed(head, kernel)
         if len(first.reports) == 1 and len(second.reports) > 1:
             others = [one for one in second.reports if one.run.digest != first.reports[0].run.digest]
             found = pair_with_versions(first.reports[0], others)
@@ -257,10 +257,10 @@ class Answers:
         elif {one.run.digest for one in second.reports} <= {one.run.digest for one in first.reports}:
             hint = f"give `{head}` as base and `{base}` as head, or `{base}` alone to compare all of its versions"
             raise UsageError(f"`{base}` holds `{head}` itself", hint)
-        return pair_sides([side.reports for side in with_code([first, second])], (base, head))
+        return pair_sides([first.reports, second.reports], (base, head))
 
     def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
-        """Look into the matching kernel with the most to win; return it, its report and the names of other matches."""
+        """Choose the kernel with most to win, and name the others that a pattern matches; give its report, too."""
         found = self._analyzed(path, kernel, nvtx)
         reports, analyses = found.reports, found.analyses
         chosen = most_at_stake(analyses)
@@ -271,11 +271,11 @@ class Answers:
             for one in in_rank(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
-        whole, seen = looked_into(found, chosen)
+        whole = found.whole_of(chosen)
         if not others or not (kernel or nvtx):
-            return whole, seen, []
+            return whole, chosen, []
         head = f"{fmt.count(len(others) + 1, 'kernel')} match, and this one has most to win. The others: "
-        return whole, seen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
+        return whole, chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
 
 
 _MOVE_BYTES = 400

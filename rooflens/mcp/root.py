@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
@@ -27,8 +27,8 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 _LISTED = "`list_reports` names the reports"
 _NAMED_CHARACTERS = 200
-_KEPT = 16
-"""Cached analyses, each with or without code: clients ask several questions about a report."""
+_KEPT = 8
+"""Places whose analyses are kept: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
 """Larger places are for the command line: all analyses are held in memory here, some 15 kB per kernel."""
@@ -46,7 +46,7 @@ class Root:
         self.folder = folder.resolve()
         if not self.folder.is_dir():
             raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
-        self._kept: OrderedDict[tuple[str, bool], tuple[Stamp, Analyzed]] = OrderedDict()
+        self._kept: OrderedDict[Path, tuple[Stamp, Analyzed]] = OrderedDict()
         self._lock = threading.Lock()
 
     def inside(self, given: str) -> Path:
@@ -129,12 +129,11 @@ class Root:
         except InputError as error:
             raise type(error)(self._without_folder(str(error)), error.hint) from error
 
-    def analyzed(self, given: str, *, inside: bool = True) -> Analyzed:
-        """Analyze a report, a folder of them, or a store; unchanged files are not read again.
+    def analyzed(self, given: str) -> Analyzed:
+        """Analyze a report, a folder of them, or a store; what has not changed is not read again.
 
         Args:
             given: Its path, relative to the folder.
-            inside: Also look inside the kernels with the most to win.
 
         Raises:
             InputError: The path leads out of the folder, or holds no report or too many kernels.
@@ -142,18 +141,12 @@ class Root:
         place = self.inside(given)
         with self._lock:
             stamp = tuple(self._stamps(place))
-            found = self._once((str(place), False), stamp, lambda: self._read(place, given))
-            if inside and not (place / MARKER).is_file():
-                found = self._once((str(place), True), stamp, lambda: look_into(found))
-        return found
-
-    def _once(self, key: tuple[str, bool], stamp: Stamp, make: Callable[[], Analyzed]) -> Analyzed:
-        """Return the cached analysis of a place, or make and cache it; drop the least recently used."""
-        kept = self._kept.pop(key, None)
-        found = kept[1] if kept and kept[0] == stamp else make()
-        self._kept[key] = stamp, found
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+            kept = self._kept.pop(place, None)
+            found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
+            self._kept[place] = stamp, found
+            # What was asked for longest ago is forgotten.
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
         return found
 
     def _read(self, place: Path, given: str) -> Analyzed:
@@ -169,8 +162,7 @@ class Root:
                 f"`{given}` holds {kernels:,} kernels, too many for a client",
                 "name a smaller place, or use the command line",
             )
-        # A store names the original paths of its reports, which may be anywhere: do not open those.
-        return replace(analyze_store(place), places=None)
+        return analyze_store(place)
 
     def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:
         files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())

@@ -366,7 +366,7 @@ WAIT = fixed(
     Key("file", TEXT_OR_NULL, "source file of the instruction that is waited for", value=attrgetter("wait.file")),
     Key("line", NUMBER, "from 1; null without line information", value=attrgetter("wait.line")),
     Key("pc", POSITION, "offset from the start of the kernel's code", "B", value=attrgetter("wait.pc")),
-    Key("sass", TEXT, "the instruction in text", value=attrgetter("wait.sass")),
+    Key("sass", TEXT_OR_NULL, "the instruction in text", value=attrgetter("wait.sass")),
     Key("share", NUMBER, "of the samples here", "share"),
     Key("reason", TEXT, "why these samples wait", value=attrgetter("wait.reason")),
     Key(

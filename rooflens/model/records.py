@@ -162,20 +162,22 @@ class Wait(Struct, frozen=True):
     Attributes:
         pc: Its offset from the start of the kernel's code, in bytes.
         file, line: What it was compiled from; None if unknown.
-        sass: The instruction in text.
+        opcode: Its opcode without modifiers.
         samples: Samples that wait for it.
         reason: The stall reason of these samples.
         how: What tells: the scoreboard that it sets, registers alone, the queue that it fills, that it takes the most
             time before the barrier, or that it is the last store before the wait.
+        sass: The instruction in text; None where no disassembler was asked.
     """
 
     pc: int
     file: str | None
     line: int | None
-    sass: str
+    opcode: str
     samples: float
     reason: str
     how: WaitFound
+    sass: str | None = None
 
 
 LoopKind = Literal["loop", "straight"]
@@ -302,7 +304,7 @@ class Inside(Struct, frozen=True):
         waits: What the samples at an instruction wait for, most first, by its offset.
         pcs: Offsets of the instructions of each line, by file and line.
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
-        texts: Instructions in text, by offset: of what ran.
+        indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
         note: Why nothing is known; empty where something is.
     """
@@ -311,7 +313,7 @@ class Inside(Struct, frozen=True):
     waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
     pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     row_of: Mapping[int, int] = field(default_factory=dict)
-    texts: Mapping[int, str] = field(default_factory=dict)
+    indexes_constants: bool = False
     code_digest: str = ""
     note: str = ""
 

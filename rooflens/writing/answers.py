@@ -92,9 +92,9 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     """Answer what limits each kernel; models and terminals get less than programs.
 
     Args:
-        found: The reports; data and digests look into the kernels with the most to win, tables and CSV contain no code.
-        top: Rows per GPU; all by default.
-        max_tokens: Size limit of a digest.
+        found: The reports.
+        top: Rows of each GPU; all by default.
+        max_tokens: Size of a digest.
         columns: Quantities to show instead of the usual columns.
         each_launch: A row per launch on a terminal, instead of per kernel.
         place: Paths or a store for a command that shows more; empty if there are none.
@@ -102,7 +102,6 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         indented: Write JSON for people; otherwise a line per launch, as it is made.
         expected: Predictions with their measurements; None if there are no predictions.
     """
-    from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import kernels_document, not_profiled, steps
 
@@ -126,7 +125,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
         from rooflens.report.text.digest import digest as shortened
         from rooflens.report.token_budget import DEFAULT_TOKENS
 
-        return shortened(look_into(found).reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
+        return shortened(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 
     def csv() -> str:
         from rooflens.report.data import to_csv
@@ -136,10 +135,9 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     def json() -> str | Iterable[str]:
         from rooflens.report.data import json_lines, to_json
 
-        seen = look_into(found)
         if indented:
-            return to_json(seen.analyses, seen.reports, expected)
-        parts = json_lines(seen.analyses, seen.reports, expected)
+            return to_json(found.analyses, found.reports, expected)
+        parts = json_lines(found.analyses, found.reports, expected)
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(

@@ -69,19 +69,14 @@ def render(
 
 
 def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
-    """Answer what limits all kernels, in a file: a page, Markdown, or data.
-
-    The page and the data look into the kernels with the most to win; the table and CSV do not.
-    """
-    from rooflens.analyzing import look_into
+    """Answer what limits all kernels, in one file: a page of its own, Markdown, or data."""
     from rooflens.writing.answers import of_kernels
 
     def page() -> str:
         from rooflens.report.page.page import render_page
 
-        seen = look_into(found)
         return render_page(
-            seen.reports,
+            found.reports,
             title=title,
             limits=found.limits,
             unread=found.failures,
@@ -94,9 +89,8 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
         from rooflens.report.text.markdown import report_document
         from rooflens.report.words.expectations import expectations_document
 
-        reports = look_into(found).reports
-        content = build_content(reports, title, found.limits, found.failures)
-        return (*report_document(content), *expectations_document(expected.check(reports), reports))
+        content = build_content(found.reports, title, found.limits, found.failures)
+        return (*report_document(content), *expectations_document(expected.check(found.reports), found.reports))
 
     return Answer(document, {**of_kernels(found).data, "html": page})
 

@@ -13,7 +13,8 @@ from support.nvdisasm import drawn
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.reports.container import outline
-from rooflens.ingest.reports.machine_code import read_machine_code
+from rooflens.ingest.reports.machine_code import Insides
+from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import opened, read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import STALL
@@ -64,9 +65,13 @@ def _looked_into(file: Path, indices: set[int] | None = None) -> Iterator[tuple[
     longest = sorted(counted, key=lambda kernel: -(kernel.duration_ns or 0))[:_MOST_OF_A_REPORT]
     chosen = {kernel.index: kernel for kernel in (longest if indices is None else counted)}
     chosen = {index: kernel for index, kernel in chosen.items() if indices is None or index in indices}
-    for index, code in read_machine_code(file, report.run.digest, chosen, ReadOptions()).items():
-        if isinstance(code, MachineCode):
-            yield index, chosen[index], code
+    with opened(file) as (data, digest):
+        reader, insides = ResultReader(data, outline(data, digest, file.suffix)), Insides()
+        for index, kernel in chosen.items():
+            result = reader.result(index)
+            code = insides.code(result, result.instructions) if result.instructions else ""
+            if isinstance(code, MachineCode):
+                yield index, kernel, code
 
 
 def test_trips_are_those_worked_out_from_the_sources(
@@ -162,7 +167,7 @@ def test_scoreboards_and_registers_name_one_producer(
         for graph in find_rows(code).graphs:
             finder = Finder(graph, code)
             for position, one in enumerate(graph.instructions):
-                load = _by_definition(graph, position, one.reads) if one.offset in waits and one.has_control else None
+                load = _by_definition(graph, position, one.reads) if one.offset in waits else None
                 if load is None:
                     continue
                 producers, _ = finder.producers(position, "long_scoreboard")

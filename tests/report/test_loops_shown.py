@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.machine_code import control, listed, machine_code
 
-from rooflens.analyzing import analyze_paths, look_into
 from rooflens.model.analyze import analyze
 from rooflens.model.hotspots import waits_for
 from rooflens.model.inside.look import look_inside
@@ -136,24 +133,3 @@ def test_counts_agree_with_their_nouns() -> None:
         "8 trips",
         "1,334 trips",
     ]
-
-
-def test_a_report_that_is_gone_costs_no_more_than_its_loops(fixtures: Path, tmp_path: Path) -> None:
-    """The other results stay the same, and the kernel says why there are no loops."""
-    report = tmp_path / "gone.ncu-rep"
-    report.write_bytes((fixtures / "synthetic" / "attention.synthetic.ncu-rep").read_bytes())
-    found = analyze_paths([report])
-    counted = [
-        replace(one, kernel=replace(one.kernel, code_totals={"warp_inst": 1.0})) for one in found.reports[0].analyses
-    ]
-    found = replace(found, reports=(replace(found.reports[0], analyses=tuple(counted)),))
-    report.unlink()
-    seen = look_into(found)
-    assert [one.verdict.sentence for one in seen.analyses] == [one.verdict.sentence for one in found.analyses]
-    assert "not at hand" in (seen.analyses[0].kernel.inside.note if seen.analyses[0].kernel.inside else "")
-
-
-def test_kernels_without_counts_by_instruction_are_not_looked_into(fixtures: Path) -> None:
-    """Their report is not read again."""
-    found = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"])
-    assert look_into(found) is found

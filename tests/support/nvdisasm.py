@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from msgspec import Struct
+from support.sass_text import parse
 
-from rooflens.model.inside.sass import INSTRUCTION_BYTES, Instruction, parse
+from rooflens.model.inside.instruction import INSTRUCTION_BYTES, Instruction
 
 _FUNCTION = re.compile(r"^//-+ \.text\.(\S+) -+$")
 _LABEL = re.compile(r"^([\w$.]+):\s*$")

@@ -134,7 +134,7 @@ def analyze(
         keep=keep,
         without_nvidia=without_nvidia,
         with_evidence=style not in {"table", "md"},
-        reading=replace(reading, texts=style != "table"),  # the table names places without code
+        reading=replace(reading, texts=style in {"json", "digest"}),  # the others name places and show no code
         selection=selection,
         timeline=timeline,
     )

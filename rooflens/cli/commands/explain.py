@@ -15,12 +15,9 @@ from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.predict.measured import Checked
     from rooflens.model.selecting import Selection
 
 
@@ -62,40 +59,28 @@ def explain(
     """
     from msgspec.structs import replace
 
-    from rooflens.analyzing import looked_into
     from rooflens.model.ranking import most_at_stake
     from rooflens.report.text.digest import explain_document
     from rooflens.report.words.expectations import expectations_document
-    from rooflens.writing.answers import Answer
+    from rooflens.writing.answers import Answer, of_kernels
 
     stated = read_stated(predict)
-    # The text of the explained kernel comes with its loops, so that the disassembler starts once.
-    bare = replace(reading, texts=False)
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, selection=selection, timeline=timeline)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection, timeline=timeline)
     analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
         finish(found, "")
     if chosen is None:
         raise InputError("there is no kernel to explain", "give a report with at least one")
-    report, chosen = looked_into(found, chosen)
+    report = found.whole_of(chosen)
     alone = [replace(report, analyses=(chosen,))]
     expected = None if stated is None else find_expected(alone, stated).check(alone)
     answer = Answer(
         lambda: (*explain_document(report, chosen), *expectations_document(expected or (), alone)),
-        {"json": lambda: _json(found, expected)},
+        of_kernels(found, expected=expected).data,
     )
     deliver(answer, style or ("table" if sys.stdout.isatty() else "md"))
     others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(chosen.kernel.digest, chosen.kernel.name)}
     if others and style != "json":
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
-
-
-def _json(found: Analyzed, expected: Sequence[Checked] | None) -> str:
-    """Write the requested launches as `analyze` does, after looking into each."""
-    from rooflens.analyzing import look_into
-    from rooflens.report.data import to_json
-
-    seen = look_into(found, found.analyses)
-    return to_json(seen.analyses, seen.reports, expected)

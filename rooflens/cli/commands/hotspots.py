@@ -25,9 +25,6 @@ _NONE_HINT = (
 )
 
 
-_FEW = 12
-
-
 @click.command(
     cls=Command,
     epilog=examples(
@@ -67,14 +64,11 @@ def hotspots(
     reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
-    from rooflens.analyzing import look_into
     from rooflens.model.failed import is_bug
     from rooflens.report.text.hotspots import hotspots_document, listings, to_csv, to_json
     from rooflens.writing.answers import Answer
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
-    # If there are few launches, look into all of them, so that each names what its warps wait for.
-    found = look_into(found, found.analyses if len(found.analyses) <= _FEW else None)
     try:
         shown = listings(found.analyses, by, top)
         show_bugs(found.analyses)

@@ -26,9 +26,6 @@ _PACKED: Mapping[int, frozenset[int]] = {
 }
 """Compute capability -> packed multiply-adds; other GPUs may encode everything differently."""
 
-_FLOW = range(0x140, 0x160)
-"""BRA, BRX, BSSY, BSYNC, CALL, RET, EXIT and their like."""
-
 _ZERO = 255
 _FIRST_FACTOR_AT = 24
 _SECOND_FACTOR_AT = {1: 32, 2: 64, 3: 64, 7: 64}
@@ -53,12 +50,10 @@ def kind_of(instruction: bytes, capability: int) -> Kind | None:
         return "store"
     if operation not in packed:
         return "other"
+    return "constant" if is_constant_load(bits) else "computes"
+
+
+def is_constant_load(bits: int) -> bool:
+    """Return whether a packed multiply-add, given as a number, has zero as a factor: it loads a constant."""
     factors = {_FIRST_FACTOR_AT, _SECOND_FACTOR_AT.get(bits >> 9 & 7, _FIRST_FACTOR_AT)}
-    return "constant" if any(bits >> first & 0xFF == _ZERO for first in factors) else "computes"
-
-
-def may_jump(instruction: bytes | None) -> bool:
-    """Return whether an instruction may jump; True if its bytes are unknown."""
-    if instruction is None or len(instruction) < INSTRUCTION_BYTES:
-        return True
-    return int.from_bytes(instruction[:2], "little") & 0x1FF in _FLOW
+    return any(bits >> first & 0xFF == _ZERO for first in factors)

@@ -137,6 +137,7 @@ class Module:
         self._files = files
         self._divided: dict[str, Sequence[str]] = {}
         self._listing = Listing(self, functions) if functions else None
+        self._listings: dict[tuple[bytes, int], Listing] = {}
 
     def listing(self, function: bytes, start: int | None) -> Listing | None:
         """List the instructions of a function and its callees; None if no address is known.
@@ -145,7 +146,11 @@ class Module:
             function: Its mangled name.
             start: Address of its first instruction, for reports without function names; None if unknown.
         """
-        return self._listing or (None if start is None else Listing(self, {start: function}))
+        if self._listing is not None or start is None:
+            return self._listing
+        if (function, start) not in self._listings:
+            self._listings[function, start] = Listing(self, {start: function})
+        return self._listings[function, start]
 
     def source_lines(self, file: str) -> Sequence[str]:
         """Return the lines of an embedded source file; empty if the file is not embedded."""
@@ -164,6 +169,8 @@ class Listing:
         self._functions = functions
         self._starts = sorted(functions)
         self._codes: dict[bytes, Section | None] = {}
+        self.capability = module.cubin.capability
+        """Compute capability that the code is compiled for: 90 for 9.0."""
 
     def sass(self, address: int) -> str | None:  # noqa: ARG002 - as the disassembler takes it
         """Return None: text needs a disassembler."""
@@ -172,7 +179,7 @@ class Listing:
     def kind(self, address: int) -> Kind | None:
         """Return the kind of an instruction; None if its encoding is unknown."""
         code = self.code(address)
-        return None if code is None else kind_of(code, self._module.cubin.capability)
+        return None if code is None else kind_of(code, self.capability)
 
     def code(self, address: int) -> bytes | None:
         """Return the bytes of the instruction at an address; fewer at the end of the code, None outside any code."""

@@ -6,6 +6,7 @@ from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import LONGEST_NAME, as_unicode, notes_of_cut_names
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.code import Code, Instructions
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.reports.container import Outline
+    from rooflens.ingest.reports.machine_code import Insides
     from rooflens.ingest.reports.results import RawResult
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Inside, Kernel
 
 Reader: TypeAlias = Literal["auto", "direct", "ncu-report"]
 """The reader: rooflens with instruction text from NVIDIA's module (`auto`), rooflens alone, or that module."""
@@ -116,6 +118,7 @@ def make_report(
         cut_count += len(result.signature) > LONGEST_NAME
         if result.instructions is not None and not kernel.failed:
             kernel = with_code(kernel, codes.read(result, result.instructions, kernel.duration_ns or 0.0))
+            kernel = replace(kernel, inside=codes.inside(result)) if not kernel.failed else kernel
         kernels.append(kernel)
     if len(kernels) != container.result_count:
         raise InputError(f"damaged: only {len(kernels)} of {container.result_count} results can be read", RERECORD_HINT)
@@ -152,6 +155,15 @@ class _Codes:
         self.refused: set[int] = set()
         self._are_few = are_few
         self._longest: list[tuple[float, int, RawResult, Code]] = []
+        self._insides: Insides | None = None
+
+    def inside(self, result: RawResult) -> Inside | None:
+        """Look into a result; None if nothing was counted by instruction."""
+        if self._insides is None:
+            from rooflens.ingest.reports.machine_code import Insides  # noqa: PLC0415 - most reports hold no code
+
+            self._insides = Insides()
+        return self._insides.of(result)
 
     def read(self, result: RawResult, stored: Instructions, duration_ns: float) -> Code:
         """Read the code of a result, and remember the result if it is among the longest so far."""

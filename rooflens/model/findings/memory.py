@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -68,8 +67,17 @@ class _Use(Struct, frozen=True):
     apart: bool = True
 
 
-def _uncoalesced(side: _Side, facts: Facts) -> Found | None:
-    """Say that global loads or stores touch more sectors than the bytes they ask for would fill."""
+def uncoalesced_global_load(facts: Facts) -> Found | None:
+    """Say that global loads touch more sectors than the bytes they ask for would fill."""
+    return _uncoalesced(facts, "load")
+
+
+def uncoalesced_global_store(facts: Facts) -> Found | None:
+    """Say that global stores touch more sectors than the bytes they write would fill."""
+    return _uncoalesced(facts, "store")
+
+
+def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
     if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", "LDGSTS")):
         return None  # the sectors are those of atomics
@@ -90,7 +98,7 @@ def _uncoalesced(side: _Side, facts: Facts) -> Found | None:
     if is_shifted:
         kind = "coalesce"
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
-    elif use.apart and (shape := _upright_block(facts)):
+    elif use.apart and (shape := _upright_block(facts.kernel.block)):
         kind = "shape"
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
@@ -111,13 +119,9 @@ def _uncoalesced(side: _Side, facts: Facts) -> Found | None:
     )
 
 
-uncoalesced_global_load = partial(_uncoalesced, "load")
-uncoalesced_global_store = partial(_uncoalesced, "store")
-
-
-def _upright_block(facts: Facts) -> str:
+def _upright_block(block: tuple[int, int, int] | None) -> str:
     """Name the shape of blocks that put fewer threads along x than fill a sector, and more along y; else nothing."""
-    x, y, z = facts.kernel.block or (WARP_THREADS, 1, 1)
+    x, y, z = block or (WARP_THREADS, 1, 1)
     return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < _SECTOR_VALUES and y * z > x else ""
 
 
@@ -495,7 +499,7 @@ def indexed_constants(facts: Facts) -> Found | None:
     # Twice as many speak for themselves where nothing tells how busy their pipe is.
     if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
         return None
-    is_indexed = any(_BY_REGISTER.search(spot.sass or "") for spot in kernel.hotspots)
+    is_indexed = kernel.inside is not None and kernel.inside.indexes_constants
     is_idle = busy is not None and busy < facts.limits.contributing_share
     if is_idle or (kernel.capability >= _PARAMETERS_BY_LOAD and not is_indexed):
         return None
@@ -518,7 +522,6 @@ def indexed_constants(facts: Facts) -> Found | None:
     )
 
 
-_BY_REGISTER = re.compile(r"\bLDC\b.*\[U?R\d")
 _PARAMETERS_BY_LOAD = (9, 0)
 """From here on compilers load parameters, too, and not only what is indexed."""
 

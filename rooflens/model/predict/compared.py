@@ -1,4 +1,4 @@
-"""A measured amount beside the predicted one: the row of both, and what a time says of a kernel."""
+"""Compare a measured amount with the predicted one, and judge a kernel by its time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Compared(Struct, frozen=True):
     """One quantity, predicted and measured, in its unit.
 
     Attributes:
-        name: What it is; `floor` and `attainable` are times that the measured one is set against.
+        name: What is compared; `floor` and `attainable` are predicted times.
         unit: `FLOP`, `op`, `B`, `FLOP/B` or `ns`.
-        verdict: What the measured amount is beside the predicted one, in a few words.
+        verdict: How the two compare, in a few words.
     """
 
     name: PredictedQuantity
@@ -34,7 +34,7 @@ class Compared(Struct, frozen=True):
 def compared_times(
     time_ns: float, floor_ns: float, found: Attainable | None, without_dram_ns: float = 0.0
 ) -> tuple[Compared, ...]:
-    """Compare a measured time with the floor, and with what published kernels take where some are published."""
+    """Compare a measured time with the floor, and with published kernels if there are any."""
     floor = Compared("floor", "ns", floor_ns, time_ns, against_floor(time_ns, floor_ns, without_dram_ns))
     if found is None:
         return (floor,)
@@ -48,7 +48,7 @@ def against_floor(time_s: float, floor_s: float, without_dram_s: float = 0.0) ->
     Args:
         time_s: As measured.
         floor_s: From cold caches.
-        without_dram_s: The longest time of the work without DRAM: caches cannot make it shorter.
+        without_dram_s: The time that the work takes with all data in caches: nothing can be faster.
     """
     if time_s < without_dram_s:
         return "too fast"
@@ -78,7 +78,7 @@ def time_words(time_s: float, floor_s: float, found: Attainable | None, without_
 
 
 def time_advice(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
-    """Say what follows from a measured time; empty if no kernel of the operation is published to compare it with."""
+    """Say what to do about a measured time; empty above the floor if no kernel of the operation is published."""
     verdict = against_floor(time_s, floor_s, without_dram_s)
     if verdict == "too fast":
         return "it did less work than predicted, or the time is wrong"

@@ -18,12 +18,12 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, msgpack
 from msgspec.structs import asdict as fields_of
 
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Analysis, Evidence, Hotspot, Kernel, Place, Rule, Run, Series
+from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, Kernel, Place, Rule, Run, Series
 from rooflens.model.store.columns import field_of, lists, map_column, maps, packed, struct_lists, table_of, values_of
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
@@ -82,6 +82,7 @@ KERNELS = pa.schema(
         ("tensor_peaks_per_s", pa.map_(_TEXT, _REAL)),
         ("stalls", pa.map_(_TEXT, _REAL)),
         ("code_totals", pa.map_(_TEXT, _REAL)),
+        ("inside", pa.binary()),
         (
             "rules",
             pa.list_(pa.struct([(name, _REAL if name.endswith("_pct") else _TEXT) for name in Rule.__struct_fields__])),
@@ -287,6 +288,7 @@ def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.T
         **{counter.name: missing for counter in COUNTERS},
         **_counter_columns(kernels),
         "kernel_index": [kernel.index for kernel in kernels],
+        "inside": [kernel.inside and msgpack.encode(kernel.inside) for kernel in kernels],
         "series_interval_ns": [one.interval_ns if one else None for one in series],
         "series": map_column([one.shares if one else None for one in series], _SERIES),
     }
@@ -313,7 +315,9 @@ def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
 
 
 _AS_IS = tuple(
-    name for name in Kernel.__struct_fields__ if name in KERNELS.names and name not in {"digest", "rules", "series"}
+    name
+    for name in Kernel.__struct_fields__
+    if name in KERNELS.names and name not in {"digest", "rules", "series", "inside"}
 )
 """Fields of a kernel that map to a single column of the same content."""
 
@@ -343,7 +347,7 @@ def kernels_from_batch(
         "hotspots": [
             hotspots.get(run_id, _NO_SPOTS).get(index, ()) for run_id, index in zip(run_ids, indices, strict=True)
         ],
-        "inside": repeat(None, len(indices)),  # a store keeps no machine code
+        "inside": _insides(columns),
         **{what: _sizes(batch, what) for what in ("grid", "block")},
         **{name: values_of(columns[name]) for name in _AS_IS},
     }
@@ -364,6 +368,13 @@ def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
     if not any(column.null_count for column in known.values()):
         return [dict(zip(names, row, strict=True)) for row in rows]
     return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+
+
+def _insides(columns: Mapping[str, pa.Array]) -> list[Inside | None]:
+    """Return what was found in the code of each kernel; None for files of before it was kept."""
+    if "inside" not in columns:
+        return [None] * len(columns["run_id"])
+    return [None if packed is None else msgpack.decode(packed, type=Inside) for packed in columns["inside"].to_pylist()]
 
 
 def _series(batch: pa.RecordBatch) -> list[Series | None]:

@@ -246,9 +246,9 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
     return _named(name, resource, share, facts.shares.get(name))
 
 
-def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:
+def is_lsu_full(resource: str | None, l1: Level) -> bool:
     """Return whether the limiter is L1 because load and store instructions fill its input, whatever their bytes."""
-    return resource == "l1" and leading_stage(levels["l1"]) == LSU_INPUT
+    return resource == "l1" and leading_stage(l1) == LSU_INPUT
 
 
 def _explained(facts: Facts, key: str, busy: float) -> str:

@@ -358,7 +358,7 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
-        level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
+        level = "lsu" if is_lsu_full(limiter.resource, levels["l1"]) else limiter.resource
         asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
         at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
         queued = sum(facts.stall_shares.get(reason, 0.0) for reason in _QUEUED)

@@ -73,6 +73,7 @@ class DrawnLaunch(Struct, frozen=True, kw_only=True):
         work: Its operations in the unit of its points; None if a part is unknown.
         clock_hz: SM clock; None if its report does not state it.
         gains: Place and gain of those of its moves whose gain is known.
+        counts_limiter: Its limiter is a pipe whose operations are its FLOPs: fewer instructions there are fewer FLOPs.
         phases: Its path through the plane while it ran; empty where that cannot be told.
     """
 
@@ -91,6 +92,7 @@ class DrawnLaunch(Struct, frozen=True, kw_only=True):
     work: float | None
     clock_hz: float | None
     gains: tuple[tuple[int, Gain], ...]
+    counts_limiter: bool
     phases: tuple[PhasePoint, ...]
     time_words: str
     verdict_words: str

@@ -1,8 +1,4 @@
-"""Ghost dots: where each move of a kernel would put its dot, as far as its gain can be modelled.
-
-The FLOPs stay those that were counted, so the dot rises by the gain. Where that would take it through the roof of the
-level, the move must have saved bytes: then it goes right along the roof, by no more than it takes.
-"""
+"""Ghost dots: where each move of a kernel would put its dot, as far as its gain can be modelled."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ import altair as alt
 from rooflens.report.plane.marks import AT, QUIET, Style, written
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.viewport import SIZES, SLOT
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, ghost_labels
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, ghost_at, ghost_labels
 from rooflens.report.roofline.rows import rounded
 
 
@@ -33,8 +29,8 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
             "level": point.level,
             **({"near": 1} if point.nearest else {}),
             "m": at,
-            "x": rounded(max(point.intensity_flop_per_byte, after / slope) if slope else point.intensity_flop_per_byte),
-            "y": rounded(after),
+            "x": rounded(x),
+            "y": rounded(y),
             "x0": rounded(point.intensity_flop_per_byte),
             "y0": rounded(point.flop_per_s),
             "after": after_words(gain),
@@ -43,7 +39,7 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
         for point in plane.points
         if point.launch.rank or point.launch.key == picked
         for at, gain in point.launch.gains
-        for after, slope in ((point.flop_per_s * gain.factor, slopes.get(point.level)),)
+        for x, y in (ghost_at(point, gain, slopes.get(point.level)),)
     ]
 
 

@@ -112,7 +112,7 @@ def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
     (program,) = compared(store / first[:12], store / second)["programs"]
     assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
     assert program["base"]["sources"] != program["head"]["sources"]
-    assert "no report whose digest begins with `ffffff`" in run("compare", store / "ffffff", store).stderr
+    assert "no report whose digest starts with `ffffff`" in run("compare", store / "ffffff", store).stderr
 
 
 def test_markdown_names_what_failed(base: Path, tmp_path: Path) -> None:
@@ -164,19 +164,40 @@ def test_the_gate_and_the_words_agree(base: Path, tmp_path: Path) -> None:
     assert "GPU time 1.02x slower" in done.stdout
 
 
-def test_a_gate_that_cannot_judge_says_so(base: Path, tmp_path: Path) -> None:
+def test_a_gate_that_cannot_judge_says_so(tmp_path: Path) -> None:
     """With an untimed launch there is no total: the gate passes, and says that it judged nothing."""
-    head = tmp_path / "head"
-    head.mkdir()
     timed = kernel_spec(triad(H200))
     tells_time = re.compile("gpu__time|per_second|cycles")
     untimed = replace(timed, metrics={k: v for k, v in timed.metrics.items() if not tells_time.search(k)})
-    for i in range(2):
-        kernels = (timed, replace(untimed, name="untimed"))
-        write_report(head / f"triad_{i}.ncu-rep", ReportSpec(kernels=kernels))
-    done = run("compare", base, head, "--fail-on", "5%")
+    for side, second in (("base", timed), ("head", untimed)):
+        (tmp_path / side).mkdir()
+        for i in range(2):
+            kernels = (timed, replace(second, name="second"), *[timed] * i)
+            write_report(tmp_path / side / f"triad_{i}.ncu-rep", ReportSpec(kernels=kernels[:2]))
+    done = run("compare", tmp_path / "base", tmp_path / "head", "--fail-on", "5%")
     assert done.exit_code == 0
     assert "no total time on both sides, so that the gate cannot judge it" in done.stderr
+
+
+def test_a_new_kernel_fails_no_gate_and_is_named(base: Path, tmp_path: Path) -> None:
+    """A head with a second kernel of as much time holds: the gate judges what both sides have, and says what is new."""
+    head = tmp_path / "head"
+    head.mkdir()
+    kernel = kernel_spec(triad(H200))
+    for i in range(3):
+        slower = {**kernel.metrics, "gpu__time_duration.sum": 1_001_000.0 + i}
+        both = (replace(kernel, metrics=slower), replace(kernel, name="added", metrics=slower))
+        write_report(head / f"triad_{i}.ncu-rep", ReportSpec(kernels=both))
+    done = run("compare", base, head, "--fail-on", "5%")
+    assert done.exit_code == 0
+    assert "note: triad: 1 new kernel takes 1.00 ms, not judged" in done.stderr
+    assert "GPU time of 1 kernel on both sides" in done.stdout
+    assert "New: added (+1.00 ms). These times are in neither sum above." in done.stdout
+    found = compared(base, head, "--fail-on", "5%")
+    assert found["gate"]["left_out"] == ["triad: 1 new kernel takes 1.00 ms, not judged"]
+    (program,) = found["programs"]
+    assert program["total"]["change"] > 0.9
+    assert abs(program["shared"]["change"]) < 0.01
 
 
 def test_sides_without_times_are_compared_by_the_counters_of_both(tmp_path: Path) -> None:

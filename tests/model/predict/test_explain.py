@@ -57,7 +57,7 @@ def test_what_is_as_predicted_is_said_so() -> None:
         ("work", True, ()),
         ("bytes", True, ()),
     ]
-    assert words(checked, "work") == "The work is the predicted one: 137 GFLOP."
+    assert words(checked, "work") == "The work is as predicted: 137 GFLOP."
     assert words(checked, "bytes") == "DRAM moved the compulsory bytes: 101 MB."
     assert words(checked, "limiter") == ("It is limited, as expected, by compute at tensor bf16 for 100 % of the time.")
     assert (checked.work_ratio, checked.bytes_ratio) == (1.0, 1.0)

@@ -225,7 +225,7 @@ def _facts(analysis: Analysis) -> tuple[str, ...]:
     sizes = (("grid", kernel.grid), ("block", kernel.block))
     registers, shared = kernel.counters.get("registers_per_thread"), block_smem_bytes(kernel.counters)
     return (
-        confidence_words(verdict.confidence),
+        f"class: {confidence_words(verdict.confidence)}",
         *in_program_lines(analysis),
         *([limit] if (limit := limit_factor_words(verdict)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),

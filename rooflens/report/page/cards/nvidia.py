@@ -86,7 +86,7 @@ def _headline(analysis: Analysis) -> str:
     if not bottleneck:
         return ""
     says = _SAYS.get(bottleneck, bottleneck)
-    same = agrees(bottleneck, verdict, analysis.levels)
+    same = agrees(bottleneck, verdict, analysis.levels["l1"])
     if same is None:
         return f"NVIDIA's rule says: {says}."
     if same:

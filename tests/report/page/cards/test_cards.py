@@ -351,7 +351,7 @@ def test_flags_stand_where_they_matter() -> None:
     text = words_of(html_of(sample(1000, 1e9, flags=flags)))
     parts = (
         "The output stayed in L2",
-        "confidence high",
+        "class: confidence high",
         "Memory levels",
         "About these numbers",
         "does not count CUDA-core fp16",
