@@ -133,8 +133,8 @@ class Analyzed(Struct, frozen=True):
         ignored: Files in the given folders that are not reports; for a store, foreign files in `runs`.
         missing: Reports that lack kernels which ran: ncu took their launches for another kernel's, or was stopped.
         not_kept: Why the store could not take the verdicts; None if it did, or was not asked to.
-        warnings: Path and error of other unusable files: for a sidecar the path of its report, for a calibration that of
-           the folder.
+        warnings: Path and error of other unusable files: for a sidecar the path of its report, for a calibration
+            that of the folder.
         notes: Path of a report, and a remark on how it was read.
         whole: If launches were chosen, the reports with all their launches; empty if none was left out.
     """
