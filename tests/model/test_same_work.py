@@ -1,4 +1,4 @@
-"""The rule of what is the same work, on kernels whose work is known by construction."""
+"""The rule of what counts as the same work, on kernels whose work is known by construction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kernel(
     name: str = "gemm",
     **code: float,
 ) -> Analysis:
-    """Make a launch of so many blocks of 256 threads; amounts that are 0 were not recorded."""
+    """Make a launch of this many blocks of 256 threads; an amount of 0 was not recorded."""
     level: Mapping[str, float] = {"dram": dram} if dram else {}
     made = samples.analysis(samples.Sample(name, "memory", 1e3, "dram", level, {"fp32": flop} if flop else None))
     counters = {**made.kernel.counters, **({"executed_inst": inst} if inst else {})}
@@ -88,21 +88,21 @@ CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_work_is_told_by_all_that_was_recorded(case: str) -> None:
-    """What was counted decides; the same two kernels are judged alike in either order."""
+    """Counted work decides, and two kernels are judged alike in either order."""
     before, after, asked, same = CASES[case]
     assert same_work(before, after, asked).same is same, same_work(before, after, asked).why
     assert same_work(after, before, asked).same is same
 
 
 def multiplying(name: str, instructions: float, busy: float, blocks: int = 1024) -> Analysis:
-    """Make a launch that works its FMA pipes for a share of 1 M cycles on 80 SMs."""
+    """Make a launch whose FMA pipes work for a share of 1 M cycles on 80 SMs."""
     made = kernel(blocks, inst=instructions, name=name)
     counters = {"fma_busy_share": busy, "issue_share": 0.3, "elapsed_cycles": 1e6, "sm_count": 80.0}
     return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
 
 
 def test_products_are_told_by_their_multiplications() -> None:
-    """Where FLOPs were not counted, kernels that multiply as long do the same work; short ones only make addresses."""
+    """Without counted FLOPs, kernels that multiply equally long do the same work; short ones only compute addresses."""
     mine, library = multiplying("warptiled", 4e7, 0.3, 64), multiplying("ampere_sgemm", 4.2e7, 0.31, 128)
     assert same_work(mine, library).same is True
     assert same_work(mine, multiplying("ampere_sgemm", 4.2e7, 0.6)).same is None
@@ -114,7 +114,7 @@ def test_products_are_told_by_their_multiplications() -> None:
 
 
 def test_sizes_on_the_command_line_and_in_names_are_compared() -> None:
-    """Numbers from 16 on are sizes; a version's number is none, and what differs in words tells nothing."""
+    """Numbers from 16 on are sizes; version numbers are not, and differences in words say nothing."""
     lines = ("./v1 1024 1024", "./v2 1024 1024", "./v1 2048 1024", "./run --impl=1", "./run --impl=2")
     runs = [samples.run(command_line=f"ncu --set full {line}") for line in lines]
     assert [asked_alike(runs[0], run) for run in runs[:3]] == ["same", "same", "other"]
@@ -124,7 +124,7 @@ def test_sizes_on_the_command_line_and_in_names_are_compared() -> None:
 
 
 def test_time_is_given_for_a_unit_that_both_have() -> None:
-    """FLOPs where both counted them, else instructions; threads are no work: who blocks for registers has fewer."""
+    """The unit is FLOPs if both counted them, else instructions, else threads."""
     made, other = kernel(flop=1e9, inst=1e7), kernel(inst=2e7)
     for beside, unit, time_ns in ((made, "kFLOP", 1.0), (other, "1000 instructions", 100.0)):
         found = time_per_work(made, 1e6, beside)

@@ -20,7 +20,7 @@ from rooflens.model.compare.compare import AS_FAST, DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.same_code import is_same_launch
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import Analysis, Finding, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Analysis, Finding, Kernel, Limit, ratio
 from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
@@ -354,7 +354,7 @@ def _against_limit(reached: float, limit: Limit, most: float) -> str:
         beaten = f"limit of {factor(most)}: its work" if limit.proven else f"{factor(most)} at its traffic: that"
         return f"more than the {beaten} changed"
     if limit.is_far:
-        return "no limit was near"
+        return f"the limit was over {factor(FAR)}"
     return f"the limit was {factor(most)}" if limit.proven else f"at its traffic {factor(most)} at most"
 
 

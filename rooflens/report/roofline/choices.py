@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from rooflens import format as fmt
@@ -73,11 +71,6 @@ def ghost_labels(at: int, gain: Gain, *, each: bool) -> tuple[str, str]:
 def first_ghost(launch: DrawnLaunch) -> tuple[tuple[str, str], Gain] | None:
     """Return the labels, at their longest and short, and the gain of the first move's ghost; None without a gain."""
     return next(((ghost_labels(at, gain, each=True), gain) for at, gain in launch.gains if at == 0), None)
-
-
-def gains(analysis: Analysis) -> Iterator[tuple[int, Gain]]:
-    """Yield the place and the gain of each move of a kernel whose gain is known."""
-    return ((at, choice.gain) for at, choice in enumerate(choices(analysis)) if choice.gain)
 
 
 def after_words(gain: Gain) -> str:

@@ -8,6 +8,7 @@ chart draws it over other words, on cleared ground.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from rooflens.model.roofline.roofs import Roof
 from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, ridge_spots
-from rooflens.report.plane.plane import ALL, OWN, Domain, DrawnLaunch, Plane, Point
+from rooflens.report.plane.plane import ALL, OWN, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, Label, apart, kernel_names, label
@@ -139,21 +140,17 @@ def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tu
     plane = names.plane
     canvas = drawing.canvas.copy()
     view = canvas.view
-    shown = {point.launch.key: point for point in shown_at(plane.points, level)}
     corners = plane.ridges(plane.first_level if level in {ALL, OWN} else level)
     canvas.taken.extend(dot_box(plane, point, view) for point in plane.points_at(level))
     canvas.taken.extend(point_box(view.at(x, y), CORNER_PX) for x, y in corners)
 
-    def own(launch: DrawnLaunch) -> list[Box]:
-        return own_boxes(plane, shown[launch.key], view, level=level)
-
-    seen = [point for point in shown.values() if _is_seen(point, view)]
+    seen = [point for point in shown_at(plane.points, level) if _is_seen(point, view)]
     ridges = (
         Label("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
         for (x, y), pipe in zip(corners, plane.pipe_roofs, strict=False)
     )
     alone = chain(ridges, _marks(plane, level, drawing))
-    asked = names.ask(seen, picked, drawing.size, own)
+    asked = names.ask(seen, picked, drawing.size, partial(own_boxes, plane, view=view, level=level))
 
     def in_turn() -> Iterator[Iterable[Label]]:
         """Begin with the name of the picked launch; what comes after it keeps clear of all that the launch shows."""
@@ -173,7 +170,7 @@ def _is_seen(point: Point, view: Sheet) -> bool:
 def _picked_boxes(plane: Plane, picked: str, view: Sheet, level: str) -> list[Box]:
     """List the boxes of what the picked launch shows at a level."""
     found = (point for point in shown_at(plane.points, level) if point.launch.key == picked)
-    return [box for point in found for box in own_boxes(plane, point, view, level=level)]
+    return [box for point in found for box in own_boxes(plane, point, view=view, level=level)]
 
 
 def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:

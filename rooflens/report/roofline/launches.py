@@ -22,7 +22,7 @@ from rooflens.report.content import Content
 from rooflens.report.plane.places import Place, drawable, places, roofs_over
 from rooflens.report.plane.plane import BarredLaunch, DrawnLaunch, LevelShare, LoopPoint, Plane, Point
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNIT, UNPLACED
-from rooflens.report.roofline.choices import gains
+from rooflens.report.roofline.choices import choices
 from rooflens.report.roofline.course import phase_points
 from rooflens.report.words.inside import loop_place
 from rooflens.report.words.labels import BOUND_LABELS, flag_name, stall_label
@@ -105,7 +105,7 @@ def _drawn(launch: Launch, report: str, line: str, called: str, rank: int | None
         launches=analysis.launches,
         work=main_work(analysis).total,
         clock_hz=analysis.kernel.counters.get("sm_clock_hz"),
-        gains=tuple(gains(analysis)),
+        gains=tuple((at, choice.gain) for at, choice in enumerate(choices(analysis)) if choice.gain),
         counts_limiter=(pipe := analysis.pipes.get(verdict.resource or "")) is not None and pipe.is_arithmetic,
         phases=phase_points(analysis),
         time_words=_time_words(launch),

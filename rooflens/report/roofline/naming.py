@@ -17,7 +17,7 @@ from rooflens.report.plane.viewport import SizeClass, radius_px
 from rooflens.report.roofline.versions import versions
 
 Kind = Literal["ridge", "mark", "name"]
-Own = Callable[[DrawnLaunch], Sequence[Box]]
+Own = Callable[[Point], Sequence[Box]]
 
 SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""
@@ -104,7 +104,7 @@ class KernelNames(Struct, frozen=True):
         for point in apart(followed):
             words = (fmt.cut_middle(point.launch.called, width),)
             spots = around(radius_px(self.plane, point.launch))
-            yield iter((label("name", point, words, spots, own(point.launch)),))
+            yield iter((label("name", point, words, spots, own(point)),))
         left = {points[0].launch.name: key for key, points in reversed(by_kernel.items())}
         for key in by_kernel.keys() - set(left.values()):
             del by_kernel[key]
@@ -127,15 +127,14 @@ class KernelNames(Struct, frozen=True):
         yield self._tried(named, own)
         # Both ends of the path tell most.
         for point in apart(points[0] for points in (*drawn[-1:], *drawn[:1], *drawn[-2:0:-1])):
-            launch = point.launch
-            spots = around(radius_px(self.plane, launch))
-            yield iter((label("name", point, (labels[launch.group_key],), spots, own(launch)),))
+            spots = around(radius_px(self.plane, point.launch))
+            yield iter((label("name", point, (labels[point.launch.group_key],), spots, own(point)),))
 
     def _tried(self, names: Sequence[tuple[Point, Sequence[str]]], own: Own) -> Iterator[Label]:
         """Try the whole names beside their points, then shorter ones farther away too."""
         for spots, at in ((beside, 0), (around, -1)):
             for point, words in names:
-                yield label("name", point, (words[at],), spots(radius_px(self.plane, point.launch)), own(point.launch))
+                yield label("name", point, (words[at],), spots(radius_px(self.plane, point.launch)), own(point))
 
     def _words(self, points: Sequence[Point], size: SizeClass) -> list[str]:
         """Name a kernel in full and short, with how many launches are drawn."""

@@ -1,4 +1,4 @@
-"""The plane of `roofline_data` as the rows its chart draws: short keys, numbers rounded, no colour.
+"""A plane as the rows that its chart draws: short keys, numbers rounded, no colour.
 
 What belongs to a launch is stored once, in the rows of `kernel_rows`; the chart looks it up for each level.
 """

@@ -37,7 +37,7 @@ def shown_at(points: Iterable[Point], level: str) -> list[Point]:
     return [point for point in points if (point.nearest if level in {ALL, OWN} else point.level == level)]
 
 
-def own_boxes(plane: Plane, shown: Point, view: Sheet, *, level: str) -> list[Box]:
+def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Box]:
     """Make the boxes of what appears when a launch is picked: its gap, its other levels, their names.
 
     Args:

@@ -43,7 +43,7 @@ def compared(before: Analysis, after: Analysis) -> Ladder:
 
 
 def between(before: Analysis, after: Analysis) -> FindingChanges:
-    """Return what became of the findings from one recording to the other."""
+    """Return the changes of findings from one recording to the other."""
     (change,) = compared(before, after).changes
     found = changed_findings(change)
     assert found is not None
@@ -51,7 +51,7 @@ def between(before: Analysis, after: Analysis) -> FindingChanges:
 
 
 def test_a_finding_that_is_gone_is_told_with_its_counter_and_the_speed_up() -> None:
-    """Uncoalesced loads that were mended: sectors a request on both sides, the factor reached and the limit."""
+    """Uncoalesced loads that were fixed: sectors per request on both sides, the factor reached and the limit."""
     loads = finding("uncoalesced_global_load", 3.7, title="uncoalesced global loads")
     found = between(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
     told = (
@@ -63,7 +63,7 @@ def test_a_finding_that_is_gone_is_told_with_its_counter_and_the_speed_up() -> N
 
 
 def test_without_the_counters_nothing_is_gone() -> None:
-    """A head that never counted sectors cannot have lost the finding: it is not told, and nothing is set against it."""
+    """If the head never counted sectors, the finding is not called gone, and the speed-up is not attributed to it."""
     found = between(kernel(320, finding("uncoalesced_global_load", 3.7), counters=LOADS), kernel(100))
     assert found.changes == ()
     assert found.untold == ("uncoalesced_global_load",)
@@ -71,7 +71,7 @@ def test_without_the_counters_nothing_is_gone() -> None:
 
 
 def test_nor_is_what_the_base_could_not_find_new() -> None:
-    """A finding by counters that only the head holds is not told as new; one by counters of both is."""
+    """A finding is called new only if the base has its counters too."""
     loads = finding("uncoalesced_global_load", 2.0)
     assert between(kernel(100), kernel(100, loads, counters=LOADS)).untold == ("uncoalesced_global_load",)
     found = between(kernel(100, counters=GOOD_LOADS), kernel(100, loads, counters=LOADS))
@@ -80,7 +80,7 @@ def test_nor_is_what_the_base_could_not_find_new() -> None:
 
 @pytest.mark.parametrize(("after", "changes"), [(0.51, 0), (0.53, 1), (0.2, 1)])
 def test_only_numbers_beyond_noise_are_a_change(after: float, changes: int) -> None:
-    """A share that moved by less than two points is as it was."""
+    """A share that changed by less than two points counts as unchanged."""
     found = between(
         kernel(100, finding("low_occupancy", 1.5, theoretical_occupancy=0.5)),
         kernel(100, finding("low_occupancy", 1.5, theoretical_occupancy=after)),
@@ -89,7 +89,7 @@ def test_only_numbers_beyond_noise_are_a_change(after: float, changes: int) -> N
 
 
 def test_a_finding_that_became_a_note_no_longer_costs() -> None:
-    """Another severity is a change, and easing a finding sets what was reached against the limit."""
+    """Another severity is a change; when a finding lessens, the factor reached is compared with its limit."""
     before = kernel(100, finding("low_occupancy", 1.5, theoretical_occupancy=0.5))
     found = between(before, kernel(80, finding("low_occupancy", None, "note", theoretical_occupancy=0.75)))
     told = (
@@ -100,13 +100,13 @@ def test_a_finding_that_became_a_note_no_longer_costs() -> None:
 
 
 def test_notes_are_not_told() -> None:
-    """What costs no time on either side is no news, whatever its numbers do."""
+    """Findings that cost no time on either side are not reported, however their numbers change."""
     found = between(kernel(100, finding("a", None, "note", x=0.1)), kernel(100, finding("a", None, "note", x=0.9)))
     assert findings_sentence(found) == ""
 
 
 def test_more_than_the_limit_is_said_so() -> None:
-    """A kernel that became faster than its limit did other work: no factor is made to fit."""
+    """A kernel that became faster than its limit did other work, so no factor is adjusted to fit."""
     found = between(kernel(500, finding("x", 2.0, y=0.9)), kernel(100))
     assert found.limit.factor == 4.0
     told = "; 5.0x reached, 2.0x was predicted, more than the limit of 4.0x: its work changed"
@@ -167,7 +167,7 @@ def test_findings_that_change_place_by_a_hair_are_no_news() -> None:
 
 
 def test_rules_of_nvidia_s_are_held_apart_by_their_titles() -> None:
-    """Two results of NVIDIA's under one id are two findings; without rules in the head none of them is gone."""
+    """Two results of NVIDIA's with one ID are two findings; if the head has no rules, none is called gone."""
     told = [finding("nvidia_rule", 1.2, "contributes", f"NVIDIA: {name}") for name in ("A", "B")]
     rule = samples.every_verdict()[0].kernel.rules
     before = kernel(100, *told)
@@ -180,7 +180,7 @@ def test_rules_of_nvidia_s_are_held_apart_by_their_titles() -> None:
 
 
 def test_json_and_markdown_hold_the_findings() -> None:
-    """The JSON has both sides' numbers of each finding; Markdown tells them in the kernel's story, escaped."""
+    """The JSON has the numbers of both sides; Markdown has the findings in the kernel's story, escaped."""
     loads = finding("uncoalesced_global_load", 3.7, title="uncoalesced | loads")
     comparison = compared(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
     document: dict[str, Any] = json.loads(to_json([comparison]))
@@ -195,7 +195,7 @@ def test_json_and_markdown_hold_the_findings() -> None:
 
 
 def test_the_page_tells_the_findings_escaped() -> None:
-    """The story of a kernel on the page ends with its findings, and no title of theirs is read as HTML."""
+    """A kernel's story on the page ends with its findings, whose titles are never interpreted as HTML."""
     loads = finding("uncoalesced_global_load", 3.7, title="<b>loads</b>")
     comparison = compared(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
     page = of_comparison([comparison]).text("html")
@@ -205,7 +205,7 @@ def test_the_page_tells_the_findings_escaped() -> None:
 
 @pytest.mark.corpus
 def test_divisions_made_multiplications_in_published_reports(corpus: Path) -> None:
-    """The weather model before and after its divisions went: 1.78x reached, within the limit of the base."""
+    """The weather model before and after its divisions were replaced: 1.78x, within the limit of the base."""
     names = ("GPU_workshop__MW_Baseline", "GPU_workshop__MW_DivToMult")
     sides = [Side(name, analyze_paths([corpus / f"{name}.ncu-rep"]).reports) for name in names]
     changes = {change.name: changed_findings(change) for change in compare(*sides).changes}

@@ -29,7 +29,7 @@ def times_us(made: Ladder) -> list[object]:
 
 
 def climbed(*versions: Sequence[Analysis]) -> Ladder:
-    """Set versions of one recording each side by side."""
+    """Compare versions of one recording each."""
     made = [
         Side(f"v{i}", (AnalyzedReport(samples.run(digest=f"{i:064d}"), tuple(analyses)),))
         for i, analyses in enumerate(versions)
@@ -38,7 +38,7 @@ def climbed(*versions: Sequence[Analysis]) -> Ladder:
 
 
 def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
-    """Factors are of one launch; the fastest is marked, and only it is advised."""
+    """Factors are of one launch; the fastest version is marked, and only it has a next step."""
     made = climbed([kernel(8e6)], [kernel(2e6)], [kernel(4e6)])
     assert [rung.to_first and rung.to_first.factor for rung in made.rungs] == [None, pytest.approx(4), pytest.approx(2)]
     assert [rung.to_previous and rung.to_previous.factor for rung in made.rungs] == [
@@ -71,7 +71,7 @@ def test_a_row_of_a_kernel_tells_only_what_is_compared() -> None:
 
 
 def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
-    """The subject says which kernel is in which versions, by what sets the names apart."""
+    """The subject names the kernel of each version by the part of the name that differs."""
     made = climbed(
         [kernel(8e6, "gemm<64>")], [kernel(4e6, "gemm<64>")], [kernel(2e6, "gemm<128>")], [kernel(1e6, "mm")]
     )
@@ -79,14 +79,14 @@ def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
 
 
 def test_more_launches_are_no_slower_version() -> None:
-    """A kernel launched twice, each as fast, is as fast as before: its mean launch is compared, and said to be."""
+    """A kernel launched twice, each time as fast, is as fast as before: mean launches are compared, as stated."""
     made = climbed([kernel(1e6)], [kernel(1e6), kernel(1e6)], [kernel(5e5)])
     assert times_us(made) == [1e6, 1e6, 5e5]
     assert subject(made) == "times: mean launch of gemm"
 
 
 def test_a_version_that_did_other_work_is_not_compared() -> None:
-    """A smaller size that takes less time is not faster; the version after it is compared with the one before it."""
+    """A smaller problem that takes less time is not faster; the next version is compared with the version before it."""
     made = climbed([kernel(4e6)], [kernel(1e6, flop=1e8, blocks=100)], [kernel(2e6)])
     assert [rung.apart for rung in made.rungs] == ["", "work", ""]
     assert [rung.to_first is None for rung in made.rungs] == [True, True, False]
@@ -99,7 +99,7 @@ def test_a_version_that_did_other_work_is_not_compared() -> None:
 
 
 def test_a_version_on_another_gpu_is_not_compared() -> None:
-    """Another GPU's time says nothing of the code."""
+    """Another GPU's time says nothing about the code."""
     made = climbed([kernel(4e6)], [kernel(3e6)], [kernel(1e6, gpu="NVIDIA H200")])
     assert [rung.apart for rung in made.rungs] == ["", "", "GPU"]
     assert made.fastest is made.rungs[1]
@@ -107,7 +107,7 @@ def test_a_version_on_another_gpu_is_not_compared() -> None:
 
 
 def test_a_renamed_kernel_goes_on_and_a_missing_one_has_no_time() -> None:
-    """The ladder follows the longest kernel by its launches, whatever it is called; a version may lack it."""
+    """The ladder follows the longest kernel by its launches, whatever its name, and a version may lack it."""
     other = kernel(1e5, "copy")
     made = climbed(
         [kernel(4e6), other], [kernel(2e6, "gemm_tiled"), other], [other], [kernel(1e6, "gemm_tiled"), other]
@@ -118,7 +118,7 @@ def test_a_renamed_kernel_goes_on_and_a_missing_one_has_no_time() -> None:
 
 
 def test_a_program_without_a_main_kernel_is_followed_whole() -> None:
-    """Where no kernel takes half of the time, all count, and a step names the one that changed most."""
+    """If no kernel takes half of the time, all are counted, and a step names the kernel that changed most."""
     names = ("a", "b", "c", "d")
     made = climbed(
         [kernel(1e6, name) for name in names],
