@@ -67,7 +67,7 @@ def test_a_report_of_a_store_and_kernels_of_a_gpu_open(attention: Path, sweep: P
     assert names(rl.open(tmp_path / "store", gpu="h200")) == names(whole)
     with pytest.raises(InputError, match="no kernel ran on a GPU whose name contains `V100`"):
         rl.open(tmp_path / "store", gpu="V100")
-    with pytest.raises(InputError, match="no report whose digest begins with `ffffff`"):
+    with pytest.raises(InputError, match="no report whose digest starts with `ffffff`"):
         rl.open(tmp_path / "store" / "ffffff")
 
 

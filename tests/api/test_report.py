@@ -78,9 +78,9 @@ def test_no_file_is_written_over(report: rl.Report, attention: Path, tmp_path: P
     assert file.read_text() == "mine"
     report.save(file, force=True)
     assert json.loads(file.read_text()) == report.to_dict()
-    with pytest.raises(UsageError, match="names no format"):
+    with pytest.raises(UsageError, match="is not a format of this output"):
         report.save(tmp_path / "page.docx")
-    with pytest.raises(UsageError, match="names no format"):
+    with pytest.raises(UsageError, match="is not a format of this output"):
         report.save(attention, force=True)
     hidden = tmp_path / "report.html"
     hidden.write_bytes(attention.read_bytes())

@@ -21,7 +21,15 @@ from rooflens.model.records import LEVELS
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 RECORDS = (
-    *("records", "verdict_classes", "unprofiled", "predict.forecast", "predict.other_gpu", "program.program"),
+    *(
+        "records",
+        "verdict_classes",
+        "unprofiled",
+        "predict.forecast",
+        "predict.compared",
+        "predict.other_gpu",
+        "program.program",
+    ),
     *("roofline.datasheets", "compare.ladder", "compare.compare", "compare.matching"),
 )
 MODULES = (

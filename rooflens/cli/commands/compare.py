@@ -1,4 +1,4 @@
-"""The command `compare`: two sides of one program or more, before and after, and a gate for CI."""
+"""The command `compare`: programs before and after a change, or in versions, and a gate for CI."""
 
 from __future__ import annotations
 

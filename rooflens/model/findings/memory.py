@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -68,8 +67,17 @@ class _Use(Struct, frozen=True):
     apart: bool = True
 
 
-def _uncoalesced(side: _Side, facts: Facts) -> Found | None:
-    """Say that global loads or stores touch more sectors than the bytes they ask for would fill."""
+def uncoalesced_global_load(facts: Facts) -> Found | None:
+    """Say that global loads touch more sectors than the bytes they ask for would fill."""
+    return _uncoalesced(facts, "load")
+
+
+def uncoalesced_global_store(facts: Facts) -> Found | None:
+    """Say that global stores touch more sectors than the bytes they write would fill."""
+    return _uncoalesced(facts, "store")
+
+
+def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
     if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", "LDGSTS")):
         return None  # the sectors are those of atomics
@@ -109,10 +117,6 @@ def _uncoalesced(side: _Side, facts: Facts) -> Found | None:
         severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
         kind=kind,
     )
-
-
-uncoalesced_global_load = partial(_uncoalesced, "load")
-uncoalesced_global_store = partial(_uncoalesced, "store")
 
 
 def _upright_block(block: tuple[int, int, int] | None) -> str:

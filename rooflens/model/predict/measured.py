@@ -59,7 +59,7 @@ class Prediction(Struct, frozen=True):
         resource: Level or pipe of that limiter, if the class has one.
         why: Why that limiter is expected.
         iterations: How often the profiled program repeated its work; the amounts are those of one iteration.
-        parts: What one launch of each kernel does, if kernels are predicted one by one; in the order of patterns.
+        parts: What one launch of each kernel does, if kernels are predicted separately; in the order of patterns.
     """
 
     operation: str

@@ -275,7 +275,7 @@ _TABLE = (
     ),
     Operation(
         "attention-decode",
-        "attention of one new token to the cached ones",
+        "attention of a new token to the cached tokens",
         "matrix",
         (*_ATTENTION, _KV_BITS),
         "two products of 2 x width for each cached token and query head; softmax not counted",
@@ -399,7 +399,7 @@ _TABLE = (
         "the gradients of both operands of a product",
         "matrix",
         _PRODUCT,
-        "two products, each of as many FLOPs as the one forward",
+        "two products, each with as many FLOPs as the forward product",
         "each product reads the gradient of the result and the other operand, and writes a gradient",
         parts=formulas.backward_parts,
     ),

@@ -33,11 +33,11 @@ class Option(Struct, frozen=True):
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("gpu", "short name of a GPU, or part of its name", DEFAULT_GPU),
-    Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the usual one"),
-    Option("out_dtype", "type of a product's results; by default the operands', bf16 of narrow ones"),
+    Option("gpu", "short name of a GPU, or part of it", DEFAULT_GPU),
+    Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the operation's"),
+    Option("out_dtype", "type of a product's results; by default the operands', or bf16 for narrower ones"),
     Option("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
-    Option("measured_ms", "measured time in ms, to compare with the floor and with published kernels", kind=float),
+    Option("measured_ms", "measured time in ms, to compare with the floor", kind=float),
 )
 
 

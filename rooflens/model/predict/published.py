@@ -24,16 +24,16 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import the_datasheet
 
 LONG_S = 20e-6
-"""Floor from which a time says what a kernel attains; a shorter one says more of its launch: products of 512 take 9 us
+"""Floor from which a time tells what a kernel attains; a shorter time is mostly its launch: products of 512 take 9 us
 in any type."""
 
 LAUNCH_S = 10e-6
 """What launch and measurement add to a short time at most; half of it is usual."""
 
 _BETTER, _WORSE, _NEARLY_ALL = 0.5, 4 / 3, 0.95
-"""How far the times of another source lie beyond those that are known, of what they take above the floor: the best
-takes half as much, and the slowest a third more than 95 % of them do. A source has seldom more than 20 points, so that
-its ends say little of the next one's."""
+"""How far another source's times lie beyond the known ones, in time above the floor: the best is half of the best
+known, the slowest a third more than 95 % of them. A source seldom has more than 20 points, so its extremes tell little
+about the next source."""
 
 _KINDS: tuple[frozenset[str], ...] = (
     frozenset({"rmsnorm", "layernorm", "softmax"}),

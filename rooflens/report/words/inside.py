@@ -136,9 +136,6 @@ def inside_line(analysis: Analysis) -> str:
     return "; ".join((first.replace(" % ", " % of warps' time ", 1), *rest))
 
 
-_ARITHMETIC_JOBS = frozenset({"multiplies", "computes"})
-
-
 def work_unit(one: JudgedLoop) -> str:
     """Return the unit of a row's operations: integer ones are not FLOPs."""
     return UNITS["op" if (one.pipe or "").startswith("tensor_int") else "FLOP"]
@@ -152,7 +149,7 @@ def loop_rate(one: JudgedLoop) -> str:
 def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop]) -> str:
     share = sum(one.share_self or 0.0 for one in rows)
     rate = ""
-    if job in _ARITHMETIC_JOBS and len(rows) == 1 and (reached := loop_rate(rows[0])):
+    if job == "multiplies" and len(rows) == 1 and (reached := loop_rate(rows[0])):
         pipe = analysis.pipes.get(rows[0].pipe or "")
         peak = fmt.si(pipe.peak_per_s, f"{work_unit(rows[0])}/s") if pipe is not None and pipe.peak_per_s else ""
         rate = f" at {reached}" + (f" of {peak}" if peak else "")

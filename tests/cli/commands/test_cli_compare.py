@@ -112,7 +112,7 @@ def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
     (program,) = compared(store / first[:12], store / second)["programs"]
     assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
     assert program["base"]["sources"] != program["head"]["sources"]
-    assert "no report whose digest begins with `ffffff`" in run("compare", store / "ffffff", store).stderr
+    assert "no report whose digest starts with `ffffff`" in run("compare", store / "ffffff", store).stderr
 
 
 def test_markdown_names_what_failed(base: Path, tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_sides_that_cannot_be_compared_are_a_page(fixtures: Path, tmp_path: Path
     done = run("compare", *sides, "--anyway", "-o", page)
     assert (done.exit_code, done.exception) == (0, None)
     text = page.read_text(encoding="utf-8")
-    assert "<h1>128: 3 versions</h1>" in text
+    assert "<h1>sweep_gemm_bf16: 3 versions</h1>" in text
     assert text.count("not compared, other work: ") == 2
     assert 'data-spec="' not in text
 
