@@ -1,4 +1,4 @@
-"""The flow of control as NVIDIA's own disassembler draws it: `nvdisasm -cfg`."""
+"""The flow of control as drawn by NVIDIA's disassembler: `nvdisasm -cfg`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ _NODE = re.compile(r'^"(.*)"$')
 _EDGE = re.compile(r'^"(.*?)":(\w+):\w -> "(.*?)":')
 _PART = re.compile(r"(?<!\\)\|")
 
+_AT_ADDRESS = re.compile(r"address (0x[0-9a-f]+)")
+_NOP = (0x000FC000000000000000000000007918).to_bytes(INSTRUCTION_BYTES, "little")
+
 _ABI, _OLD_ABI, _NEW_ABI = 7, 51, bytes([65, 8])
 _VERSION, _FLAGS, _NEW_FLAGS = 0x14, 0x30, 0x0A000002
 """Offsets in the header of a cubin: the version, and flags with the GPU."""
 
 
 class Drawn(Struct, frozen=True):
-    """One function: its instructions, and each way from the last instruction of a part to the first of a node."""
+    """A function: its instructions, and each edge from the last instruction of a part to the first of a node."""
 
     name: str
     instructions: list[Instruction]
@@ -37,12 +40,33 @@ class Drawn(Struct, frozen=True):
 
 
 def nvdisasm() -> Path:
-    """Return where it is; skip the test where it is not installed."""
+    """Return its path; skip the test if it is not installed."""
     spec = find_spec("nvidia")
     for folder in spec.submodule_search_locations or () if spec else ():
         for found in sorted(Path(folder).glob("*/bin/nvdisasm")):
             return found
     pytest.skip("no nvdisasm: `pip install nvidia-cuda-nvdisasm`")
+
+
+def texts_of(code: bytes, capability: int, file: Path) -> list[tuple[int, str]]:
+    """Return offset and text of the instructions of some code; those that it takes for none are left out.
+
+    Args:
+        code: The instructions.
+        capability: Of the GPU: 90 for 9.0.
+        file: Where to write them.
+    """
+    tool, left_out, before = str(nvdisasm()), set[int](), -1
+    while len(left_out) > before:
+        before = len(left_out)
+        words = [code[at : at + INSTRUCTION_BYTES] for at in range(0, len(code) - 15, INSTRUCTION_BYTES)]
+        file.write_bytes(b"".join(_NOP if place in left_out else word for place, word in enumerate(words)))
+        command = [tool, "-b", f"SM{capability}", "-hex", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        left_out |= {int(found, 16) // INSTRUCTION_BYTES for found in _AT_ADDRESS.findall(done.stderr)}
+    lines = (_INSTRUCTION.match(line) for line in done.stdout.splitlines())
+    found = [(int(line[1], 16), line[2]) for line in lines if line]
+    return [(offset, text) for offset, text in found if offset // INSTRUCTION_BYTES not in left_out]
 
 
 def drawn(data: bytes, cubin: Path) -> list[Drawn]:
@@ -80,7 +104,7 @@ def _told(*command: str) -> str:
 
 
 def _in_todays_form(data: bytes) -> bytes:
-    """Write the header as CUDA 13 does: of the form before, it draws nothing."""
+    """Write the header as CUDA 13 does, since it draws nothing for the older form."""
     if data[_ABI] != _OLD_ABI:
         return data
     header = bytearray(data)
@@ -114,7 +138,7 @@ def _listed(lines: list[str]) -> tuple[dict[str, list[tuple[int, str]]], dict[st
 def _pictured(
     lines: list[str],
 ) -> dict[str, tuple[dict[str, list[tuple[str, int]]], list[tuple[str, str, str]]]]:
-    """Return, by function, the parts of each node with how many instructions they have, and all edges."""
+    """Return, by function, the parts of each node with their numbers of instructions, and all edges."""
     found: dict[str, tuple[dict[str, list[tuple[str, int]]], list[tuple[str, str, str]]]] = {}
     nodes: dict[str, list[tuple[str, int]]] = {}
     edges: list[tuple[str, str, str]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import altair as alt
@@ -28,6 +28,9 @@ MAX_LINES = 8
 NAME_WIDTH = 40
 ROW_PX = 26
 
+THIN = 0.015
+"""Part of the longest bar below which a hollow one would look solid."""
+
 SEEN_SHARE = 0.001
 """A difference of less than this part of the longer total cannot be seen: it is counted with the others."""
 
@@ -39,6 +42,7 @@ def waterfall_spec(program: Program, *, title: str) -> Spec | None:
         return None
     names = [step["name"] for step in steps]
     longest = max(max(step["from"], step["to"]) for step in steps)
+    steps = [step | {"kind": f"thin {step['kind']}"} if _is_thin(step, longest) else step for step in steps]
     bars = rowed(steps).encode(
         y=alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=240)),
         x=alt.X("from:Q", axis=alt.Axis(title="GPU time", labelExpr=time_label(longest))),
@@ -49,7 +53,8 @@ def waterfall_spec(program: Program, *, title: str) -> Spec | None:
         ("total", {"style": "note", "fillOpacity": 0.45}),
         ("loss", {"style": "label"}),
         ("gain", {"style": "ring", "filled": False, "fill": "transparent"}),
-        ("noise", {"style": "note", "filled": False, "fill": "transparent", "strokeDash": [3, 2]}),
+        ("thin gain", {"style": "label", "fillOpacity": 0.3}),
+        ("same", {"style": "note", "filled": False, "fill": "transparent", "strokeDash": [3, 2]}),
     )
     kinds = {step["kind"] for step in steps}
     layers = [
@@ -76,15 +81,20 @@ def waterfall(program: Program) -> Iterator[dict[str, Any]]:
     shown = [row for row in program.rows if abs(row.timing.lost_ns) >= least][:MAX_DRAWN]
     for row in shown:
         lost_ns = row.timing.lost_ns
-        kind = "noise" if row.outcome == "same" else "loss" if lost_ns > 0 else "gain"
+        kind = "same" if row.is_unchanged else "loss" if lost_ns > 0 else "gain"
         yield _step(row.name, kind, now, now + lost_ns, f"{row.difference}, {row.verdict}")
         now += lost_ns
     others = len(program.comparison.changes) - len(shown)
     if others or abs(after - now) >= least:
         name = fmt.count(others, "other kernel") if others else "between the medians"
-        kind = "noise" if abs(after - now) < least else "loss" if after > now else "gain"
+        kind = "same" if abs(after - now) < least else "loss" if after > now else "gain"
         yield _step(name, kind, now, after, signed_duration(after - now))
     yield _step("after", "total", 0.0, after, fmt.duration(after))
+
+
+def _is_thin(step: Mapping[str, Any], longest_ns: float) -> bool:
+    """Return whether the outline of a hollow bar would fill it."""
+    return step["kind"] == "gain" and abs(step["to"] - step["from"]) < THIN * longest_ns
 
 
 def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> dict[str, Any]:
