@@ -140,7 +140,7 @@ def test_names_are_completed() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("headroom", "The limit has replaced them"),
+        ("headroom", "It replaces headroom"),
         ("potential", "How much faster the kernel can be at most"),
         ("gain", "About how much faster the first move alone makes the kernel"),
         ("roofline", "FLOP/s, upwards"),
@@ -159,7 +159,7 @@ def test_names_are_completed() -> None:
         ("at the roof", "80 % of its peak or more"),
         ("latency: 0.21 warps ready ??", "Warps that could issue"),
         ("nothing above", "The share of the busiest unit"),
-        ("compute: FP64 70 %", "Part of a unit's peak"),
+        ("compute: FP64 70 %", "The part of its peak that a unit reaches"),
         ("latency: cause not measured ?", "writes the command of ncu"),
         ("latency: too few blocks ??", "Finding `small_grid`"),
     ],
