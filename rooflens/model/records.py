@@ -343,7 +343,7 @@ class Kernel(Struct, frozen=True):
         hotspots: Its hottest lines, instructions and functions.
         code_totals: Sum over all of its instructions, by measure of the hot spots; 0 where measured and none found.
         series: What was sampled while it ran; None if the report holds no samples.
-        inside: Its loops and waits; None if nobody looked, as only kernels that are shown in full are looked into.
+        inside: Its loops and waits; None if nothing was counted by instruction, or the report holds figures alone.
     """
 
     digest: str

@@ -10,7 +10,7 @@ from support import samples
 
 from rooflens.model.compare.compare import asked_alike
 from rooflens.model.records import Analysis
-from rooflens.model.same_work import Asked, does_no_less, same_work, time_per_work
+from rooflens.model.same_work import Asked, UnitTime, does_no_less, same_work, time_per_work
 
 BLOCK = 256
 
@@ -30,6 +30,11 @@ def kernel(
     counters = {**made.kernel.counters, **({"executed_inst": inst} if inst else {})}
     own = replace(made.kernel, grid=(blocks, 1, 1), block=(BLOCK, 1, 1), counters=counters, code_totals=code)
     return replace(made, kernel=own, pipes={name: pipe for name, pipe in made.pipes.items() if name != "issue"})
+
+
+def counted(made: Analysis, **counters: float) -> Analysis:
+    """Give a launch counters."""
+    return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
 
 
 CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
@@ -60,6 +65,18 @@ CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
     "more threads, and nothing counted": (kernel(), kernel(4096), None, None),
     "as many threads, and nothing counted": (kernel(), kernel(), None, True),
     "other names, and nothing counted": (kernel(name="gemm"), kernel(name="sort"), None, None),
+    "as many sectors stored in fewer threads": (
+        counted(kernel(dram=5e7), global_store_sectors=524_288.0),
+        counted(kernel(64, dram=4e7), global_store_sectors=524_288.0),
+        None,
+        True,
+    ),
+    "as many sectors, of a quarter of the output badly coalesced": (
+        counted(kernel(dram=5e7), global_store_sectors=524_288.0),
+        counted(kernel(256, dram=1.3e7), global_store_sectors=524_288.0),
+        None,
+        None,
+    ),
     "as large an output in fewer threads": (
         kernel(store_sectors=4e6, store_excess_sectors=3e6),
         kernel(64, store_sectors=1e6, store_excess_sectors=0),
@@ -108,9 +125,17 @@ def test_sizes_on_the_command_line_and_in_names_are_compared() -> None:
 
 def test_time_is_given_for_a_unit_that_both_have() -> None:
     """The unit is FLOPs if both counted them, else instructions, else threads."""
-    counted, other = kernel(flop=1e9, inst=1e7), kernel(inst=2e7)
-    for beside, unit, time_ns in ((counted, "kFLOP", 1.0), (other, "1000 instructions", 100.0)):
-        found = time_per_work(counted, 1e6, beside)
+    made, other = kernel(flop=1e9, inst=1e7), kernel(inst=2e7)
+    for beside, unit, time_ns in ((made, "kFLOP", 1.0), (other, "1000 instructions", 100.0)):
+        found = time_per_work(made, 1e6, beside)
         assert found is not None
         assert (found.unit, found.time_ns) == (unit, pytest.approx(time_ns))
-    assert time_per_work(counted, None) is None
+    assert time_per_work(made, None) is None
+    assert time_per_work(kernel(), 1e6) is None
+
+
+def test_other_work_is_told_by_its_rate() -> None:
+    """A GFLOP in a millisecond is a TFLOP/s; of instructions the time of a thousand is told."""
+    assert UnitTime(1.0, "kFLOP").beside(UnitTime(4.0, "kFLOP")) == "1.00 TFLOP/s against 250 GFLOP/s"
+    slow, fast = (UnitTime(time_ns, "1000 instructions") for time_ns in (19.2, 17.8))
+    assert slow.beside(fast) == "19.2 ns per 1000 instructions against 17.8 ns"

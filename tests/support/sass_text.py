@@ -55,7 +55,6 @@ _NO_RESULT = frozenset(
             "CCTLL",
             "R2P",
             "FCHK",
-            "BMOV",
             "LDGDEPBAR",
             "LDGSTS",
             "BSSY",
@@ -166,7 +165,7 @@ def _registers(opcode: str, operands: str) -> tuple[frozenset[int], frozenset[in
     reads: set[int] = set()
     is_matrix = _MATRIX.fullmatch(base) is not None
     width = _result_width(base, modifiers)
-    has_result = base not in _NO_RESULT
+    has_result = base not in _NO_RESULT and not (base == "BMOV" and operands.startswith("B"))
     for place, part in enumerate(parts):
         in_brackets = "".join(_BRACKETS.findall(part))
         for kind, digits, extra in _REGISTER.findall(part):

@@ -1,7 +1,7 @@
 """Read an instruction from its 16 bytes, from Volta on: its operation, registers, jump and scoreboards.
 
 NVIDIA documents none of it. What stands here was found by showing words to NVIDIA's disassembler and by holding the
-answers against the code of public reports; `tests/corpus/test_decoding.py` holds it against that disassembler again.
+answers against the code of public reports, as `tests/corpus/test_decoding_of_the_corpus.py` does.
 
     bits 0 to 8      the operation
     9 to 11          which operands are registers, immediates, constants or uniform registers (`_REGISTERS`)
@@ -33,13 +33,14 @@ dabc  03D BMMA  03F DMMA  043 F2IP  046 VIADDMNMX  047 VHMNMX  049 FFMA2  04A FM
 ab    004 R2P  00B FSETP  00C ISETP  02A DSETP  034 HSETP2  102 FCHK
 abc   01F PLOP3
 bc    01E PLOP3
-b     01D PLOP3  148 WARPSYNC  152 RPCMOV  156 BMOV
+b     01D PLOP3  15D NANOSLEEP  148 WARPSYNC  152 RPCMOV  156 BMOV
 call  143 CALL  144 CALL
 a     11F SETCTAID  149 BRX  14C JMX  150 RET
 =da   03B LDSM  120 AL2P  123 ISBERD  17E LDG  180 LD  181 LDG  182 LDC  183 LDL  184 LDS  197 SULD  198 SULD  199 SULD
 =da   19A SULD  1A1 MATCH  1AA QSPC  1AE LDGSTS
 =d    1EE LDTM
-=ab   17F STG  185 ST  186 STG  187 STL  188 STS  18E RED  18E@90 REDG  19B SUST  19C SUST  19D SUST  19E SUST
+st    185 ST
+=ab   17F STG  186 STG  187 STL  188 STS  18E RED  18E@90 REDG  19B SUST  19C SUST  19D SUST  19E SUST
 =ab   19F SURED  1A0 SURED  1A6 REDG  1BD STAS  1BE REDAS
 =b    1ED STTM
 =dab  18A ATOM  18C ATOMS  193 SUATOM  195 SUATOM  1A2 ATOM  1A3 ATOMG  1A8 ATOMG
@@ -61,7 +62,7 @@ ABC   09C UPLOP3  09D UPLOP3  09E UPLOP3  09F UPLOP3  1B4 UTMALDG  1B5 UTMASTG  
 ABC   1BB UBLKRED  1BC UBLKPF  1E7 UTCCP  1E9 UTCBAR  1EA UTCHMMA
 -     001 PMTRIG  01C PLOP3  00D CSMTEST  02D PREEXIT  02E ACQBULK  04C UVIRTCOUNT  077 ACQSHMINIT  118 NOP  11A DEPBAR
 -     11B ENDCOLLECTIVE  11D BAR  124 OUT  13F CCTL  140 CCTL  141 BSYNC  142 BREAK  145 BSSY  146 YIELD  147 BRA
--     14A JMP  14D EXIT  14F BPT  157 BMOV  158 BRXU  159 JMXU  15B KILL  15C BPT  15D NANOSLEEP  15E WARPGROUPSET
+-     14A JMP  14D EXIT  14F BPT  157 BMOV  158 BRXU  159 JMXU  15B KILL  15C BPT  15E WARPGROUPSET
 -     18F CCTL  190 CCTLL  191 CCTLT  192 MEMBAR  1A7 SYNCS  1AB ERRBAR  1AF LDGDEPBAR  1B0 ARRIVES  1B1 SYNCS
 -     1B2 SYNCS  1B3 SUQUERY  1B7 UTMACMDFLUSH  1B9 UTMACCTL  1C5 WARPGROUP  1C6 FENCE  1C7 UCGABAR_ARV
 -     1C8 USETMAXREG  1C9 USETSHMSZ  1CA UGETNEXTWORKID  1E3 UTCATOMSWS  1E6 UTCSHIFT
@@ -73,6 +74,13 @@ in accesses to memory, every form has. `-` is for operations without registers t
 """
 
 _CAPABILITIES = frozenset({70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121})
+
+_BY_KINDS: Mapping[str, Mapping[int, str]] = {
+    "shfl": {1: "=dabc", 2: "=dab", 4: "=dac", 0: "=da"},
+    "call": {1: "=a", 0: "-"},
+    "st": {1: "=ac", 0: "=ab"},
+}
+"""Operands of operations that follow no rule, by the kinds of their operands; 0 for all others."""
 
 _AT: Mapping[str, int] = {"d": 16, "a": 24, "b": 32, "c": 64}
 _ZERO, _TRUE = 0xFF, 7
@@ -197,10 +205,8 @@ def _registers_of(slots: str, kinds: int) -> Iterator[tuple[str, int, bool]]:
         slots: As the table of operations has them.
         kinds: The kinds of the operands.
     """
-    if slots == "shfl":
-        slots = {1: "=dabc", 2: "=dab", 4: "=dac"}.get(kinds, "=da")
-    if slots == "call":
-        slots = "=a" if kinds == _REGISTERS else "-"
+    if slots in _BY_KINDS:
+        slots = _BY_KINDS[slots].get(kinds, _BY_KINDS[slots][0])
     is_fixed, has_three = slots.startswith("="), "bc" in slots.lower()
     for one in slots.strip("=-"):
         letter, is_uniform = one.lower(), one.isupper()

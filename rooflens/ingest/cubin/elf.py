@@ -25,6 +25,7 @@ _RELOCATION_BYTES = ((b".rel", 16), (b".rela", 24))
 """Prefixes of the names of relocation sections, and how many bytes a relocation takes in each."""
 
 _NVIDIA = 190
+_TEXT = b".text."
 _ABI, _OLD_ABI = 7, 51
 """Offset of the ABI version, and the last version of CUDA 12; later versions keep the GPU elsewhere in the flags."""
 
@@ -65,9 +66,13 @@ class Cubin:
         found = self._sections.get(name)
         return self._data[found.start : found.end] if found else None
 
+    def functions(self) -> list[bytes]:
+        """Return the names of all functions."""
+        return [name.removeprefix(_TEXT) for name in self._sections if name.startswith(_TEXT)]
+
     def code(self, function: bytes) -> Section | None:
         """Return where the instructions of a function are; None if the file has no code for it."""
-        return self._sections.get(b".text." + function)
+        return self._sections.get(_TEXT + function)
 
     def bytes_of(self, section: Section, offset: int, count: int) -> bytes:
         """Return `count` bytes of a section from an offset; fewer at its end."""

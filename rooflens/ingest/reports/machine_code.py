@@ -23,6 +23,8 @@ from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Inside
 
 _SIXTEEN_BYTES_FROM = 70
+_NO_CODE = "its code is not in the report, or of an unknown form"
+_NO_BYTES = "NVIDIA's module, which read the report (`--reader ncu-report`), gives no machine code"
 
 
 class _Text(NamedTuple):
@@ -66,7 +68,7 @@ class Insides:
         except TooMuchError as error:
             return f"its code is not read: {error}"
         if not isinstance(listing, Listing):
-            return "its code is not in the report, or of an unknown form"
+            return _NO_CODE if listing is None else _NO_BYTES
         parts = _parts(stored)
         if (why := _unreadable(listing, parts)) is not None:
             return why

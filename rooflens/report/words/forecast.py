@@ -451,7 +451,7 @@ def _link_notes(row: Row) -> list[str]:
         rate, both = si(link.bytes_per_s_per_direction, "B/s"), si(link.bytes_per_s_total, "B/s")
         ridge = f"; ridge {significant(result.link_ridge)} FLOP/link B" if result.flop and result.link_ridge else ""
         said.append(f"link of {gpus} GPUs: {link.name}, {rate} each way, {both} both ways{ridge}")
-    return said
+    return [*said, "T comms counts the bytes that are sent, not the latency of each exchange"] if said else []
 
 
 def _uneven_notes(row: Row) -> list[str]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import log
 
 from msgspec import Struct
 
-from rooflens.format import count, cut_name, duration, percent, plain_name, significant, span
+from rooflens.format import count, cut_name, duration, percent, plain_name, significant, some, span
 from rooflens.model.compare.causes import reasons
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Timing
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
 from rooflens.model.verdict_classes import ShownClass
-from rooflens.report.document import Bar, Bars, Column, Span, Table
-from rooflens.report.words.change import factor_words, not_compared, other_work_words
+from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
+from rooflens.report.words.change import NO_CAUSE, assumed_words, factor_words, not_compared, other_work_words
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
@@ -188,9 +188,9 @@ def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THR
     beside = f" than {rungs[rung.previous].label}" if skipped else ""
     name = f"{cut_name(plain_name(rung.changed_kernel), NAME_WIDTH)}: " if rung.changed_kernel and why else ""
     words = factor_words(rung.to_previous, threshold)
-    if not why and not words.startswith(("unchanged", "no ")):
-        why = "no counter says why"
-    return f"{words}{beside}" + (f": {name}{why}" if why else "")
+    if words.startswith(("unchanged", "no ")):
+        return f"{words}{beside}"
+    return f"{words}{beside}: {name}{why or NO_CAUSE}"
 
 
 def why_words(rung: Rung) -> str:
@@ -204,7 +204,7 @@ def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
     """Say which other work a version did, what it takes for a unit of it, and which version that is held against."""
     usual = next((one for one in rungs if one.analysis and not one.apart), None)
     said = other_work_words(why_words(rung), usual.per_work if usual else None, rung.per_work)
-    return f"{said} (against {usual.label})" if usual else said
+    return f"{said} ({usual.label})" if usual else said
 
 
 def headline(ladder: Ladder) -> str:
@@ -216,18 +216,25 @@ def headline(ladder: Ladder) -> str:
     amount = count(len(own), "version")
     if fastest.to_first is None:
         which = "the first is the fastest" if len(own) > 1 else fastest.label
-        return f"{amount}, {which}{_time(fastest)}{_beside(ladder, fastest)}{left}"
+        return f"{amount}, {which}{_time(fastest)}{_as_fast(ladder, fastest)}{_beside(ladder, fastest)}{left}"
     first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
     words = factor_words(fastest.to_first, ladder.threshold)
     runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
     than = "than" if "x faster" in words else "against"
-    which = f"{amount}, fastest {fastest.label}{_time(fastest)}"
+    which = f"{amount}, fastest {fastest.label}{_time(fastest)}{_as_fast(ladder, fastest)}"
     return f"{which}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
 
 
 def _time(rung: Rung) -> str:
     """Say the time beside the name whose time it is: `, 163 us`; empty where it is unknown."""
     return f", {duration(rung.time.median_ns)}" if rung.time.median_ns is not None else ""
+
+
+def _as_fast(ladder: Ladder, fastest: Rung) -> str:
+    """Name the versions that are as fast, up to the threshold: ` (v6 as fast)`; empty where none is."""
+    timings = ((rung, Timing(fastest.time, rung.time)) for rung in ladder.versions if rung is not fastest)
+    alike = [rung.label for rung, timing in timings if timing.is_unchanged(ladder.threshold)]
+    return f" ({some(alike)} as fast)" if alike else ""
 
 
 def fastest_words(ladder: Ladder) -> str:
@@ -303,6 +310,9 @@ def ladder_warnings(ladder: Ladder) -> list[str]:
     for pair in ladder.each:
         for warning in pair.warnings:
             about[warning].append(pair.head.label)
+    for rung in ladder.rungs if ladder.pairs else ():
+        if rung.work and rung.work.assumed:
+            about[assumed_words(rung.work)].append(rung.label)
     return [
         warning if len(labels) == len(ladder.each) else f"{', '.join(labels)}: {warning}"
         for warning, labels in about.items()
@@ -310,18 +320,46 @@ def ladder_warnings(ladder: Ladder) -> list[str]:
 
 
 def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
-    """Say a kernel over its versions: how many, first and last time, factor, the times drawn, and its limiters."""
-    known = [kernel.time_of(rung).median_ns if rung.analysis else None for rung in kernel.rungs]
-    own = [(time_ns, rung.analysis) for time_ns, rung in zip(known, kernel.rungs, strict=True) if rung.analysis]
-    first, last = own[0][0], own[-1][0]
+    """Say a kernel over its versions: how many, first and last time, factor, the times drawn, and its limiters.
+
+    Only versions that are compared count, where any two are: what did other work has no place among their times.
+    """
+    own = _told(kernel)
+    known = [kernel.time_of(rung).median_ns if at in own else None for at, rung in enumerate(kernel.rungs)]
+    analyses = [one for at in own if (one := kernel.rungs[at].analysis)]
+    first, last = known[own[0]], known[own[-1]]
     return (
         str(len(own)),
         duration(first) if first is not None else "-",
         (duration(last) if last is not None else "-") + (" a launch" if kernel.is_mean else ""),
-        _speed(kernel.factor),
+        _first_to_last(kernel, len(own)),
         sparkline(known, blocks),
-        verdicts([analysis for _, analysis in own]),
+        verdicts(analyses),
     )
+
+
+def _told(kernel: Ladder) -> list[int]:
+    """Return the places of the versions that its row tells of: those that are compared, or all where fewer than two."""
+    present = [at for at, rung in enumerate(kernel.rungs) if rung.analysis]
+    compared = [at for at in present if not kernel.rungs[at].apart]
+    return compared if len(compared) > 1 else present
+
+
+def kernel_title(kernel: Ladder, names: Mapping[str, str]) -> Words:
+    """Name a kernel as its last version is called, and as the first is where that is another function."""
+    analyses = [one for at in _told(kernel) if (one := kernel.rungs[at].analysis)]
+    was, now = analyses[0].kernel, analyses[-1].kernel
+    if was.function_name == now.function_name:
+        return code(names[now.name])
+    return (code(names[was.name]), " -> ", code(names[now.name]))
+
+
+def _first_to_last(kernel: Ladder, compared: int) -> str:
+    """Say how much faster the last version is than the first; a dash where there is nothing to compare."""
+    factor = kernel.factor if compared > 1 else None
+    if factor is not None and abs(1 / factor - 1) <= kernel.threshold:
+        return "unchanged"
+    return _speed(factor)
 
 
 def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:

@@ -10,8 +10,8 @@ from support.loops import for_all
 from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate
-from rooflens.model.compare.ladder import Ladder, compare
-from rooflens.model.compare.pairing import pair_programs, program_name, refusals, warnings
+from rooflens.model.compare.ladder import Ladder, compare, with_pairs
+from rooflens.model.compare.pairing import pair_programs, pair_sides, program_name, refusals, warnings
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 from rooflens.report.words.change import change_sentence, timing_words, total_sentence
 
@@ -167,6 +167,70 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
 def test_a_program_is_named_after_its_files(file: str, program: str) -> None:
     """Final numbers and dates are not part of the name, whatever separates them; a long number costs no time."""
     assert program_name(named(f"folder/{file}")) == program
+
+
+@for_all(
+    "before, after, program",
+    [
+        (("conv/variant1.ncu-rep",), ("conv/variant2.ncu-rep",), "variant1 -> variant2"),
+        (("conv/naive.ncu-rep",), ("conv/variant1.ncu-rep",), "naive -> variant1"),
+        (("before/gemm.ncu-rep",), ("after/gemm.ncu-rep",), "gemm"),
+        (("gemm_tiled.csv",), ("gemm_wide.txt",), "gemm_tiled -> gemm_wide"),
+        (("a/gemm_1.ncu-rep", "a/gemm_2.ncu-rep"), ("b/gemm_7.ncu-rep", "b/gemm_8.ncu-rep"), "gemm"),
+        (("a/gemm_1.ncu-rep", "a/gemm_2.ncu-rep"), ("b/gemm_7.ncu-rep",), "gemm -> gemm_7"),
+    ],
+)
+def test_a_report_is_called_as_the_user_named_it(before: tuple[str, ...], after: tuple[str, ...], program: str) -> None:
+    """A number at the end is that of a run only where a side holds several runs."""
+    kernels = tuple(samples.every_verdict())
+    base, head = (
+        [AnalyzedReport(named(file, digest=f"{file:x<64}"), kernels) for file in side] for side in (before, after)
+    )
+    assert [one.program for one in pair_programs(base, head, ("a", "b")).pairs] == [program]
+
+
+def test_more_than_two_reports_are_called_by_what_their_names_share() -> None:
+    """Else by their longest kernel; each pair has both names."""
+    kernels = tuple(samples.every_verdict())
+    for folder, files, program, pair_of in (
+        ("x", ("conv_a", "conv_b", "conv_c"), "conv", "conv: a -> c"),
+        ("x", ("naive", "tree", "shuffle"), "softmax_warp_forward", "softmax_warp_forward: naive -> shuffle"),
+    ):
+        reports = [[AnalyzedReport(named(f"{folder}/{file}.txt", digest=f"{file:x<64}"), kernels)] for file in files]
+        labels = [file.removeprefix("conv_") for file in files]
+        ((found,), _) = pair_sides(reports, labels)
+        assert found.program == program
+        assert with_pairs(found).pairs[-1].program == pair_of
+
+
+def launched(name: str, blocks: int, source: str) -> list[AnalyzedReport]:
+    """Make a report of one launch, of which neither FLOPs nor instructions were counted."""
+    made = samples.analysis(samples.Sample(name, "memory", 1e3, "dram", {}, None))
+    made = replace(made, kernel=replace(made.kernel, grid=(blocks, 1, 1), block=(256, 1, 1)), pipes={})
+    return [AnalyzedReport(named(source, digest=f"{source:x<64}"), (made,))]
+
+
+def test_two_named_reports_are_compared_where_nothing_tells() -> None:
+    """Fewer threads may each do more: the times are compared, and it is said what is not known.
+
+    Not where the names tell other sizes or other jobs, nor of programs that were only found in two folders.
+    """
+    blocked = launched("gemm_blocked", 64, "gemm_blocked.csv")
+
+    def between(base: list[AnalyzedReport]) -> Ladder:
+        (found,) = pair_programs(base, blocked, ("a", "b")).pairs
+        return found
+
+    found = between(launched("gemm_tiled", 1024, "gemm_tiled.csv"))
+    assert found.speed.factor == pytest.approx(1.0)
+    (change,) = found.changes
+    assert change.work is not None
+    assert (change.work.same, change.work.assumed) == (None, True)
+    told = change_sentence(change, found).partition("; taken for the same work, as named: ")[2]
+    assert told == "6.2 % of the threads, and neither FLOPs nor instructions were recorded on both sides"
+    assert between(launched("transpose_tiled", 1024, "transpose_tiled.csv")).speed.factor is None
+    others = [*launched("gemm_tiled", 1024, "a/gemm_blocked.csv"), *launched("sort", 9, "a/sort.csv")]
+    assert between(others).speed.factor is None
 
 
 def test_no_report_is_lost_where_names_meet() -> None:

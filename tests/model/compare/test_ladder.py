@@ -11,7 +11,8 @@ from support import samples
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder, ladder
 from rooflens.model.records import Analysis, AnalyzedReport
-from rooflens.report.words.ladder import headline, ladder_rows, subject, try_next
+from rooflens.report.document import spans
+from rooflens.report.words.ladder import headline, kernel_cells, kernel_title, ladder_rows, subject, try_next
 
 GPU = "NVIDIA A100-SXM4-40GB"
 
@@ -51,6 +52,24 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
     assert try_next(made).startswith("Next, from v1: ")
 
 
+def test_versions_as_fast_as_the_fastest_are_named() -> None:
+    """Half a per cent makes no version the winner: a change below the threshold is none, wherever it stands."""
+    made = climbed([kernel(8e6)], [kernel(2.01e6)], [kernel(2e6)])
+    assert headline(made) == "3 versions, fastest v2, 2.00 s (v1 as fast): 4.00x faster than v0 (1 run each)"
+    assert [row.changed for row in ladder_rows(made.rungs)][2] == "unchanged"
+
+
+def test_a_row_of_a_kernel_tells_only_what_is_compared() -> None:
+    """A size in between is neither drawn nor counted, and a kernel that took another's place has both names."""
+    made = climbed(
+        [kernel(4e6, "sgemm_128")], [kernel(9e7, "sgemm_128", flop=1e8, blocks=9)], [kernel(5e6, "hgemm_64")]
+    )
+    (row,) = made.kernels
+    assert kernel_cells(row)[:5] == ("2", "4.00 s", "5.00 s", "1.25x slower", "\u2587 \u2588")
+    names = {"sgemm_128": "sgemm_128", "hgemm_64": "hgemm_64"}
+    assert "".join(one.text for one in spans(kernel_title(row, names))) == "sgemm_128 -> hgemm_64"
+
+
 def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
     """The subject names the kernel of each version by the part of the name that differs."""
     made = climbed(
@@ -73,7 +92,7 @@ def test_a_version_that_did_other_work_is_not_compared() -> None:
     assert [rung.to_first is None for rung in made.rungs] == [True, True, False]
     assert [row.changed for row in ladder_rows(made.rungs)] == [
         "",
-        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 10.0 \u00b5s a kFLOP, not 4.00 \u00b5s (against v0)",
+        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 100 MFLOP/s against 250 MFLOP/s (v0)",
         "2.00x faster than v0: no counter says why",
     ]
     assert made.fastest is made.rungs[2]

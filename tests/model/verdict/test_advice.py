@@ -42,7 +42,7 @@ def test_an_unnamed_level_has_a_general_move() -> None:
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
     """The move names the bytes; below the roof it does not say that nothing else helps."""
     first = words_of(advice.memory_moves, make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
-    assert first.startswith("move fewer than 3.00 GB: fuse with a neighbour")
+    assert first.startswith("move less than today's 3.00 GB: fuse with a neighbour")
     assert words_of(advice.memory_moves, make_kernel(), levels(), "dram", at_roof=False)[0].startswith(
         "move fewer bytes: fuse"
     )
@@ -336,7 +336,7 @@ def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, s
     first = words_of(
         advice.memory_moves, make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes
     )[0]
-    assert first.startswith(f"move fewer than 304 MB{said}: fuse")
+    assert first.startswith(f"move less than today's 304 MB{said}: fuse")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])

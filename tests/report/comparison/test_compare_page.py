@@ -36,7 +36,7 @@ from rooflens.model.compare.pairing import Unpaired
 from rooflens.report.comparison.charts import MAX_DRAWN, SEEN_SHARE, sides_spec, waterfall
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.document import MAX_DRAWN_PROGRAMS
-from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, judgement, programs
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, bar_legend, judgement, programs
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
 from rooflens.writing.answers import of_comparison
 
@@ -164,7 +164,7 @@ def test_single_samples_are_marked_and_not_judged() -> None:
     one = compared(before, [timed(before[0], 2)], (1.0,))
     html = text_of(judged_page([one, replace(one, program="other")], Gate(1.05)))
     assert html.count("2.00x slower (1 run each)") == 6  # a row of the overview, a headline and a row for each program
-    assert "1 run on a side, so noise is unknown" in html
+    assert "1 run each, so noise is unknown; +100.0 % is more than the 10 % that single runs may differ by." in html
     assert "The gate could not judge" in html
 
 
@@ -244,7 +244,33 @@ def test_bars_tell_gains_losses_and_noise_apart() -> None:
     noisy = [tuple(timed(a, f) for a in samples.every_verdict()[:1]) for f in (1.0, 1.1)]
     both = replace(side([]), reports=tuple(samples.report(kernels) for kernels in noisy))
     other = replace(both, reports=(*both.reports, samples.report(timed(a, 1.09) for a in samples.every_verdict()[:1])))
-    assert [step["kind"] for step in waterfall(program(compare(both, other)))] == ["total", "noise", "total"]
+    assert [step["kind"] for step in waterfall(program(compare(both, other)))] == ["total", "same", "total"]
+    assert bar_legend(program(compare(both, other))).endswith("dashed: within noise.")
+
+
+def test_without_noise_nothing_is_called_noise() -> None:
+    """Of single runs a small difference is dashed as small, and the total is set against the band of a gate."""
+    kernels = samples.every_verdict()[:2]
+    one = compared(kernels, [timed(kernels[0], 0.98), timed(kernels[1], 1.2)], (1.0,))
+    looks = {step["words"].split(", ")[1]: step["kind"] for step in [*waterfall(program(one))][1:-1]}
+    assert looks == {"unchanged": "same", "1.20x slower": "loss"}
+    html = text_of(page_of([one]))
+    assert "dashed: less than 3 %, or too little to see." in html
+    assert "within noise" not in html
+    small = compared(kernels, [timed(a, 1.05) for a in kernels], (1.0,))
+    words = "1 run each, so noise is unknown: single runs may differ by 10 %."
+    assert judgement(small.speed, small.threshold).replace("\u00a0", " ") == words
+
+
+def test_a_hollow_bar_that_its_outline_would_fill_is_pale() -> None:
+    """A gain of a hundredth of the longest bar is drawn without an outline, which would look like a loss."""
+    kernels = samples.many(2)
+    kernels = [timed(kernels[0], 1e8 / (kernels[0].kernel.duration_ns or 1)), kernels[1]]
+    kernels[1] = timed(kernels[1], 2e6 / (kernels[1].kernel.duration_ns or 1))
+    html = page_of([compared(kernels, [kernels[0], timed(kernels[1], 0.5)], (1.0,))])
+    rows = [rows for rows in block(html, "spec-waterfall-p0")["datasets"].values() if rows and "kind" in rows[0]]
+    assert "thin gain" in {row["kind"] for row in rows[0]}
+    assert "gain" not in {row["kind"] for row in rows[0]}
 
 
 def dots_of(html: str) -> list[dict[str, Any]]:

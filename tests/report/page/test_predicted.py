@@ -9,14 +9,15 @@ from support.kernels import make_kernel
 from rooflens.model.analyze import analyze
 from rooflens.model.cases import Case, Expectation
 from rooflens.model.catalogue import COMPARED
-from rooflens.model.predict.expectations import predict_case
+from rooflens.model.predict.expectations import check_reports, predict_case
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.measured import Checked, Prediction
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.document import Table
 from rooflens.report.page.cards.expectation import predicted_panel
-from rooflens.report.page.expectations import predicted, with_predictions
+from rooflens.report.page.expectations import predicted
+from rooflens.report.page.kernels import kernels
 from rooflens.report.page.page import render_page
 from rooflens.report.words.expectations import MAX_SHOWN, expectations_document
 from rooflens.report.writers.terminal import to_terminal
@@ -59,8 +60,8 @@ def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: 
         )
         for at, digest in enumerate(digests)
     ]
-    page = build_content(made, "test", default_thresholds())
-    return with_predictions(page, dict.fromkeys(digests, prediction))
+    checked = check_reports(made, dict.fromkeys(digests, prediction))
+    return build_content(made, "test", default_thresholds(), predictions=checked)
 
 
 def text_of(page: Content) -> str:
@@ -122,8 +123,8 @@ def test_a_lower_bound_is_marked_everywhere() -> None:
     """If one of many launches was profiled, the table shows a lower bound, and the scope says why."""
     command = "ncu --filter-mode per-launch-config --nvtx-include r ./x"
     kernel = samples.analysis(replace(DID, flop={"tensor_bf16": 1e9}), 0, "0" * 64)
-    page = build_content([samples.report([kernel], digest="0" * 64, command_line=command)], "t", default_thresholds())
-    page = with_predictions(page, {"0" * 64: GEMM})
+    reports = [samples.report([kernel], digest="0" * 64, command_line=command)]
+    page = build_content(reports, "t", default_thresholds(), predictions=check_reports(reports, {"0" * 64: GEMM}))
     (checked,) = page.predictions
     verdicts = {row.name: row.verdict for row in checked.rows}
     assert (verdicts["work"], verdicts["dram_bytes"], verdicts["floor"]) == ("lower bound", "more", "above the floor")
@@ -184,9 +185,10 @@ def test_hostile_words_make_no_element() -> None:
     assert "<img" not in str(predicted(make_page(DID, prediction=hostile)))
 
 
-def panel_of(page: Content, place: int = 0) -> str:
-    """Return the words of a card's panel."""
-    return Text(str(predicted_panel(page, page.launches[place]))).text
+def panel_of(page: Content, name: str = DID.name) -> str:
+    """Read the words of the panel of a kernel's card."""
+    one = next(one for one in page.analyses if one.kernel.name == name)
+    return Text(str(predicted_panel(page.predictions[0], one, is_whole=len(page.analyses) == 1))).text
 
 
 def test_a_card_has_the_rows_of_its_report() -> None:
@@ -205,8 +207,7 @@ def test_a_card_has_the_rows_of_its_report() -> None:
 def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
     """A prediction for all kernels together is not compared with the time of one of them."""
     page = make_page(DID, replace(DID, name="other", flop={"fp32": 4e9}))
-    place = next(at for at, launch in enumerate(page.launches) if launch.name == "other")
-    text = panel_of(page, place)
+    text = panel_of(page, "other")
     assert "FLOP 137 GFLOP 4.00 GFLOP 0.0291x less" in text
     assert "One of the 2 launches that the prediction covers." in text
     assert "floor" not in text
@@ -214,8 +215,8 @@ def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
 
 def test_cards_without_a_prediction_have_no_panel() -> None:
     """A kernel of another report, a failed one, and one that represents several launches have none."""
-    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
-    assert panel_of(page) == ""
+    other = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     many = make_page(*[DID] * (MAX_LAUNCHES + 1))
     assert many.aggregated
-    assert panel_of(many) == ""
+    shown = ["panel predicted" in str(kernels(page)) for page in (make_page(DID), other, many)]
+    assert shown == [True, False, False]

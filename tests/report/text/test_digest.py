@@ -9,6 +9,7 @@ from support import samples
 from support.loops import for_all
 from test_markdown import HOSTILE, hostile, parse
 
+from rooflens.errors import InputError
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
@@ -136,7 +137,9 @@ def test_estimates_of_rules_have_two_digits() -> None:
 def test_nothing_and_what_could_not_be_read_are_said() -> None:
     """Without a report there is a title; a report that could not be read is named with the reason."""
     assert digest([]).startswith("# `no report`")
-    assert "Not read: `broken.ncu-rep`: is damaged." in digest([], unread=[("/folder/broken.ncu-rep", "is damaged")])
+    assert "Not read: `broken.ncu-rep`: is damaged." in digest(
+        [], unread=[("/folder/broken.ncu-rep", InputError("is damaged"))]
+    )
 
 
 def test_nothing_out_of_a_report_is_mark_up() -> None:

@@ -99,8 +99,8 @@ def _head(page: Content, most_bytes: int) -> Document:
 
 
 def _head_lines(page: Content) -> Iterator[Words]:
-    if words := synthetic_words(page):
-        yield strong("Synthetic data."), f" {plain(words, _LINE_WIDTH)}"
+    if page.synthetic:
+        yield strong("Synthetic data."), f" {plain(synthetic_words(page.runs), _LINE_WIDTH)}"
     told = "; ".join(part for part in (", ".join(facts(page)), ", ".join(counts(page))) if part)
     if told:
         yield f"{plain(told, _LINE_WIDTH)}."
@@ -117,7 +117,7 @@ def _head_lines(page: Content) -> Iterator[Words]:
     if page.unread:
         names = few([code(PurePath(source).name) for source, _ in page.unread], _NAMED)
         yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
-    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
+    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.unprofiled, named=len(page.runs) > 1))
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:

@@ -15,16 +15,18 @@ from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Nvidia, Rule
+from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import Content, build_content
+from rooflens.report.content import MAX_CARDS, Content, build_content
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.memory import Memory, memory
 from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
-from rooflens.report.page.cards.occupancy import Dot, curves, resident
+from rooflens.report.page.cards.occupancy import Dot, occupancy_curve, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.kernels import kernels
+from rooflens.report.words.how_it_runs import occupancy_facts
 
 CARD_BYTES = 11_000
 """What a card may take on average, in a page of a hundred."""
@@ -135,7 +137,7 @@ def test_traffic_that_nobody_counted_is_not_shown() -> None:
     """Without counters there is neither a panel of useful bytes nor one of occupancy."""
     analysis = sample(1000, 1e9)
     assert memory_of(analysis).bars == memory_of(analysis).facts == ()
-    assert resident(analysis.kernel) is None
+    assert resident(find_occupancy(analysis.kernel), occupancy_facts(analysis.kernel)) is None
     html = html_of(analysis)
     assert "Useful part" not in html
     assert "Occupancy" not in html
@@ -155,7 +157,8 @@ def test_occupancy_names_its_limit() -> None:
         "eligible_warps_per_cycle": 0.41,
         "issue_active_per_cycle": 0.3,
     }
-    shown = resident(with_counters(counters).kernel)
+    kernel = with_counters(counters).kernel
+    shown = resident(find_occupancy(kernel), occupancy_facts(kernel))
     assert shown is not None
     assert [(bar.label, bar.share) for bar in shown.bars] == [("Allowed", 0.5), ("Achieved", 0.36)]
     assert [fact.replace("\u00a0", " ") for fact in shown.facts] == [
@@ -303,7 +306,8 @@ def test_sums_say_whose_numbers_they_are() -> None:
 def test_a_prediction_has_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel with a prediction has a panel for it; others have none."""
     assert "panel predicted" not in html_of(sample(1000, 1e9))
-    monkeypatch.setattr(cards, "predicted_panel", lambda _page, _launch: Markup("<b>as predicted</b>"))
+    monkeypatch.setattr(cards, "checked_for", lambda *_arguments: "a prediction")
+    monkeypatch.setattr(cards, "predicted_panel", lambda *_arguments, **_options: Markup("<b>as predicted</b>"))
     assert '<div class="panel predicted"><b>as predicted</b></div>' in html_of(sample(1000, 1e9))
 
 
@@ -336,7 +340,7 @@ def test_occupancy_curves_name_today_and_the_next_step() -> None:
         "theoretical_occupancy": 0.75,
     }
     analysis = with_counters(counters)
-    registers, block = curves(replace(analysis.kernel, compute_capability="8.0"))
+    registers, block = map(occupancy_curve, occupancy_curves(replace(analysis.kernel, compute_capability="8.0")))
     assert registers.words.replace("\u00a0", " ") == "40 registers: 75 %; at 32 registers: 100 % (+25)"
     assert (registers.now, registers.better) == (Dot(28, 15), Dot(23, 0))
     assert registers.path.startswith("M0 0H23V15H28V")
@@ -403,6 +407,6 @@ def test_cards_of_real_reports_stay_small(loaded: Loaded) -> None:
     """A page's maximum of cards of full reports, or of all published ones, take 11 kB each on average."""
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
-    for chosen in (analyses, (full * 3)[: cards.MAX_CARDS]):
+    for chosen in (analyses, (full * 3)[:MAX_CARDS]):
         html = "".join(cards.cards(page_of(*chosen)).by_launch.values())
-        assert len(html.encode()) < CARD_BYTES * cards.MAX_CARDS
+        assert len(html.encode()) < CARD_BYTES * MAX_CARDS
