@@ -113,7 +113,7 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Judge a gain, limited by the loops it touches and by the kernel's limit, unless the move changes what that keeps."""
+    """Judge a gain, limited by the loops it touches, and by the limit unless the move changes what that keeps."""
     factor, limit = found.gain, facts.limit.factor
     if factor is not None and limit is not None and found.changes is None:
         factor = max(1.0, min(factor, limit))

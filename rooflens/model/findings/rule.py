@@ -121,7 +121,7 @@ def spared(facts: Facts, waste: Waste) -> float:
 
     A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it. Units
     work in parallel: behind a limiter, a unit that is far from full does its work meanwhile, and its waste costs
-        nothing.
+    nothing.
     """
     limiter = facts.limiter.resource if facts.limiter else None
     least = 0.0 if limiter is None else facts.limits.contributing_share
