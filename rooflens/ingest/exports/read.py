@@ -18,7 +18,7 @@ from rooflens.ingest.exports.guess import Guess, capability_of, guess_gpu
 from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.objects import is_counters, object_kernels
-from rooflens.ingest.exports.same import merged, once
+from rooflens.ingest.exports.same import assembled, merged, once
 from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
@@ -142,7 +142,7 @@ class Export(Struct):
             capability = capability_of(kernel)
             if capability:
                 self._capabilities.setdefault(capability)
-            self._opens = self._opens or any(map(_is_telling, kernel.numbers))
+            self._opens = self._opens or bool(kernel.rules) or any(map(_is_telling, kernel.numbers))
             if GPU_NAME not in kernel.texts and self._gpu is None:
                 self.names_gpu = False
                 yield from self._guessed([kernel, *kernels])
@@ -161,7 +161,9 @@ class Export(Struct):
         """Fill in the GPU of launches that lack it, if exactly one fits and all ran on one device."""
         nameless = [kernel for kernel in kernels if GPU_NAME not in kernel.texts]
         self._capabilities |= dict.fromkeys(filter(None, map(capability_of, kernels)))
-        self._opens = self._opens or any(_is_telling(name) for kernel in nameless for name in kernel.numbers)
+        self._opens = self._opens or any(
+            bool(kernel.rules) or any(map(_is_telling, kernel.numbers)) for kernel in nameless
+        )
         if len({kernel.numbers.get("launch__device_id") for kernel in nameless}) == 1:
             self._guess = guess_gpu(nameless)
         if self._guess.is_sure:
@@ -216,7 +218,7 @@ def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKe
     if is_counters(data[:HEAD_BYTES]):
         return object_kernels(data, facts)
     if is_text:
-        return once(long_kernels(HEADER, text_rows(data, facts), facts), facts, has_ids=False)
+        return once(assembled(long_kernels(HEADER, text_rows(data, facts), facts)), facts, has_ids=False)
     tables = _tables(data, facts)
     kernels = merged(tables) if data.count(_ONE_HEADER) > 1 else chain.from_iterable(tables)
     return once(kernels, facts, has_ids=True)

@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeAlias
 Numbers: TypeAlias = Mapping[str, float]
 
 _LONGEST = 4_000
-_N = r"\d[\d.]{0,24}"
+_N = r"(?:\d{1,3}(?:,\d{3}){1,6}(?:\.\d{1,9})?|\d[\d.]{0,24})"
+"""A number; ncu groups the digits of counts from about 2025.3 on: `8,644,608 excessive sectors`."""
 _MOST = 1e18
 """No count that a rule states is larger."""
 
@@ -141,7 +142,7 @@ SENTENCES: tuple[Sentence, ...] = (
     *(
         _sentence(
             "MemoryCacheAccessPattern",
-            rf"access pattern for {space} (?P<o>load|store)s (?:from|to) L(?:1TEX|2) might not be optimal\. On "
+            rf"access pattern for {space} (?P<o>load|store)s (?:from|to) L(?:1|1TEX|2) might not be optimal\. On "
             r"average,? only (?P<bytes><N>) of the 32 bytes transmitted per sector",
             "2024.1 to 2025.4",
             **{_OF_SECTOR.format(space, "{o}"): _is("bytes")},
@@ -189,8 +190,8 @@ SENTENCES: tuple[Sentence, ...] = (
     ),
     _sentence(
         "LaunchConfiguration",
-        r"configured to execute only (?P<blocks><N>) blocks, which is less than the GPU's (?P<sms><N>) multiprocessors",
-        "2021.2 to 2025.2",
+        r"configured to execute only (?P<blocks><N>) blocks?, which is less than the (?:GPU's )?(?P<sms><N>) multiproc",
+        "2021.2 to 2025.4",
         launch__grid_size=_is("blocks"),
         launch__sm_count=_is("sms"),
     ),
@@ -263,6 +264,11 @@ _TITLES: tuple[tuple[str, str], ...] = (
 """Words of a rule's message -> the title that reports give such a result, and text and details pages do not."""
 
 
+def is_stating(message: str) -> bool:
+    """Return whether a text is in the words of a rule that states a measurement, with its numbers."""
+    return any(sentence.words.search(message[:_LONGEST]) for sentence in SENTENCES)
+
+
 def title_of(message: str) -> str:
     """Return the title of a rule's result by what it says; empty if unknown."""
     return next((title for words, title in _TITLES if re.search(words, message[:_LONGEST])), "")
@@ -282,7 +288,7 @@ def said_by(messages: Iterable[str]) -> dict[str, float]:
 def _values(sentence: Sentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
     """Yield the metrics of one sentence; none where a number of it is none, or its pipe has no metric here."""
     try:
-        said = {name: float(text) for name, text in match.groupdict().items() if len(name) > 1}
+        said = {name: float(text.replace(",", "")) for name, text in match.groupdict().items() if len(name) > 1}
         words = {name: _word(name, text) for name, text in match.groupdict().items() if len(name) == 1}
         values = [(metric.format(**words), value_of(said)) for metric, value_of in sentence.metrics.items()]
     except (ValueError, KeyError, ZeroDivisionError):

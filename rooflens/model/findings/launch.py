@@ -16,6 +16,7 @@ from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, S
 from rooflens.model.roofline.levels import active_part, shares_of
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
+    allowed_by_registers,
     block_limits,
     block_smem_bytes,
     next_step,
@@ -310,6 +311,8 @@ def partition_imbalance(facts: Facts) -> Found | None:
 def low_occupancy(facts: Facts) -> Found | None:
     """Say that the launch allows few warps on an SM, and what would allow more."""
     allowed = facts.counter("theoretical_occupancy")
+    if allowed is None:
+        return _few_by_registers(facts)
     if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
         return None
     if (larger := _larger_blocks(facts)) is not None:
@@ -332,6 +335,27 @@ def low_occupancy(facts: Facts) -> Found | None:
         gain=_hidden_by(facts, more),
         whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
+        kind=kind,
+    )
+
+
+def _few_by_registers(facts: Facts) -> Found | None:
+    """Say the same by the registers of a thread alone, where the occupancy itself was not printed."""
+    allowed = allowed_by_registers(facts.kernel)
+    if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
+        return None
+    used, block = facts.measured("registers_per_thread", "registers"), facts.measured("block_size", "threads")
+    step = next_step(facts.kernel, "registers") or step_to(facts.kernel, "registers", 1)
+    fewer = f", {step.to:.0f} would allow {step.blocks:.0f}" if step and step.to < step.now else ""
+    words = f"{used.value:.0f} registers per thread leave room for {percent(allowed)} of the warps{fewer}"
+    move, kind = _either_way(facts, f"raise occupancy: {words}")
+    return Found(
+        evidence=(Evidence("occupancy by registers", allowed, "share", "CUDA's occupancy arithmetic"), used, block),
+        move=move,
+        bears_on=WAITS,
+        gain=_hidden_by(facts, 1 / allowed),
+        confidence="medium",
+        severity="note" if _has_warps_enough(facts) else None,
         kind=kind,
     )
 
@@ -511,6 +535,10 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         fill, kind, numbers = _fill_last_wave(facts, waves)
         evidence += numbers
         fill = f"{fill}, as the last of {significant(waves)} waves leaves the slots empty"
+    elif (each_ns := _short_wave_ns(facts)) is not None:
+        evidence += [facts.measured("waves", "waves"), Evidence("time of a wave", each_ns, "ns", "duration / waves")]
+        kind = "elements"
+        fill = f"loop over several elements per thread, as blocks start and end often: a wave lasts {duration(each_ns)}"
     elif waves is not None and waves >= _MANY_WAVES and (even := _are_even(facts)) is not None:
         evidence += [facts.measured("waves", "waves"), even]
         kind = "elements"
@@ -542,6 +570,18 @@ def _are_even(facts: Facts) -> Evidence | None:
         return None
     sources = [facts.kernel.counter_sources.get(f"sm_cycles_active_{end}", "") for end in ("max", "avg")]
     return Evidence("busiest SM over the mean", most / mean, "x", " / ".join(sources))
+
+
+_SHORT_WAVE_NS = 2_000
+"""A block that lasts no longer takes as long to start and to end as a launch does."""
+
+
+def _short_wave_ns(facts: Facts) -> float | None:
+    """Return the time of a wave where blocks come and go in many short ones; None otherwise."""
+    waves, time_ns = facts.counter("waves"), facts.kernel.duration_ns
+    if waves is None or waves < _MANY_WAVES or time_ns is None:
+        return None
+    return time_ns / waves if time_ns / waves < _SHORT_WAVE_NS else None
 
 
 _MOST_OF_A_GAP = 0.5
@@ -688,7 +728,13 @@ BALANCE: tuple[FindingRule, ...] = (
     ),
 )
 OCCUPANCY: tuple[FindingRule, ...] = (
-    FindingRule("low_occupancy", "low occupancy", "occupancy", low_occupancy, (("theoretical_occupancy",),)),
+    FindingRule(
+        "low_occupancy",
+        "low occupancy",
+        "occupancy",
+        low_occupancy,
+        (("theoretical_occupancy",), ("registers_per_thread", "block_size")),
+    ),
     FindingRule(
         "achieved_occupancy_gap",
         "low achieved occupancy",

@@ -18,7 +18,14 @@ from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, shares_of, uses_shared_memory
+from rooflens.model.roofline.levels import (
+    LSU_INPUT,
+    SOC_CAPABILITIES,
+    WHOLE,
+    shares_of,
+    uses_shared_memory,
+    works_in_shared_memory,
+)
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
@@ -474,7 +481,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
     passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
-    if uses_shared_memory(kernel):
+    if works_in_shared_memory(kernel):
         kind = "pad"
         move = f"pad or swizzle shared memory, or let neighbouring threads use neighbouring addresses: {passes}"
     return Found(

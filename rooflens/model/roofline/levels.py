@@ -146,6 +146,24 @@ def uses_shared_memory(kernel: Kernel) -> bool:
     return static != 0 or dynamic != 0
 
 
+_HARDLY_HITS, _HITS_OFTEN = 0.05, 0.5
+"""A busy L1 that hardly hits serves shared memory; one that mostly hits serves global loads again and again."""
+
+
+def works_in_shared_memory(kernel: Kernel) -> bool | None:
+    """Tell whether a kernel whose L1 is busy keeps its operands in shared memory; None if nothing tells.
+
+    Where the launch is not known, L1's hit rate tells, which counts no accesses to shared memory.
+    """
+    known = [kernel.counters.get(name) for name in _OF_A_BLOCK]
+    if any(known):
+        return True
+    hits = kernel.counters.get("l1_hit_rate")
+    if None not in known or (hits is not None and hits >= _HITS_OFTEN):
+        return False
+    return True if hits is not None and hits < _HARDLY_HITS else None
+
+
 def delivered_bytes(kernel: Kernel) -> Delivered | None:
     """Choose the best count of what shared memory delivered; None if there is none, or none was counted."""
     if not uses_shared_memory(kernel):
@@ -321,11 +339,11 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     if (whole := _whole_l1(counters)) is not None:
         stages[WHOLE] = whole
     memory, pipes, compute = (counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
-    if LSU_INPUT in stages or memory is None:
-        return
     other = compute if pipes is None else pipes
-    if other is not None and abs(memory - other) <= _ONE_UNIT:
-        stages[LSU_INPUT] = memory
+    if LSU_INPUT not in stages and None not in (memory, other) and abs((memory or 0.0) - (other or 0.0)) <= _ONE_UNIT:
+        stages[LSU_INPUT] = memory or 0.0
+    if WHOLE in stages and abs(stages[WHOLE] - stages.get(LSU_INPUT, 0.0)) < _NEARLY:
+        del stages[WHOLE]  # the same once more, of the active cycles or of another pass
 
 
 def binding_stage(level: Level) -> str | None:

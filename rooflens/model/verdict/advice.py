@@ -16,6 +16,7 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label
+from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.opcodes import (
     copies_asynchronously,
     executed,
@@ -83,6 +84,9 @@ def _has_bit_work(kernel: Kernel) -> bool:
 
 def _is_coalesced(kernel: Kernel) -> bool:
     """Return whether global accesses touch hardly more sectors than their bytes fill; False if not measured."""
+    least = SECTOR_BYTES * (1 - default_thresholds().wasted_sector_share)
+    if kernel.counters.get("global_load_bytes_per_sector", 0.0) >= least:
+        return True
     sectors, excess = (
         sum(kernel.code_totals.get(f"{side}_{what}", 0.0) for side in ("load", "store"))
         for what in ("sectors", "excess_sectors")
@@ -194,7 +198,12 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
             unless=_is_coalesced,
         ),
         _Move("load wider: vector loads", "wide", only_if=_is_coalesced),
-        _Move("copy tiles to shared memory with cp.async", "tile", (8, 0), unless=_copies),
+        _Move(
+            "copy tiles to shared memory with cp.async",
+            "tile",
+            (8, 0),
+            unless=lambda one: _copies(one) or works_in_shared_memory(one) is not False,
+        ),
     ),
     "lsu": (
         _Move("load wider: one 16-byte access instead of four", "wide", unless=_loads_nothing),
@@ -306,7 +315,7 @@ def memory_moves(
             first = Move(f"move {moved}: fuse with a neighbour so that intermediates stay on chip{why}", "fuse")
         case "l2":
             first = _at_l2(kernel, levels)
-        case "l1" | "lsu" if _declares_shared_memory(kernel):
+        case "l1" | "lsu" if works_in_shared_memory(kernel):
             used = percent(levels["l1"].share or 0.0)
             busy = f": {used} of load/store slots used" if level == "lsu" else f": L1 is {used} busy"
             first = Move(f"let each thread compute several results, such as 2 x 2, from what it loads{busy}", "results")
@@ -364,9 +373,24 @@ def _moves_of_loads_and_stores(
     hits = kernel.counters.get("l1_hit_rate", 0.0)
     if not from_l1 and hits > 1 - 1 / _WIDEST:
         return (Move(f"{tile}: L1 serves {percent(hits)} of its sectors itself", "tile"), *others)
+    if not from_l1 and not from_smem:  # and none of its own, or nothing tells
+        is_told = works_in_shared_memory(kernel) is not None
+        return (Move(tile, "tile"), *others) if is_told else _by_registers(kernel, tile, others)
     if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
         return (*others, Move("keep reused values in registers", "results"))
     return (Move(_fewer_reloads(tile, "l1", "l2", levels), "tile"), *others)
+
+
+_REGISTER_TILE = 96
+"""A thread with this many registers holds several results, or operands of several."""
+
+
+def _by_registers(kernel: Kernel, tile: str, others: tuple[Move, ...]) -> tuple[Move, ...]:
+    """Order the steps of reuse where nothing tells which were made, but the registers of a thread may."""
+    results = Move("let each thread compute several results, such as 2 x 2, from what it loads", "results")
+    if kernel.counters.get("registers_per_thread", 0.0) >= _REGISTER_TILE:
+        return (*others, results)
+    return (Move(tile, "tile"), results, *others)
 
 
 def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) -> str:
