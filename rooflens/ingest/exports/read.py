@@ -28,6 +28,12 @@ _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 """Parts of the names of metrics that tell how near a unit is to its peak, on any GPU."""
 
+_OF_ACCESSES = (
+    *("l1tex__t_sectors_pipe_lsu_mem_global", "l1tex__average_t_sectors_per_request", "l1tex__data_bank_conflicts"),
+    *("smsp__sass_average_data_bytes_per", "smsp__thread_inst_executed_per_inst_executed"),
+)
+"""Begins of the names of metrics that tell what accesses and warps do in vain, on any GPU."""
+
 _ONE_HEADER = b"Kernel Name"
 _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
 _MOST_NAMED = 3
@@ -232,5 +238,5 @@ def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
 
 
 def _is_telling(metric: str) -> bool:
-    """Return whether a metric tells something without the peaks of its GPU: the share of a peak, or of occupancy."""
-    return metric.startswith(_OF_OCCUPANCY) or any(part in metric for part in _OWN_PEAKS)
+    """Return whether a metric tells something without the peaks of its GPU: a share of one, occupancy, or waste."""
+    return metric.startswith((*_OF_OCCUPANCY, *_OF_ACCESSES)) or any(part in metric for part in _OWN_PEAKS)

@@ -127,14 +127,14 @@ SENTENCES: tuple[Sentence, ...] = (
     ),
     _sentence(
         "UncoalescedSharedAccess",
-        r"total of (?P<excess><N>) excessive wavefronts \(<N>% of the total (?P<all><N>) wavefronts\)",
+        r"(?P<excess><N>) excessive wavefronts \(<N>% of the total (?P<all><N>) wavefronts\)",
         "2022.2 to 2024.1",
         memory_l1_wavefronts_shared=_is("all"),
         memory_l1_wavefronts_shared_ideal=lambda said: said["all"] - said["excess"],
     ),
     _sentence(
         "UncoalescedGlobalAccess",
-        r"total of (?P<excess><N>) excessive sectors \(<N>% of the total (?P<all><N>) sectors\)",
+        r"(?P<excess><N>) excessive sectors \(<N>% of the total (?P<all><N>) sectors\)",
         "2022.1 to 2025.4",
         memory_l2_theoretical_sectors_global=_is("all"),
         memory_l2_theoretical_sectors_global_ideal=lambda said: said["all"] - said["excess"],
@@ -258,6 +258,7 @@ _TITLES: tuple[tuple[str, str], ...] = (
     (r"One or more L1 Slices have a much", "L1 Slices Workload Imbalance"),
     (r"One or more L2 Slices have a much", "L2 Slices Workload Imbalance"),
     (r"One or more DRAM Slices have a much", "DRAM Slices Workload Imbalance"),
+    (r"of its fp64 peak performance", "FP64/32 Utilization"),
     (r"non-fused FP64 instructions", "FP64 Non-Fused Instructions"),
     (r"non-fused FP32 instructions", "FP32 Non-Fused Instructions"),
 )

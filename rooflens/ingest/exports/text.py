@@ -398,8 +398,12 @@ class _Reader:
         if (row := noted(bare)) is not None:
             self._prose = []
             return self._take(*row)
-        if self._table is None:
-            self._prose = [*self._prose[-_MOST_JOINED:], bare]
+        if self._table is not None:
+            return []
+        if bare.startswith("|"):  # each row of a table says its own
+            self._prose = [bare.strip("| ")]
+            return self._end_of_rule()
+        self._prose = [*self._prose[-_MOST_JOINED:], bare]
         return []
 
     def _dashes(self, columns: tuple[tuple[int, int], ...] | None, indent: int) -> None:
@@ -472,7 +476,7 @@ class _Reader:
         return done
 
     def _end_of_rule(self) -> list[list[str]]:
-        """Return the rule whose text ends here, after the row before it; one that was only quoted if it states a number.
+        """Return the rule whose text ends here, after the row before it; one that was quoted if it states a number.
 
         Copied from the tool's window, a rule's estimate is a paragraph before it.
         """

@@ -27,7 +27,7 @@ MOST_SAID = 3
 """Findings that a sentence names; the rest are only counted."""
 
 _NEEDS: Mapping[str, frozenset[str]] = {
-    rule.id: frozenset(name for group in rule.needs for name in group) for rule in RULES
+    rule.id: frozenset(name for group in (*rule.needs, *rule.hints) for name in group) for rule in RULES
 }
 _ORDER: tuple[What, ...] = ("gone", "changed", "new")
 _MORE_IS_BETTER = ("waves", "grid_size", "occupancy", "threads_per_inst", "warp_fill", "arithmetic", "per_sector")

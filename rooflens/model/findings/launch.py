@@ -71,12 +71,15 @@ def small_grid(facts: Facts) -> Found | None:
     """Say that the grid has fewer blocks than the GPU holds at once."""
     waves, (blocks, sms) = facts.counter("waves"), (facts.counter(name) for name in _GRID)
     an_sm = ratio(blocks, sms)
-    is_below_sms = an_sm is not None and 0 < an_sm < 1
+    is_lone = blocks == 1 and sms is None
+    is_below_sms = (an_sm is not None and 0 < an_sm < 1) or (is_lone and facts.is_long)
     if not is_below_sms and (not waves or waves >= facts.limits.small_grid_waves):
         return None
     beside: Severity = "note" if facts.at_roof else "contributes"
     share = f"{percent(waves)} of the block slots" if waves else ""
-    words, gain, severity = f"the grid fills {share}", 1 / waves if waves else 1.0, None
+    words, gain, severity = f"the grid fills {share}", 1 / waves if waves else None, None
+    if is_lone:
+        words = "all of it runs in 1 block, on one SM"
     counted = tuple(facts.measured(name, unit) for name, unit in _GRID.items() if facts.counter(name) is not None)
     source = facts.kernel.counter_sources.get("waves", "waves")
     filled = (Evidence("block slots filled", waves, "share", source),) if waves else ()
@@ -100,7 +103,7 @@ def small_grid(facts: Facts) -> Found | None:
         move=f"{how}: {words}",
         bears_on=_IDLE_WAITS,
         # Of work of which the GPU sees next to nothing no counter says how much is independent.
-        gain=None if facts.is_nearly_alone else facts.without_wait(gain),
+        gain=None if facts.is_nearly_alone or gain is None else facts.without_wait(gain),
         severity=severity,
     )
 
@@ -347,7 +350,8 @@ def _few_by_registers(facts: Facts) -> Found | None:
     used, block = facts.measured("registers_per_thread", "registers"), facts.measured("block_size", "threads")
     step = next_step(facts.kernel, "registers") or step_to(facts.kernel, "registers", 1)
     fewer = f", {step.to:.0f} would allow {step.blocks:.0f}" if step and step.to < step.now else ""
-    words = f"{used.value:.0f} registers per thread leave room for {percent(allowed)} of the warps{fewer}"
+    words = f"{used.value:.0f} registers per thread, in blocks of {block.value:.0f} threads, leave room for "
+    words += f"{percent(allowed)} of the warps{fewer}"
     move, kind = _either_way(facts, f"raise occupancy: {words}")
     return Found(
         evidence=(Evidence("occupancy by registers", allowed, "share", "CUDA's occupancy arithmetic"), used, block),
@@ -671,7 +675,8 @@ def partial_warps(facts: Facts) -> Found | None:
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= _HALF
-    is_alone = facts.bound == "latency" and blocks is not None and sms is not None and blocks < sms
+    is_alone = facts.bound == "latency" and blocks is not None and (blocks < sms if sms is not None else blocks == 1)
+    beside: Severity = "contributes" if idle > _HALF and facts.is_long else "note"
     return Found(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
@@ -681,7 +686,7 @@ def partial_warps(facts: Facts) -> Found | None:
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
         gain=facts.without_wait(1 / fill) if holds_back else speedup(facts, waste),
-        severity="limiter" if holds_back else "note" if is_alone else weigh(facts, waste),
+        severity="limiter" if holds_back else beside if is_alone else weigh(facts, waste),
     )
 
 
@@ -706,7 +711,14 @@ _IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm
 """What tells that SMs idle for longer than the last wave explains."""
 
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "too few blocks", "blocks", small_grid, (("waves",), ("grid_size", "sm_count"))),
+    FindingRule(
+        "small_grid",
+        "too few blocks",
+        "blocks",
+        small_grid,
+        (("waves",), ("grid_size", "sm_count")),
+        hints=(("grid_size",),),
+    ),
     FindingRule("tail_wave", "partial last wave", "balance", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",
@@ -733,7 +745,8 @@ OCCUPANCY: tuple[FindingRule, ...] = (
         "low occupancy",
         "occupancy",
         low_occupancy,
-        (("theoretical_occupancy",), ("registers_per_thread", "block_size")),
+        (("theoretical_occupancy",),),
+        hints=(("registers_per_thread", "block_size"),),
     ),
     FindingRule(
         "achieved_occupancy_gap",

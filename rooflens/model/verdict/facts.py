@@ -40,8 +40,11 @@ def is_nearly_alone(kernel: Kernel, limits: Thresholds) -> bool:
     blocks, sms, size = map(kernel.counters.get, ("grid_size", "sm_count", "block_size"))
     an_sm = ratio(blocks, sms)
     is_a_warp = bool(blocks and size and blocks * size <= WARP_THREADS)
-    is_long = (kernel.duration_ns or 0.0) >= _FAR_LONGER * limits.overhead_duration_ns
-    return is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
+    return _is_long(kernel, limits) and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
+
+
+def _is_long(kernel: Kernel, limits: Thresholds) -> bool:
+    return (kernel.duration_ns or 0.0) >= _FAR_LONGER * limits.overhead_duration_ns
 
 
 class Facts(Struct, frozen=True):
@@ -98,6 +101,11 @@ class Facts(Struct, frozen=True):
     def is_nearly_alone(self) -> bool:
         """Whether the launch leaves nearly the whole GPU idle for far longer than a launch takes."""
         return is_nearly_alone(self.kernel, self.limits)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it runs for far longer than a launch takes."""
+        return _is_long(self.kernel, self.limits)
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None if the report does not hold it."""
