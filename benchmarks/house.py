@@ -87,6 +87,7 @@ CAPABILITIES = {
         *("model/predict", "report/forecast", "report/assets/forecast", "report/text/forecast.py"),
         *(
             "report/words/forecast.py",
+            "report/words/expectations.py",
             "report/text/what_if.py",
             "report/page/expectations.py",
             "report/page/cards/expectation.py",
@@ -95,7 +96,7 @@ CAPABILITIES = {
     ),
     "timelines": (
         *("ingest/timelines", "model/timeline.py", "model/unprofiled.py", "report/program.py", "report/page/along.py"),
-        *("report/trace", "report/words/program.py", "report/page/program_map.py"),
+        *("report/trace", "report/words/program.py", "report/words/trace.py", "report/page/program_map.py"),
         *("writing/annotating.py", "cli/commands/annotate.py"),
     ),
     "store": ("model/store", "cli/commands/ingest.py"),

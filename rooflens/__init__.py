@@ -9,8 +9,8 @@
     rl.compare("before.ncu-rep", "after.ncu-rep").factor
     rl.predict("gemm", m=4096, n=4096, k=4096, gpu="h100-sxm").regime
 
-`help(rl.Report)`, `help(rl.Kernel)` and `help(rl.open)` tell what each can be asked, with examples. Names are imported
-when they are first used: `import rooflens` itself costs next to nothing.
+`help(rl.Report)`, `help(rl.Kernel)` and `help(rl.open)` list what each offers, with examples. Names are imported when
+they are first used: `import rooflens` itself costs next to nothing.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ _PLACES = {
     "profile": "api.profiling",
     "trace": "api.verbs",
 }
-"""Public name -> where it is; `ingest` is a room as well as a verb: `rooflens/ingest/__init__.py` is called."""
+"""Public name -> its module; `ingest` is also a package, which `rooflens/ingest/__init__.py` makes callable."""
 
-if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no others
+if not TYPE_CHECKING:  # type checkers take the names from above, and must see no others
 
     def __getattr__(name):  # noqa: ANN001, ANN202 - as above
-        """Import a public name when it is first used."""
+        """Import a public name at its first use."""
         from importlib import import_module  # noqa: PLC0415 - `import rooflens` loads nothing
 
         if name == "ingest":

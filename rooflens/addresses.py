@@ -1,6 +1,6 @@
-"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: recognised, joined, shown and opened.
+"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: recognise, join, show and open them.
 
-pyarrow loads only where one is opened.
+pyarrow is imported only when an address is opened.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SECRET = re.compile(r"(?<=://)(?:[^/@]*|[^/@:]*:(?!\d+/)[^@]*)@")
-"""Who an address is opened as: a key may hold slashes, where it was not escaped; `host:9000/a@b` is not a key."""
+"""The credentials in an address: an unescaped key may contain slashes; `host:9000/a@b` is no key."""
 
 _NATIVE = ("s3", "gs", "gcs", "hdfs", "abfs", "file")
-"""Schemes that pyarrow opens itself; others go through fsspec, where it is installed."""
+"""Schemes that pyarrow opens itself; others need fsspec."""
 
 _FEW = 3
-"""A text this short occurs in half of all messages, and is not a key."""
+"""So short a text occurs in half of all messages, and is no key."""
 
 _SECRET_OPTIONS = re.compile(r"key|secret|token|password|credential|sas|signature", re.IGNORECASE)
 
@@ -38,18 +38,18 @@ def is_remote(given: str) -> bool:
 
 
 def joined(address: str, name: str) -> str:
-    """Return the address of a file below another; options of the address stay at its end."""
+    """Return the address of a file below another address, whose options stay at the end."""
     place, mark, options = address.partition("?")
     return f"{place.rstrip('/')}/{name}{mark}{options}"
 
 
 def shown(address: str) -> str:
-    """Return an address as messages show it, without options and credentials; a path as it is."""
+    """Return an address as messages show it, without options and credentials; paths are unchanged."""
     return _SECRET.sub("", address).partition("?")[0] if is_address(address) else address
 
 
 def without_secrets(message: object, address: str) -> str:
-    """Return a library's message about an address without the address's secrets, which it may repeat."""
+    """Return a library's message about an address without the secrets that the message may repeat."""
     from urllib.parse import parse_qsl, quote, unquote  # noqa: PLC0415 - 3 ms, for errors only
 
     text = str(message).replace(address, shown(address))
@@ -66,10 +66,10 @@ def without_secrets(message: object, address: str) -> str:
 
 
 def opened(given: str) -> tuple[FileSystem, str]:
-    """Open a path or an address; return its file system, and the path in that.
+    """Open a path or an address; return its file system, and the path within it.
 
     Raises:
-        InputError: It is empty or not UTF-8, or nothing installed opens such an address.
+        InputError: The name is empty or not UTF-8, or no installed package opens such an address.
     """
     import pyarrow as pa  # noqa: PLC0415 - only where there is an address or a store
     import pyarrow.fs as pafs  # noqa: PLC0415 - as above

@@ -12,11 +12,10 @@ import gc
 import hashlib
 import os
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,7 +23,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
-from rooflens.format import as_unicode, count, cut_name, percent, plain_name, some
+from rooflens.format import count, cut_name, percent, plain_name, some
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unpacking import sidecar
@@ -33,7 +32,7 @@ from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
 from rooflens.model.keys import Keys, function_of, launch_id, short_names
 from rooflens.model.knowledge.roles import waits_for_ranks
-from rooflens.model.records import AnalyzedReport, Inside, Outside, ratio, timed
+from rooflens.model.records import AnalyzedReport, Outside, ratio
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.roofline.datasheets import name_key
@@ -43,7 +42,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Job, Outcome
@@ -93,7 +92,7 @@ class Missing(Struct, frozen=True):
             )
             return f"{self.source}: {what}: {some(each)}"
         named = some(self.names)
-        return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
+        return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran but are not in the report: {named}"
 
     @property
     def option(self) -> str:
@@ -138,8 +137,6 @@ class Analyzed(Struct, frozen=True):
             of the folder.
         notes: Path of a report, and a remark on how it was read.
         whole: Where launches were chosen, the reports with all of theirs; empty if none was left out.
-        reading: How the reports were read, and are read again to look into kernels.
-        places: Where those lie whose names are no paths from here; None if none may be opened again.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -152,8 +149,6 @@ class Analyzed(Struct, frozen=True):
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     whole: tuple[AnalyzedReport, ...] = ()
-    reading: ReadOptions | None = None
-    places: Mapping[str, Path] | None = MappingProxyType({})
 
     def only(self, reports: Iterable[AnalyzedReport]) -> Analyzed:
         """Leave the launches in these reports alone; what was found of one by its others stays."""
@@ -197,8 +192,6 @@ class Analyzed(Struct, frozen=True):
             self.not_kept,
             tuple(warning for one in every for warning in one.warnings),
             tuple(note for one in every for note in one.notes),
-            reading=self.reading,
-            places={name: path for one in every for name, path in (one.places or {}).items()},
         )
 
 
@@ -247,98 +240,10 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
         skipped_count=loaded.skipped_count,
         ignored=inputs.ignored,
         notes=tuple(loaded.notes),
-        reading=reading,
-        places={as_unicode(job.source): job.path for job in inputs.jobs},
     ).joined(
         ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
     )
     return _held_against(found, timeline) if timeline else found
-
-
-SHOWN_IN_FULL = 5
-"""Kernels of an answer that are looked into, the first by time to win: each takes tenths of a second."""
-
-
-def look_into(found: Analyzed, wanted: Iterable[Analysis] | None = None) -> Analyzed:
-    """Look inside of kernels, and analyze them once more with what was found there.
-
-    A kernel that cannot be looked into says why; nothing else changes.
-
-    Args:
-        found: All kernels.
-        wanted: Those that are to be looked into; by default the first by time to win.
-    """
-    if found.places is None or not any(one.kernel.code_totals.get("warp_inst") for one in found.analyses):
-        return found
-    if wanted is None:
-        from rooflens.model.ranking import in_rank  # noqa: PLC0415 - only for what is shown in full
-        from rooflens.model.summary import summarize  # noqa: PLC0415 - as above
-
-        first = in_rank(summarize(timed(found.analyses)))[:SHOWN_IN_FULL]
-        wanted = [summary.analysis for summary in first]
-    chosen: dict[str, dict[int, Kernel]] = defaultdict(dict)
-    for analysis in wanted:
-        kernel = analysis.kernel
-        if kernel.inside is None and not kernel.failed and kernel.code_totals.get("warp_inst"):
-            chosen[kernel.digest][kernel.index] = kernel
-    if not chosen:
-        return found
-    analyzer = _Analyzer(found.limits, without_nvidia=False)
-
-    def seen(report: AnalyzedReport) -> AnalyzedReport:
-        kernels = chosen[report.run.digest]
-        # Of the whole report, for a launch's key and what other launches say of it do not depend on the chosen ones.
-        again = analyzer.again(found.whole_of(report.analyses[0]), _insides(report.run, kernels, found))
-        known = {one.kernel.index: one for one in again.analyses if one.kernel.index in kernels}
-        return replace(report, analyses=tuple(known.get(one.kernel.index, one) for one in report.analyses))
-
-    return replace(found, reports=tuple(seen(one) if one.run.digest in chosen else one for one in found.reports))
-
-
-def looked_into(found: Analyzed, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-    """Look inside of a kernel; return its whole report and itself with what was found."""
-    report = found.whole_of(analysis)
-    if analysis.kernel.inside is not None:
-        return report, analysis
-    (seen,) = look_into(replace(found, reports=(report,), whole=()), [analysis]).reports
-    return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
-
-
-_MOST_COMPARED = 12
-"""Launches of a side: of more none is looked into, as findings that loops tell would come and go with the chosen."""
-
-
-def with_code(sides: Sequence[Analyzed]) -> Sequence[Analyzed]:
-    """Look into all launches of two sides that are compared: their loops, and whether they run the same machine code.
-
-    Further sides, and sides of many launches, stay as they are.
-    """
-    if len(sides) != 2 or any(len(side.analyses) > _MOST_COMPARED for side in sides):
-        return sides
-    return [look_into(side, side.analyses) for side in sides]
-
-
-def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
-    """Add what was found inside a kernel, and the text of its hottest instructions where it is still missing."""
-    spots = tuple(
-        replace(spot, sass=inside.texts.get(spot.pc)) if spot.sass is None and spot.pc is not None else spot
-        for spot in kernel.hotspots
-    )
-    return replace(kernel, inside=inside, hotspots=spots)
-
-
-def _insides(run: Run, kernels: Mapping[int, Kernel], found: Analyzed) -> dict[int, Inside]:
-    """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
-    path = (found.places or {}).get(run.source, Path(run.source))
-    if not path.is_file():
-        return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
-    from rooflens.ingest.reports.insides import read_insides  # noqa: PLC0415 - only for what is shown in full
-    from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
-
-    try:
-        return read_insides(path, run.digest, kernels, found.reading or ReadOptions())
-    except Exception as error:  # noqa: BLE001 - all else is told without it
-        return dict.fromkeys(kernels, Inside(note=str(error if isinstance(error, InputError) else bug_error(error))))
 
 
 def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
@@ -509,21 +414,6 @@ class _Analyzer:
         told = with_fills_told(with_siblings(analyses, self._limits), run.command_line)
         report = AnalyzedReport(run, told, unprofiled)
         return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
-
-    def again(self, report: AnalyzedReport, insides: Mapping[int, Inside]) -> AnalyzedReport:
-        """Analyze those kernels of a report once more that were looked into."""
-        kernels = [analysis.kernel for analysis in report.analyses]
-        outsides, _ = _outsides(report.run, kernels, report.unprofiled, self._calibrations, is_all=False)
-        places = [place for place, kernel in enumerate(kernels) if kernel.index in insides]
-        looked_into = [_with_inside(kernels[place], insides[kernels[place].index]) for place in places]
-        known = [replace(outsides[place], launches=report.analyses[place].launches) for place in places]
-        every = list(report.analyses)
-        for place, analysis in zip(places, self._analyses(looked_into, known), strict=True):
-            every[place] = analysis
-        related = with_fills_told(with_siblings(every, self._limits), report.run.command_line)
-        for place in places:
-            every[place] = related[place]
-        return replace(report, analyses=tuple(every))
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""

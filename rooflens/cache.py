@@ -1,4 +1,4 @@
-"""The cache: a folder of files that can be made again, checked by their SHA-256 whenever they are read."""
+"""The cache: a folder of reproducible files, checked by their SHA-256 at every read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRIVATE = 0o700
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache: `$XDG_CACHE_HOME/rooflens`, else `~/.cache/rooflens`.
+    """Return the cache's folder: `$XDG_CACHE_HOME/rooflens`, else `~/.cache/rooflens`.
 
     Raises:
         RuntimeError: Neither the variable nor a home folder is known.
@@ -23,10 +23,10 @@ def cache_folder() -> Path:
 
 
 def keep(name: str, data: bytes, *, private: bool = False) -> None:
-    """Write data to the cache, with its SHA-256; a cache that cannot be written costs time and nothing else.
+    """Write data to the cache, with its SHA-256; failing to write it costs time and nothing else.
 
     Args:
-        name: Path of the file below the folder of the cache.
+        name: Path of the file below the cache's folder.
         data: Its content.
         private: Make its folder readable for this user only.
     """
@@ -40,7 +40,7 @@ def keep(name: str, data: bytes, *, private: bool = False) -> None:
 
 
 def kept(name: str) -> bytes | None:
-    """Read data from the cache; None if there is none, or it is damaged."""
+    """Read data from the cache; None if it is missing or damaged."""
     with contextlib.suppress(OSError, RuntimeError):
         digest, _, data = (cache_folder() / name).read_bytes().partition(b"\n")
         if digest == _digest(data):
@@ -49,7 +49,7 @@ def kept(name: str) -> bytes | None:
 
 
 def trim(folder: str, most_bytes: int) -> None:
-    """Remove the oldest files of a folder of the cache until the rest have at most so many bytes."""
+    """Remove the oldest files of a cache folder until the rest have at most `most_bytes` bytes."""
     with contextlib.suppress(OSError, RuntimeError):
         files = sorted(((file.stat(), file.path) for file in os.scandir(cache_folder() / folder)), key=_age)
         left_bytes = sum(found.st_size for found, _ in files)

@@ -1,6 +1,6 @@
-"""Check the contents of a TOML or JSON file, key by key: every fault is one error that names file, table and key.
+"""Check a TOML or JSON document key by key: every fault is an error that names file, table and key.
 
-Standard library only: collecting reads such files on a bare GPU box.
+Standard library only: collecting reads such files on bare GPU machines.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 MAX_DEPTH = 32
-"""No document of ours is nested half as deeply."""
+"""None of our documents is nested half as deeply."""
 
 _MOST_COUNT = 2**63 - 1
-"""Largest whole number that the columns of tables hold."""
+"""Largest integer that table columns can hold."""
 _LEAST_NUMBER, _MOST_NUMBER = 1e-100, 1e100
-"""Numbers within these can be divided, multiplied and squared without overflow."""
+"""Numbers in this range can be divided, multiplied and squared without overflow."""
 
 _shown = Repr()
 _shown.maxstring = _shown.maxother = _shown.maxlong = 80
 _shown.maxlevel = 3
-"""Writes a value for an error: what is long or deep is cut."""
+"""Formats a value for an error, cutting long or deep values."""
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=str)
@@ -37,14 +37,14 @@ Choice = TypeVar("Choice", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a document, whose values are read by key; a value of another kind raises an InputError.
+    """A table of a document, read key by key; a value of the wrong kind raises an InputError.
 
     Attributes:
-        source: Name of the document, with which errors begin: GPU file `t4.toml`.
-        values: What the table holds.
-        hint: Where to find out what the document must look like.
-        path: Prefix of a key in errors: `peaks.` for the keys of that table.
-        noun: What the document's own language calls a table.
+        source: Name of the document, which starts each error: GPU file `t4.toml`.
+        values: The table's content.
+        hint: Where the document's format is described.
+        path: Prefix of keys in errors: `peaks.` for that table's keys.
+        noun: The word for a table in the document's language.
     """
 
     source: str
@@ -60,25 +60,25 @@ class Table:
         return iter(self.values)
 
     def error(self, message: str, hint: str = "") -> InputError:
-        """Make the error that names the document, with its hint or a better one."""
+        """Make an error that names the document, with the given or the default hint."""
         return InputError(f"{self.source}: {message}", hint or self.hint)
 
     def check_keys(self, required: Collection[str], optional: Collection[str] = ()) -> None:
-        """Refuse a table that has a key other than the required and optional ones, or lacks a required one."""
+        """Refuse a table with unknown keys, or without a required key."""
         if unknown := sorted(self.values.keys() - {*required, *optional}):
             raise self.error(f"unknown key {self._name(unknown[0])}")
         if missing := sorted(set(required) - self.values.keys()):
             raise self.error(f"missing key {self._name(missing[0])}")
 
     def text(self, key: str, pattern: str | None = None) -> str:
-        """Return a text, which must not be blank, and must match a pattern where one is given."""
+        """Return a text, which must not be blank, and must match any given pattern."""
         value = self._value(key)
         if pattern is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
             raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
         return self._said(key, value)
 
     def texts(self, key: str, of: str) -> tuple[str, ...]:
-        """Return a list of texts, at least one; `of` says in errors what they are."""
+        """Return a non-empty list of texts; `of` names the items in errors."""
         values = self._value(key)
         if not isinstance(values, list) or not values:
             raise self.error(f"{self._name(key)} must be a list of {of}")
@@ -94,21 +94,21 @@ class Table:
         raise self.error(f"{self._name(key)} must be {wanted}, not {_shown.repr(value)}")
 
     def number(self, key: str, *, zero: bool = False) -> float:
-        """Return a number above zero, or from zero up; one that is absurdly small or large is refused."""
+        """Return a positive number, or with `zero` a non-negative one; absurdly small or large numbers are refused."""
         value = self._amount(key, int | float, "number", zero=zero)
         if value and not _LEAST_NUMBER <= value <= _MOST_NUMBER:
             raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
         return float(value)
 
     def count(self, key: str, *, zero: bool = False) -> int:
-        """Return a whole number above zero, or from zero up, of 63 bits."""
+        """Return a positive integer of 63 bits, or with `zero` a non-negative one."""
         value = self._amount(key, int, "whole number", zero=zero)
         if value > _MOST_COUNT:
             raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
         return int(value)
 
     def counts(self, key: str, length: int) -> tuple[int, ...]:
-        """Return a list of so many whole numbers above zero."""
+        """Return a list of `length` positive integers."""
         values = self._value(key)
         if not isinstance(values, list) or len(values) != length:
             raise self.error(f"{self._name(key)} must be a list of {length} whole numbers, not {_shown.repr(values)}")
@@ -120,18 +120,18 @@ class Table:
         return self._below(key, self._value(key))
 
     def tables(self, key: str) -> tuple[Table, ...]:
-        """Return the list of tables below a key, numbered in errors: `case[0].name`."""
+        """Return the list of tables below a key; errors number them: `case[0].name`."""
         values = self._value(key)
         if not isinstance(values, list):
             raise self.error(f"{self._name(key)} must be a list of {self.noun}s, not {_shown.repr(values)}")
         return tuple(self._below(f"{key}[{i}]", value) for i, value in enumerate(values))
 
     def record(self, of: type[T], **given: Any) -> T:
-        """Make a record of a dataclass from all values, for documents that we wrote: only the names are checked.
+        """Make a dataclass from all values of a table; for our own documents, as only the names are checked.
 
         Args:
             of: The dataclass.
-            given: Values that are not in the table.
+            given: Values for fields that are not in the table.
         """
         wanted = [field for field in fields(of) if field.name not in given]  # type: ignore[arg-type] # a dataclass
         optional = {one.name for one in wanted if (one.default, one.default_factory) != (MISSING, MISSING)}
@@ -170,10 +170,10 @@ class Table:
 
 
 def parse_toml(text: str, source: str, hint: str = "") -> Table:
-    """Return the document of a TOML text, to be checked key by key.
+    """Parse a TOML text into a document to be checked key by key.
 
     Raises:
-        InputError: It is not TOML, or nested too deeply.
+        InputError: The text is no TOML, or is nested too deeply.
     """
     try:
         values = tomllib.loads(text)
@@ -183,10 +183,10 @@ def parse_toml(text: str, source: str, hint: str = "") -> Table:
 
 
 def parse_json(text: str, source: str, hint: str = "") -> Table:
-    """Return the document of a JSON text, to be checked key by key.
+    """Parse a JSON text into a document to be checked key by key.
 
     Raises:
-        InputError: It is not JSON, not an object, or nested too deeply.
+        InputError: The text is no JSON, no object, or nested too deeply.
     """
     try:
         values = json.loads(text)
@@ -202,10 +202,10 @@ def _words(error: Exception) -> str:
 
 
 def _document(values: dict[str, Any], source: str, hint: str, noun: str) -> Table:
-    """Make the table of a whole document, unless it is nested deeper than any of ours.
+    """Make the table of a whole document.
 
     Raises:
-        InputError: It is.
+        InputError: The document is nested deeper than any of ours.
     """
     level: list[Any] = [values]
     for _ in range(MAX_DEPTH):

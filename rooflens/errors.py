@@ -1,4 +1,4 @@
-"""The errors a user can cause or mend: each knows its message, its hint and its exit code."""
+"""Errors that a user can cause or fix: each has a message, a hint and an exit code."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_LISTED = 240
-"""Characters of names in a hint: nobody reads more than 300 of one."""
+"""Most characters of names in a hint: nobody reads more than 300."""
 
 _NAMES_IN_FULL = 12
-"""A list up to this length is written into the hint."""
+"""Lists up to this length are written into the hint."""
 _CLOSE = 0.65
-"""How much of a name must be as it was typed for it to be suggested."""
+"""Fraction of a name that must match for the name to be suggested."""
 
 
 class RooflensError(Exception):
-    """Base of all errors: the message says what went wrong in one line, the hint what to do next.
+    """Base of all errors: a one-line message about what went wrong, and a hint about what to do next.
 
     Attributes:
-        hint: The next step, shown after `hint:`; empty if there is none.
-        exit_code: Status of the process when this error ends it.
-        kept: Path of the partial report that was kept when collecting failed; None if nothing was kept.
+        hint: The next step, shown after `hint:`, or empty.
+        exit_code: Exit status of a process that this error ends.
+        kept: Path of the partial report kept from a failed collection; None if nothing was kept.
         is_of_program: Whether the profiled program failed by itself, without ncu: another program may still run.
         is_certain: Whether ncu named the cause, so that it would fail with any program.
     """
@@ -38,14 +38,14 @@ class RooflensError(Exception):
         super().__init__(message)
         self.hint = hint
         if hint:
-            self.add_note(f"hint: {hint}")  # a traceback shows it
+            self.add_note(f"hint: {hint}")  # tracebacks show it
 
 
 class InputError(RooflensError):
     """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1).
 
     Attributes:
-        report_count: How many reports cannot be read because of it; None if unknown.
+        report_count: Number of reports that cannot be read because of it; None if unknown.
     """
 
     def __init__(self, message: str, hint: str = "", report_count: int | None = 1) -> None:
@@ -60,14 +60,14 @@ class UsageError(RooflensError):
 
 
 class UnknownNameError(UsageError):
-    """A name that is not in a list; the hint has the names that come close, or else says where all are listed.
+    """An unknown name; the hint suggests similar names, or else says where all names are listed.
 
     Args:
-        kind: What it should name: `workload`, `GPU`.
-        name: What was given.
-        known: The names there are.
-        listing: What lists them, a command or an expression; empty if there is none.
-        synonyms: Other words for some of them.
+        kind: What the name should name: `workload`, `GPU`.
+        name: The given name.
+        known: The existing names.
+        listing: A command or expression that lists them, or empty.
+        synonyms: Other words for some names.
     """
 
     def __init__(
@@ -96,16 +96,16 @@ class UnknownNameError(UsageError):
 
 
 class UnknownKeyError(UnknownNameError, KeyError):
-    """A key of many words that there is not, such as a column: a `KeyError` with a hint."""
+    """An unknown key, such as a column, with suggestions: a `KeyError` with a hint."""
 
-    __str__ = Exception.__str__  # not the quoted key that a `KeyError` shows
+    __str__ = Exception.__str__  # `KeyError` would show only the quoted key
 
     def _near(self, name: str, known: Collection[str]) -> list[str]:
         return meant_names(name, known)
 
 
 def near_names(name: str, known: Collection[str]) -> list[str]:
-    """Return at most three names that come close to what was typed, the closest first."""
+    """Return up to three names similar to the typed name, most similar first."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
 
     folded = {one.casefold(): one for one in known}
@@ -113,14 +113,14 @@ def near_names(name: str, known: Collection[str]) -> list[str]:
 
 
 def meant_names(name: str, known: Collection[str]) -> list[str]:
-    """Return at most eight names with a word among theirs (`gain`: `verdict_gain_factor`), else what comes close."""
+    """Return up to eight names that contain the word (`gain`: `verdict_gain_factor`), else similar names."""
     word = name.casefold().removesuffix("s")
     holding = [one for one in known if word in (part.removesuffix("s") for part in one.casefold().split("_"))]
     return sorted(holding, key=lambda one: not one.startswith(word))[:8] or near_names(name, known)
 
 
 def _listed(names: Sequence[str]) -> str:
-    """List names, as many as a hint has room for."""
+    """List as many names as fit into a hint."""
     shown = len(names)
     while shown > 1 and len(", ".join(names[:shown])) > MOST_LISTED:
         shown -= 1
@@ -145,7 +145,7 @@ class EnvironmentMissingError(RooflensError):
 
 
 def lacking_package(error: ImportError) -> EnvironmentMissingError | None:
-    """Name a package of others that is not installed or broken, and how to install it; None if it is not one."""
+    """Name a third-party package that is missing or broken, and how to install it; None for other packages."""
     import shlex  # noqa: PLC0415 - only where something is missing
 
     module = (error.name or "rooflens").partition(".")[0]
@@ -167,14 +167,14 @@ _PACKAGES = {
     "ncu_report": "ncu-report",
     "vl_convert": "vl-convert-python>=1.8",
 }
-"""Module -> what pip installs for it, where that has another name or needs a version."""
+"""Module -> name for pip, if that differs or needs a version."""
 
 
 class ProgramError(RooflensError):
     """The profiled program failed on its own, without the profiler (exit code 4).
 
     Attributes:
-        status: Exit status of the program; negative for the signal that ended it; None if it had to be ended.
+        status: Exit status of the program; negative for a signal that ended it; None if rooflens ended it.
     """
 
     exit_code = 4
@@ -185,6 +185,6 @@ class ProgramError(RooflensError):
 
 
 class StoppedError(RooflensError):
-    """The user, or the system, asked us to stop (exit code 130, as shells count it)."""
+    """The user, or the system, asked us to stop (exit code 130, by shells' convention)."""
 
     exit_code = 130

@@ -1,7 +1,7 @@
-"""Read texts, and write files whole or not at all: under another name, then renamed. Standard library only.
+"""Read texts, and write files completely or not at all: under another name, then renamed. Standard library only.
 
-A process that is killed while it writes leaves what was there before, and at most a file that ends in `.partial`. If
-two write the same file at once, the last one's is there in the end, whole.
+A process that is killed while writing leaves the previous file, and at most a file that ends in `.partial`. If two
+processes write the same file at once, the complete file of the last one remains.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PARTIAL = ".partial"
-"""Ending of what is being written."""
+"""Ending of a file that is being written."""
 
 _LONGEST_STEM = 40
-"""Characters of a file's name that its partial one begins with: a name may have 255 bytes, with all that is added."""
+"""Characters of a file's name that its partial file starts with: names have at most 255 bytes, with all suffixes."""
 
 _PRIVATE = 0o600
 
 
 MAX_TEXT_BYTES = 64 << 20
-"""No text that is read here comes near this: a larger file is something else."""
+"""Any text that we read is far smaller: a larger file must be something else."""
 
 
 def path_text(given: object) -> str:
-    """Return the text of a path that a user gave.
+    """Return the text of a path given by the user.
 
     Raises:
-        UsageError: It is empty, which Python takes for the current folder, or no path at all.
+        UsageError: The path is empty, which Python takes for the current folder, or is no path at all.
     """
     if not isinstance(given, (str, os.PathLike)) or not isinstance(text := os.fspath(given), str):
         raise UsageError(f"{reprlib.repr(given)} is not a path", 'for example "last-week.ncu-rep"')
@@ -46,16 +46,16 @@ def path_text(given: object) -> str:
 
 
 def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
-    """Return the text of a file, UTF-8.
+    """Return the text of a UTF-8 file.
 
     Args:
-        file: Where it is.
-        hint: What to do where it cannot be read.
-        is_named: Whether the user named it: of files that were merely found, only regular ones are read, since opening
-            a pipe can block for ever.
+        file: The file.
+        hint: What to do if it cannot be read.
+        is_named: Whether the user named the file. Files that were merely found must be regular: opening a pipe can
+            block forever.
 
     Raises:
-        InputError: It cannot be read, is not text, or has over `MAX_TEXT_BYTES`.
+        InputError: The file is unreadable, is no text, or exceeds `MAX_TEXT_BYTES`.
     """
     try:
         if not is_named and not stat.S_ISREG(file.stat().st_mode):
@@ -72,17 +72,17 @@ def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
 
 
 def refuse_special(file: Path) -> None:
-    """Refuse to overwrite anything that is not a regular file.
+    """Refuse to overwrite anything but a regular file.
 
-    A symbolic link is refused too: whether the link is meant, or the file that it leads to, only the user knows.
+    Symbolic links are refused too: only the user knows whether the link is meant, or the file behind it.
 
     Raises:
-        InputError: A folder, link, device, named pipe or socket is there.
+        InputError: The path is a folder, link, device, named pipe or socket.
     """
     try:
         mode = file.lstat().st_mode
     except OSError:
-        return  # nothing there, or nothing that can be looked at: who writes says why not
+        return  # missing or inaccessible: writing it will report the error
     if stat.S_ISREG(mode):
         return
     kind = next((name for name, test in _SPECIAL.items() if test(mode)), "not a regular file")
@@ -108,17 +108,17 @@ def _target(link: Path) -> str:
 
 @contextmanager
 def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
-    """Give a new private file beside `file` to write to, which replaces it at the end; on failure it is removed.
+    """Give a new private file beside `file`, which replaces `file` at the end of the block; on failure it is removed.
 
-    Folders above are made. The new file takes the permissions of the one it replaces; otherwise it has the usual ones,
-    or those that the writer gave it. A symbolic link is replaced itself, never what it leads to.
+    Missing folders above are made. The new file gets the permissions of the replaced file; otherwise the usual
+    permissions, or those set by the writer. A symbolic link is itself replaced, never its target.
 
     Args:
-        file: What is to be written.
-        durable: Wait until the content and the new name are on the disk: what was committed survives a power cut.
+        file: The file to write.
+        durable: Wait until content and name are on disk, so that the file survives a power cut.
 
     Raises:
-        OSError: The place cannot be written to.
+        OSError: The folder is not writable.
     """
     make_folder(file.parent)
     partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{os.urandom(8).hex()}{PARTIAL}")
@@ -137,14 +137,14 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with those above it, for the user who called `sudo` where that is known."""
+    """Make a folder and those above it, owned by the user who called `sudo`, if known."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     give_back(*new)
 
 
 def give_back(*written: Path) -> None:
-    """Give what was written under `sudo` to the user who called it: it is the counters that only root may read."""
+    """Give files written under `sudo` to the user who called it: only the counters need root."""
     if sys.platform == "win32":
         return
     owner = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
@@ -155,12 +155,12 @@ def give_back(*written: Path) -> None:
 
 
 def _set_mode(partial: Path, file: Path) -> None:
-    """Give a written file the permissions of the file it replaces, or the default ones if it is new."""
+    """Give a written file the permissions of the file that it replaces, or the default permissions if it is new."""
     with suppress(FileNotFoundError):
         if stat.S_ISREG(replaced := file.lstat().st_mode):
             partial.chmod(stat.S_IMODE(replaced))
             return
-    if stat.S_IMODE(partial.stat().st_mode) == _PRIVATE:  # a compiler makes the file anew, executable
+    if stat.S_IMODE(partial.stat().st_mode) == _PRIVATE:  # a compiler replaces the file by an executable
         masked = os.umask(0o077)
         os.umask(masked)
         partial.chmod(0o666 & ~masked)
@@ -169,10 +169,10 @@ def _set_mode(partial: Path, file: Path) -> None:
 def write_whole(
     file: Path, content: str | bytes, *, hint: str = "give another place with -o", durable: bool = False
 ) -> None:
-    """Write a file as `replacing` does; a text as UTF-8, with `?` for what is not Unicode.
+    """Write a file like `replacing`; text is written as UTF-8, with `?` for characters that cannot be encoded.
 
     Raises:
-        InputError: The place cannot be written to, or holds no regular file; `hint` says what to do about it.
+        InputError: The folder is not writable, or the file exists but is not regular; `hint` says what to do.
     """
     refuse_special(file)
     try:

@@ -1,7 +1,6 @@
-"""Numbers, names and counts as text: three significant digits, SI prefixes, units; the only formatter there is.
+"""The only formatter of numbers, names and counts: three significant digits, SI prefixes, units.
 
-Text is plain: a space stands between a number and its unit. Where lines wrap by themselves, in HTML, `unbroken` keeps
-the two together.
+Text is plain, with a space between a number and its unit. In HTML, where lines wrap, `unbroken` keeps the two together.
 """
 
 from __future__ import annotations
@@ -16,35 +15,35 @@ if TYPE_CHECKING:
 
 NBSP = "\u00a0"
 MISSING = "\u2013"
-"""Written where a number is missing, so that it is never read as zero."""
+"""Shown for a missing number, so that it is never read as zero."""
 
 GUESSED = " (guessed)"
-"""Ends the name of a GPU that the file does not give, wherever it is shown."""
+"""Suffix, everywhere, to a GPU's name that the file does not state."""
 
 SOME = 3
-"""How many of several names a message has."""
+"""How many names of a list a message shows."""
 
 BIG_FACTOR = 1000
 NOISE_INTENSITY = 1e5
-"""An intensity above this comes from almost no traffic: its digits mean nothing."""
+"""A higher intensity means almost no traffic, so its digits are meaningless."""
 
 _COUNTED_EXACTLY = 1e6
-"""Amounts of things are written out up to here."""
+"""Amounts of things are written out up to this number."""
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _ABOVE_PREFIXES = 1e20
-"""Below this three digits stand before the largest prefix at most."""
+"""Smallest number that has at most three digits before the largest prefix."""
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
-"""Nanoseconds in a unit of time, and its name."""
+"""Nanoseconds per unit of time, and the unit's name."""
 
 _SHORTEST_ARGUMENTS = 6
-"""Fewer characters of template arguments than this say nothing."""
+"""Fewer characters of template arguments than this tell nothing."""
 
 _NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
 _BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What moves the cursor, colours, rings, breaks lines or turns the writing around: control characters but line end and
-tab, marks of direction, separators of lines and paragraphs."""
+"""Characters that move the cursor, change colours, ring, break lines or reverse the text: control characters (but line
+end and tab), direction marks, line and paragraph separators."""
 
 _DIGITS = re.compile("([0-9]+)")
 
@@ -54,12 +53,12 @@ _BEFORE_UNIT = re.compile(
 
 
 def round_significant(value: float, digits: int = 3) -> float:
-    """Round to so many significant digits."""
+    """Round to `digits` significant digits."""
     return float(f"{value:.{digits - 1}e}")
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """Write a number with so many significant digits and no exponent: 3.94, 81.2, 1,240, 11,600, 0.167."""
+    """Write a number with `digits` significant digits and no exponent: 3.94, 81.2, 1,240, 11,600, 0.167."""
     if value is None:
         return MISSING
     if not math.isfinite(value):
@@ -91,12 +90,12 @@ def si(value: float | None, unit: str) -> str:
 
 
 def si_of(value: float | None, noun: str) -> str:
-    """Write an amount of things that take no prefix themselves: `31.0 M inst`."""
+    """Write an amount of things, with the prefix on the number: `31.0 M inst`."""
     return MISSING if value is None else f"{si(value, '').rstrip()} {noun}"
 
 
 def duration(ns: float | None) -> str:
-    """Write nanoseconds in the unit people say: 850 ns, 12.3 µs, 4.31 ms, 1.20 s."""
+    """Write nanoseconds in the customary unit: 850 ns, 12.3 µs, 4.31 ms, 1.20 s."""
     if ns is None:
         return MISSING
     rounded = round_significant(ns) if math.isfinite(ns) else 0.0
@@ -105,13 +104,13 @@ def duration(ns: float | None) -> str:
 
 
 def exact_duration(ns: float) -> str:
-    """Write a time that was set and not measured: `5 µs` has no digits after the point."""
+    """Write a time that was set rather than measured: `5 µs` has no decimals."""
     factor, unit = next((step for step in _TIMES if ns >= step[0]), _TIMES[-1])
     return f"{ns / factor:g} {unit}"
 
 
 def percent(share: float | None) -> str:
-    """Write a fraction as per cent: 81 %, 8.2 %, 0.4 %; only exact 0 and 1 become 0 % and 100 %."""
+    """Write a fraction as a percentage: 81 %, 8.2 %, 0.4 %; only exact 0 and 1 become 0 % and 100 %."""
     if share is None:
         return MISSING
     value = share * 100
@@ -123,12 +122,12 @@ def percent(share: float | None) -> str:
 
 
 def given_percent(percent_given: float) -> str:
-    """Write a percentage with the digits it was given in: NVIDIA's rules say `2%` and not `2.00%`."""
+    """Write a percentage with the digits it came with: NVIDIA's rules say `2%`, not `2.00%`."""
     return f"{percent_given:g} %"
 
 
 def factor(value: float | None) -> str:
-    """Write a speed-up factor: `2.6x`, and `1.03x` where two digits would say 1.0; one over a thousand is `>1000x`."""
+    """Write a speed-up: `2.6x`, `1.03x` if two digits would give 1.0, and `>1000x` for larger ones."""
     if value is None:
         return MISSING
     if value > BIG_FACTOR:
@@ -145,9 +144,9 @@ def intensity(flop_per_byte: float | None, unit: str = "FLOP") -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Write an amount in the unit it comes with: `share` of one, `x`, `%`, `ns`, SI units, or what was counted.
+    """Write an amount in its unit: `share` of 1, `x`, `%`, `ns`, SI units, or counted things.
 
-    What was counted stays exact below a million: `1 block`, `1,024 blocks`, `0.267 waves`, `32.8 M sectors`.
+    Counts below a million are exact: `1 block`, `1,024 blocks`, `0.267 waves`, `32.8 M sectors`.
     """
     if unit in _WRITERS:
         return _WRITERS[unit](value)
@@ -170,11 +169,11 @@ _WRITERS: dict[str, Callable[[float], str]] = {
     "FLOP or op": lambda value: si(value, "").rstrip(),
     "FLOP/s or op/s": lambda value: si(value, "").rstrip(),
 }
-"""How an amount is written whose unit takes no prefix."""
+"""How to write an amount whose unit takes no prefix."""
 
 
 def bare_intensity(flop_per_byte: float | None) -> str:
-    """Write an arithmetic intensity below its heading: the unit is named only where it has a prefix."""
+    """Write an arithmetic intensity under a heading with the unit, which is repeated only with a prefix."""
     return intensity(flop_per_byte).removesuffix(" FLOP/B")
 
 
@@ -187,8 +186,18 @@ def count(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"
 
 
+_HEAD_ENDS = re.compile(r" (?:of|in|on|at|to|for|per|around|between|that|through|with|passed|indexed|ready|full)\b")
+"""What follows the noun that a verb agrees with: `waits for global memory`, `values passed on`."""
+
+
+def is_plural(name: str) -> bool:
+    """Return whether a verb that follows a name is plural: `fp64 divisions matter`, but `low occupancy matters`."""
+    noun = _HEAD_ENDS.split(name, maxsplit=1)[0].rstrip()
+    return noun.endswith("s") and not noun.endswith("ss")
+
+
 def some(names: Iterable[str], joint: str = ", ") -> str:
-    """Name the first three, and show that there are more: `a, b, c, ...`."""
+    """Name the first three items, and show that there are more: `a, b, c, ...`."""
     first, rest = (every := list(names))[:SOME], every[SOME:]
     return joint.join((*first, "...") if rest else first)
 
@@ -199,7 +208,7 @@ def date(unix_s: int | None) -> str:
 
 
 def span(first: str, last: str) -> str:
-    """Write `3 to 7`; ends that are alike stand once."""
+    """Write `3 to 7`; equal ends are written once."""
     return first if first == last else f"{first} to {last}"
 
 
@@ -209,50 +218,50 @@ def unbroken(text: str) -> str:
 
 
 def as_unicode(text: str) -> str:
-    """Replace each byte that is not UTF-8, as in names of files: tables take only Unicode."""
+    """Replace bytes that are not UTF-8, as in file names: tables accept only Unicode."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def printable(text: str, instead: str = "?") -> str:
-    """Replace control characters: names of files and kernels must not steer a terminal, and XML cannot hold them."""
+    """Replace control characters: names of files and kernels must not steer a terminal, and XML forbids them."""
     return "".join(char if char.isprintable() else instead for char in text)
 
 
 def natural(text: str) -> tuple[tuple[str, int, str, str], ...]:
-    """Make the key that sorts names as people count: v1, v2, v10."""
+    """Make the key that sorts names in natural order: v1, v2, v10."""
     parts = _DIGITS.split(text)
-    # Digits are compared by how many there are, then as text: a name may hold more than Python makes a number of.
+    # Numbers are compared by length, then as text: a name may have more digits than Python converts.
     numbers = [(len(digits.lstrip("0")), digits.lstrip("0"), digits) for digits in parts[1::2]]
     return tuple((word, *number) for word, number in zip(parts[::2], [*numbers, (-1, "", "")], strict=True))
 
 
 def harmless(text: str, instead: str = "?") -> str:
-    """Replace what would steer a terminal or an editor; line ends, tabs and merely unusual characters stay."""
+    """Replace characters that would steer a terminal or an editor; line ends, tabs and unusual characters stay."""
     return _STEERING.sub(instead, text)
 
 
 def plain_name(name: str) -> str:
-    """Drop the casts that demanglers put before template arguments: `<(int)64, (bool)1>` gives `<64, true>`."""
+    """Drop a demangler's casts in template arguments: `<(int)64, (bool)1>` becomes `<64, true>`."""
     name = _NUMBER_CASTS.sub("", name)
     return _BOOL_CASTS.sub(lambda match: "true" if match[1] == "1" else "false", name)
 
 
 LONGEST_NAME = 1 << 16
-"""Characters of a name of a kernel or a range; the longest of the published ones has 7,264."""
+"""Most characters of a kernel's or range's name; the longest published name has 7,264."""
 
 
 def bounded_name(name: str) -> str:
-    """Cut the end of a name that is longer than any real one: what is done with names takes time with their length."""
+    """Cut a name that is longer than any real name: the cost of handling a name grows with its length."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def notes_of_cut_names(cut_count: int) -> tuple[str, ...]:
-    """Say of how many names the end was cut; nothing if there is none."""
+    """Say how many names were cut; empty if none was."""
     return (f"cut {count(cut_count, 'name')} of more than {LONGEST_NAME:,} characters",) if cut_count else ()
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Shorten a text to so many characters by cutting its middle: names differ at both ends. No number is cut."""
+    """Shorten a text to `width` characters by cutting its middle: names differ at both ends. No number is cut."""
     if len(text) <= width:
         return text
     if width < 3:
@@ -269,7 +278,7 @@ _OF_NUMBERS = "0123456789.,"
 
 
 def _begin_of_number(text: str, start: int) -> int:
-    """Return the place before a number that a place is in, with the character in front of it."""
+    """Return the start of the number at a position, including the character before it."""
     return max(len(text[:start].rstrip(_OF_NUMBERS)) - 1, 0) if text[start : start + 1] in _DIGITS_ALONE else start
 
 
@@ -277,14 +286,14 @@ _DIGITS_ALONE = frozenset("0123456789")
 
 
 def cut_end(text: str, width: int) -> str:
-    """Shorten a sentence to a number of characters by cutting its end, because the beginning says what to do."""
+    """Shorten a sentence by cutting its end, because the beginning says what to do."""
     if len(text) <= width:
         return text
     return f"{text[: max(width - 1, 0)].rstrip().rstrip(_OF_NUMBERS).rstrip()}…"
 
 
 def cut_name(name: str, width: int) -> str:
-    """Shorten a kernel name to so many characters, keeping its function: namespaces go first, then the middle."""
+    """Shorten a kernel name but keep its function: namespaces are dropped first, then the middle is cut."""
     if len(name) <= width:
         return name
     path, bracket, arguments = name.partition("<")
@@ -300,7 +309,7 @@ def cut_name(name: str, width: int) -> str:
 
 
 def cut_apart(widths: Mapping[str, int]) -> dict[str, str]:
-    """Shorten each name to its width, so that different names stay different: what differs is kept."""
+    """Shorten names to their widths, keeping the parts in which they differ, so that they stay distinct."""
     cut = {name: cut_name(name, max(width, 1)) for name, width in widths.items()}
     for _ in range(_ROUNDS):
         alike: dict[str, list[str]] = {}
@@ -320,7 +329,7 @@ _ROUNDS = 8
 
 
 def _cut_around(name: str, place: int, width: int) -> str:
-    """Keep the beginning of a name and what is at a place of it; namespaces go where they do not differ."""
+    """Keep the start of a name and the part at a position; namespaces that are equal everywhere are dropped."""
     if len(name) <= width:
         return name
     inner = name.rfind("::", 0, min(place, len(name.partition("<")[0]))) + 2
@@ -335,6 +344,6 @@ _TYPE = re.compile(r"(?:fp|int|tf|bf)\d+")
 
 
 def sentence_case(words: str) -> str:
-    """Begin with a capital: `fp64 divisions` is written as the pipes are, `FP64 divisions`."""
+    """Capitalise the first letter: `fp64 divisions` becomes `FP64 divisions`, like the names of pipes."""
     first, space, rest = words.partition(" ")
     return f"{first.upper() if _TYPE.fullmatch(first) else first[:1].upper() + first[1:]}{space}{rest}"

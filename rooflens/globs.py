@@ -1,8 +1,8 @@
-"""Globs over names: `*` and `…` stand for any text, `?` for any character, and all else for itself.
+"""Globs for names: `*` and `…` match any text, `?` any character, everything else itself.
 
-Names are a stranger's, and may have a hundred thousand characters. A part between two stars is looked for once, from
-left to right, and never again elsewhere: the first place where it stands leaves the most to what follows. So a match
-takes time with the length of the name, which backtracking raises to the power of the number of stars.
+Names come from strangers, and may have a hundred thousand characters. Each part between two stars is searched once,
+from left to right: the first match leaves the most text for the following parts. So matching takes linear time, whereas
+backtracking takes the length to the power of the number of stars.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _KEPT = 256
 
 @lru_cache(maxsize=_KEPT)
 def glob(pattern: str, *, begin: str = r"\A", end: str = r"\Z", ignore_case: bool = True) -> re.Pattern[str]:
-    """Write a glob as a regular expression whose `match` takes linear time. Brackets stand for themselves.
+    """Write a glob as a regular expression whose `match` takes linear time. Brackets are literal.
 
     Args:
         pattern: The glob.
-        begin: What stands before the first character that it covers: a regular expression without width.
-        end: The same after the last.
+        begin: What must precede the first character: a zero-width regular expression.
+        end: What must follow the last character, likewise.
         ignore_case: Whether `a` matches `A`.
     """
     first, *rest = ("".join("." if sign == "?" else re.escape(sign) for sign in part) for part in _ANY.split(pattern))
@@ -32,5 +32,5 @@ def glob(pattern: str, *, begin: str = r"\A", end: str = r"\Z", ignore_case: boo
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Return whether a glob covers a whole name, by its letters as they are written."""
+    """Return whether a glob matches a whole name, case-sensitively."""
     return glob(pattern, ignore_case=False).match(name) is not None

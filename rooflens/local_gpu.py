@@ -1,7 +1,7 @@
-"""Which GPU of this machine a program will use, according to `nvidia-smi` and CUDA, and what hinders profiling it.
+"""Find the GPU that programs on this machine use, from `nvidia-smi` and CUDA, and obstacles to profiling it.
 
-Where GPUs differ their order matters: `nvidia-smi` sorts by place on the bus, CUDA puts first what it takes for the
-fastest unless CUDA_DEVICE_ORDER is PCI_BUS_ID, and the numbers in CUDA_VISIBLE_DEVICES are CUDA's.
+If the GPUs differ, their order matters: `nvidia-smi` sorts by bus position; CUDA puts first what it considers fastest
+unless CUDA_DEVICE_ORDER is PCI_BUS_ID; and CUDA_VISIBLE_DEVICES uses CUDA's numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMITED = "clocks_throttle_reasons.applications_clocks_setting"
 _CLOCKS_ARGV = ("nvidia-smi", f"--query-gpu=name,clocks.sm,clocks.max.sm,{_LIMITED}", "--format=csv,noheader")
 _ANSWER_SECONDS = 60.0
 _CAP_SYS_ADMIN = 21
-"""Bit of the Linux capability that lets others than root read the counters."""
+"""Bit of the Linux capability that lets users other than root read the counters."""
 _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
 _HANGS_HINT = "the driver or a GPU hangs: `dmesg` names it (look for NVRM and Xid), and a reboot mostly helps"
 _VISIBLE, _ORDER, _BY_BUS = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
@@ -42,7 +42,7 @@ cuda, device, found = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), (ctypes.c_uby
 calls = (cuda.cuInit, 0), (cuda.cuDeviceGet, ctypes.byref(device), 0), (cuda.cuDeviceGetUuid, found, device)
 sys.exit(any(call(*given) for call, *given in calls) or print(f"GPU-{{uuid.UUID(bytes=bytes(found))}}"))
 """
-"""Asked in a process of its own: CUDA reads both variables once, and a broken driver may end the process."""
+"""Run in a separate process: CUDA reads both variables only once, and a broken driver may crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class LocalGpu:
     """One GPU of this machine.
 
     Attributes:
-        also: Compute capabilities of the others that programs may find first, where CUDA does not say which.
-        assumed: Why this one is taken for the program's, in a sentence; empty if there is no doubt.
+        also: Compute capabilities of other GPUs that may be the program's first, if CUDA does not tell.
+        assumed: A sentence saying why this GPU is assumed to be the program's; empty if it is certain.
     """
 
     name: str
@@ -64,7 +64,7 @@ class LocalGpu:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A GPU as `nvidia-smi` lists it, in the order of the bus."""
+    """A GPU as listed by `nvidia-smi`, in bus order."""
 
     index: str
     uuid: str
@@ -72,10 +72,10 @@ class _Row:
 
 
 def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
-    """Return the first GPU that CUDA programs see: the one they use unless they choose another.
+    """Return the first GPU that CUDA programs see: the GPU that they use unless they choose another.
 
     Raises:
-        EnvironmentMissingError: There is none, or no driver that answers.
+        EnvironmentMissingError: There is no GPU, or no driver answers.
     """
     environment = os.environ if environment is None else environment
     answer = _answer(shutil.which(_ARGV[0]))
@@ -91,10 +91,10 @@ def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
 
 
 def require_gpu() -> None:
-    """Make sure that a program can find a GPU, before anything is compiled for it.
+    """Check that programs can find a GPU, before anything is compiled for it.
 
     Raises:
-        EnvironmentMissingError: Neither `nvidia-smi` nor CUDA's driver has one.
+        EnvironmentMissingError: Neither `nvidia-smi` nor CUDA's driver finds a GPU.
     """
     try:
         local_gpu()
@@ -104,7 +104,7 @@ def require_gpu() -> None:
 
 
 def cuda_has_gpu() -> bool:
-    """Return whether CUDA's driver gives programs a GPU: on some machines it does, and there is no `nvidia-smi`."""
+    """Return whether CUDA's driver finds a GPU: on some machines it does, without any `nvidia-smi`."""
     return _first_of_cuda(_passed(os.environ.get(_VISIBLE)), _passed(os.environ.get(_ORDER))) is not None
 
 
@@ -118,10 +118,10 @@ def _differ(rows: Sequence[_Row]) -> bool:
 
 
 @cache
-def _answer(nvidia_smi: str | None) -> str | None:  # noqa: ARG001 - the key: another one may answer otherwise
-    """Ask once a process: where nothing keeps the driver awake the answer takes seconds. None if it hangs.
+def _answer(nvidia_smi: str | None) -> str | None:  # noqa: ARG001 - part of the cache key
+    """Ask once per process: unless something keeps the driver awake, the answer takes seconds. None if it hangs.
 
-    An error is asked again.
+    Errors are not cached.
     """
     try:
         answer = capture(_ARGV, _ANSWER_SECONDS)
@@ -138,7 +138,7 @@ def _answer(nvidia_smi: str | None) -> str | None:  # noqa: ARG001 - the key: an
 
 
 def _of_equals(rows: Sequence[_Row], visible: str | None) -> LocalGpu | None:
-    """Return the first visible one of GPUs that are all alike: their order does not matter."""
+    """Return the first visible of identical GPUs, whose order does not matter."""
     if visible is None:
         return rows[0].gpu if rows else None
     row = _by_name(rows, visible.split(",")[0].strip())
@@ -146,7 +146,7 @@ def _of_equals(rows: Sequence[_Row], visible: str | None) -> LocalGpu | None:
 
 
 def _of_several(rows: Sequence[_Row], environment: Mapping[str, str]) -> LocalGpu | None:
-    """Return the first visible one of GPUs that differ, with a sentence about the choice in `assumed`."""
+    """Return the first visible of differing GPUs, with a sentence about the choice in `assumed`."""
     visible = environment.get(_VISIBLE)
     wanted = ["0", "1"] if visible is None else [part.strip() for part in visible.split(",")]
     if environment.get(_ORDER) == _BY_BUS or not wanted[0].isdigit():
@@ -167,7 +167,7 @@ def _told(gpu: LocalGpu, rows: Sequence[_Row], why: str, wanted: Sequence[str]) 
 
 
 def _guessed(rows: Sequence[_Row], index: str) -> LocalGpu | None:
-    """Assume that the newest comes first, as CUDA mostly has it, and say so in `assumed`."""
+    """Assume that the newest GPU comes first, as CUDA mostly decides, and say so in `assumed`."""
     newest = sorted(rows, key=lambda row: [-int(part) for part in re.findall(r"\d+", row.gpu.compute_capability)])
     if int(index) >= len(newest):
         return None
@@ -186,18 +186,18 @@ def _names(rows: Sequence[_Row]) -> str:
 
 
 def _passed(value: str | None) -> str:
-    """Write a variable as `_ASK_CUDA` reads it: `-` for one that is not set."""
+    """Encode a variable for `_ASK_CUDA`: `-` for an unset variable."""
     return "-" if value is None else f"={value}"
 
 
 @cache
 def _first_of_cuda(visible: str, order: str) -> str | None:
-    """Return the UUID of the GPU that CUDA numbers 0 with these variables; None if it does not answer."""
+    """Return the UUID of CUDA's GPU 0 under these variables; None if CUDA does not answer."""
     return query((sys.executable, "-ISc", _ASK_CUDA, visible, order))
 
 
 def _by_name(rows: Sequence[_Row], wanted: str) -> _Row | None:
-    """Return the GPU that an entry of CUDA_VISIBLE_DEVICES names, by number, UUID or the UUID of a part of it."""
+    """Return the GPU named by an entry of CUDA_VISIBLE_DEVICES: a number, a UUID, or the UUID of a part of it."""
     for row in rows:
         if (wanted.isdigit() and row.index == wanted) or (wanted.startswith("GPU-") and row.uuid.startswith(wanted)):
             return row
@@ -205,8 +205,8 @@ def _by_name(rows: Sequence[_Row], wanted: str) -> _Row | None:
 
 
 def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
-    """Return the GPU that a MIG device is a part of; where that is not known, the first that is split."""
-    if wanted.startswith("MIG-GPU-"):  # the names of older drivers
+    """Return the GPU that contains a MIG device; if that is unknown, the first GPU split by MIG."""
+    if wanted.startswith("MIG-GPU-"):  # the form of older drivers
         return next((row for row in rows if row.uuid == wanted.removeprefix("MIG-").partition("/")[0]), None)
     current = None
     for line in (query((_ARGV[0], "-L")) or "").splitlines():
@@ -219,7 +219,7 @@ def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
 
 
 def limited_clocks() -> str:
-    """Say which GPU's clocks are limited, as a killed ncu leaves them; empty if none are, or if unknown."""
+    """Name the GPU whose clocks are limited, as by a killed ncu; empty if there is none, or if unknown."""
     for line in (query(_CLOCKS_ARGV) or "").splitlines():
         name, now, most, is_limited, *_ = (*(cell.strip() for cell in line.split(",")), *[""] * 3)
         if is_limited == "Active":
@@ -231,7 +231,7 @@ def counters_are_open(root: Path = Path("/")) -> bool | None:
     """Return whether the driver lets every user read the counters; None if it does not say.
 
     Args:
-        root: Folder under which `/proc` is; tests put their own here.
+        root: Folder with `/proc`; tests use their own.
     """
     restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", _read(root / "proc/driver/nvidia/params"), re.MULTILINE)
     return None if restricted is None else restricted[1] == "0"
@@ -253,7 +253,7 @@ def _read(file: Path) -> str:
 
 
 def obstacles(gpu: LocalGpu, kernel_release: str | None = None) -> tuple[str, ...]:
-    """Say in sentences what makes counters unavailable on this machine."""
+    """List, in sentences, what makes counters unavailable on this machine."""
     release = _kernel_release() if kernel_release is None else kernel_release
     found = []
     if gpu.mig:

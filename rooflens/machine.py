@@ -1,4 +1,4 @@
-"""Cores and memory of this machine, and how a process of ours uses them."""
+"""Cores and memory of this machine, and how our processes use them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ALLOCATIONS_PER_COLLECTION = 100_000
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1
 
 
 def physical_bytes() -> int | None:
-    """Return the memory of this machine, or of the container we run in if that has less; None if neither is known."""
+    """Return the memory of this machine, or of our container if that is smaller; None if both are unknown."""
     found = [size for file in _CONTROL_GROUPS if (size := _number(file)) is not None]
     if sys.platform != "win32":
         with suppress(ValueError, OSError):
@@ -43,10 +43,10 @@ def _number(file: str) -> int | None:
 
 
 def limit_memory(sharers: int = 1) -> None:
-    """Limit the address space of this process, so that it runs out of memory alone and not with the whole machine.
+    """Limit this process's address space, so that it runs out of memory alone, not together with the machine.
 
-    Four fifths of the memory are divided among the processes that share it, but each gets at least 2 GiB where the
-    machine has them. A lower limit that is set already stays. Windows has no such limit.
+    Four fifths of the memory are divided among the sharing processes, but each gets at least 2 GiB if the machine has
+    that much. A lower existing limit stays. Windows has no such limit.
     """
     total_bytes = physical_bytes()
     if sys.platform == "win32" or total_bytes is None:
@@ -62,13 +62,13 @@ def limit_memory(sharers: int = 1) -> None:
 
 
 def collect_seldom() -> None:
-    """Run the cyclic garbage collector seldom: our records hold no cycles, and either live long or die at once.
+    """Run the cyclic garbage collector rarely: our records have no cycles, and live either long or briefly.
 
-    At Python's default, every 700 new objects, it takes a tenth of the time of a page; at the end of the process, where
-    it would go over all modules once more, a tenth of that of a short command.
+    By default, every 700 new objects, it takes a tenth of a page's time; at exit, when it would scan all modules again,
+    a tenth of a short command's time.
     """
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
-    atexit.unregister(gc.freeze)  # of an earlier call
+    atexit.unregister(gc.freeze)  # registered by an earlier call
     atexit.register(gc.freeze)
 
 
@@ -87,8 +87,8 @@ class _Refusing:
 def without_pandas() -> Iterator[None]:
     """Block the import of pandas, which pyarrow does for its first array and which takes 0.2 s.
 
-    pyarrow then takes it as not installed, and looks for it again when it is asked for a frame after the block. Only
-    for processes of ours: whether a program that imports rooflens has pandas is its own affair.
+    pyarrow then takes it as missing, and looks for it again if asked for a data frame after the block. Only for our own
+    processes: programs that import rooflens decide for themselves.
     """
     sys.meta_path.insert(0, _Refusing)
     try:

@@ -1,7 +1,7 @@
-"""Run programs so that none outlives us: each has a session of its own, and every process it started is ended.
+"""Run programs so that none outlives us: each has its own session, and all processes that it started are ended.
 
-Ending the session's process group is not enough: profilers and launchers start sessions of their own. So every program
-also gets a mark in its environment, which its children inherit, and whatever still carries it is ended too.
+Ending the session's process group is not enough: profilers and launchers start sessions of their own. So each program
+also gets a mark in its environment, which its children inherit, and any process with the mark is ended too.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MARK = "ROOFLENS_RUN"
-"""Environment variable that marks the processes of one run."""
+"""Environment variable that marks the processes of a run."""
 
 POLL_SECONDS = 0.05
 _ENDINGS = (("SIGINT", 10.0), ("SIGTERM", 3.0), ("SIGKILL", 3.0))
-"""Signals in order, each with its grace in seconds: ncu unlocks the GPU's clocks on SIGINT, so that comes first."""
+"""Signals in order, each with a grace time in seconds: ncu unlocks the GPU's clocks on SIGINT, so that comes first."""
 
 _LEFTOVER_SECONDS = 0.5
-"""Grace after each signal for what outlives the program itself: a shell's background jobs ignore SIGINT."""
+"""Grace period after each signal for processes that outlive the program: a shell's background jobs ignore SIGINT."""
 
 _STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _QUERY_SECONDS = 60.0
 _KILLED_SECONDS = 1.0
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-"""Bytes that the system counts the memory of a process in."""
+"""Unit, in bytes, in which the system counts a process's memory."""
 _HOMES = ("CUDA_HOME", "CUDA_PATH")
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a run ended.
+    """The end of a run.
 
     Attributes:
         status: Exit status of the program; negative for the signal that ended it; None if we ended it.
         wall_ns: Time from start to end in nanoseconds.
-        timed_out: Whether it exceeded its time limit and was ended.
+        timed_out: Whether it was ended because it exceeded its time limit.
     """
 
     status: int | None
@@ -64,9 +64,9 @@ class Command:
     """A program to run.
 
     Attributes:
-        stdout: File that gets its output; its standard input is empty.
-        stderr: File that gets its messages.
-        environment: Variables set beside our own, which they override.
+        stdout: File for its output; its standard input is empty.
+        stderr: File for its messages.
+        environment: Variables that override our own.
     """
 
     argv: tuple[str, ...]
@@ -90,10 +90,10 @@ def run(command: Command, timeout_s: float | None = None, watch: Callable[[float
     Args:
         command: What to run.
         timeout_s: Seconds after which it is ended; None for no limit.
-        watch: Called many times a second with the seconds since the start; False ends the program.
+        watch: Called many times a second with the seconds since the start; returning False ends the program.
 
     Raises:
-        EnvironmentMissingError: It cannot be started.
+        EnvironmentMissingError: The program cannot be started.
         StoppedError: Ctrl-C, SIGTERM or SIGHUP; the program and all its children have been ended.
     """
     mark = uuid.uuid4().hex
@@ -106,7 +106,7 @@ def run(command: Command, timeout_s: float | None = None, watch: Callable[[float
         except KeyboardInterrupt:
             raise StoppedError("stopped before the end: nothing was written") from None
         finally:
-            # After a good end, what still runs was left behind on purpose: a server, a compiler's workers.
+            # After success, running processes were left behind on purpose: a server, a compiler's workers.
             if process is not None and process.returncode != 0:
                 end_all(process, mark)
     return Finished(
@@ -117,10 +117,10 @@ def run(command: Command, timeout_s: float | None = None, watch: Callable[[float
 
 
 def capture(argv: Sequence[str], timeout_s: float | None = None) -> Captured:
-    """Run a tool that starts no programs of its own: it belongs to our session, and ends with it.
+    """Run a tool that starts no programs itself: it belongs to our session, and ends with it.
 
     Raises:
-        EnvironmentMissingError: It cannot be started.
+        EnvironmentMissingError: The tool cannot be started.
     """
     out, err = subprocess.PIPE, subprocess.PIPE
     try:
@@ -139,7 +139,7 @@ def capture(argv: Sequence[str], timeout_s: float | None = None) -> Captured:
 
 
 def _give_up(process: subprocess.Popen[str]) -> None:
-    """Kill a program without waiting for its end: a program that hangs in a driver may never end."""
+    """Kill a program without waiting: a program that hangs in a driver may never end."""
     process.kill()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_KILLED_SECONDS)
@@ -149,7 +149,7 @@ def _give_up(process: subprocess.Popen[str]) -> None:
 
 
 def query(argv: Sequence[str]) -> str | None:
-    """Return what a short program prints; None if it cannot be started, fails or hangs."""
+    """Return the output of a short program; None if it cannot be started, fails or hangs."""
     try:
         answer = capture(argv, _QUERY_SECONDS)
     except EnvironmentMissingError:
@@ -160,10 +160,10 @@ def query(argv: Sequence[str]) -> str | None:
 def answered(
     argv: Sequence[str], question: bytes, timeout_s: float, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[bytes] | None:
-    """Start a process of our own, hand it a question through stdin, and return its answer; None if it hung.
+    """Start a process of our own, send it a question through stdin, and return its answer; None if it hung.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The process cannot be started.
     """
     try:
         return subprocess.run(  # noqa: S603 - our own interpreter with our own module
@@ -181,13 +181,13 @@ def answered(
 def find_programs(
     name: str, environment: Mapping[str, str], patterns: Sequence[str] = (), root: Path = Path("/")
 ) -> Iterator[str]:
-    """Yield programs of a name on PATH, then under CUDA_HOME and CUDA_PATH, then installed, the newest version first.
+    """Yield programs of a name on PATH, then under CUDA_HOME and CUDA_PATH, then installed ones, newest version first.
 
     Args:
-        name: Their name.
+        name: Name of the programs.
         environment: Environment variables.
-        patterns: Where it is installed, below `root`.
-        root: Folder under which that is; tests put their own here.
+        patterns: Patterns of install locations below `root`.
+        root: Root folder; tests use their own.
     """
     for folder in environment.get("PATH", "").split(os.pathsep):
         if folder and (on_path := shutil.which(name, path=folder)):
@@ -209,7 +209,7 @@ def _version(path: Path) -> list[int]:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal, such as `SIGSEGV`; its number where it has none."""
+    """Return a signal's name, such as `SIGSEGV`; its number if it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -217,7 +217,7 @@ def signal_name(number: int) -> str:
 
 
 def peak_memory_bytes() -> int:
-    """Return the most memory that one of the programs started so far had, as far as the system counts it; else 0."""
+    """Return the peak memory of the largest program started so far; 0 if the system does not count it."""
     if sys.platform == "win32":
         return 0
     import resource  # noqa: PLC0415 - POSIX only
@@ -249,7 +249,7 @@ def _start(command: Command, mark: str, stdout: IO[bytes], stderr: IO[bytes]) ->
 def _wait(
     process: subprocess.Popen[bytes], start_ns: int, timeout_s: float | None, watch: Callable[[float], bool]
 ) -> bool:
-    """Wait for the end; False if the time is up, or `watch` returned False."""
+    """Wait for the end; False if time ran out or `watch` returned False."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(POLL_SECONDS)
@@ -267,11 +267,11 @@ def _seconds_since(start_ns: int) -> float:
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP act as Ctrl-C does, in the main thread, which alone can handle signals."""
+    """Let SIGTERM and SIGHUP act like Ctrl-C in the main thread, the only one that can handle signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heeded = [number for number in _STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores one
+    heeded = [number for number in _STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores SIGHUP
     before = {number: signal.signal(number, _interrupt) for number in heeded}
     try:
         yield
@@ -285,9 +285,9 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def end_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End a process and everything that it started; a further Ctrl-C only makes it faster."""
+    """End a process and everything that it started; another Ctrl-C only speeds this up."""
     if sys.platform == "win32":
-        process.kill()  # what it started goes on: there are no groups of processes to signal
+        process.kill()  # its children continue: without process groups they cannot be signalled
         return
     for name, grace_s in _ENDINGS:
         try:
@@ -298,7 +298,7 @@ def end_all(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def _ended(process: subprocess.Popen[bytes], mark: str, number: signal.Signals, grace_s: float) -> bool:
-    """Send one signal to all that are left; return whether they are gone within its grace."""
+    """Send a signal to all remaining processes; return whether they are gone within the grace period."""
     deadline_s = time.monotonic() + grace_s
     left = _alive(process, mark)
     _send(process, left, number)
@@ -313,7 +313,7 @@ def _ended(process: subprocess.Popen[bytes], mark: str, number: signal.Signals, 
 def _send(process: subprocess.Popen[bytes], left: set[int], number: signal.Signals) -> None:
     if sys.platform == "win32":
         return
-    # The group as well: on systems without /proc it is all we know.
+    # The group as well: without /proc we know nothing else.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
     for pid in left:
@@ -328,7 +328,7 @@ def _alive(process: subprocess.Popen[bytes], mark: str) -> set[int]:
 
 
 def marked(mark: str) -> set[int]:
-    """Return the processes whose environment carries a mark; empty if there is no /proc."""
+    """Return the processes whose environment has the mark; empty without /proc."""
     entry = f"{MARK}={mark}".encode()
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):

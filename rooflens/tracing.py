@@ -1,4 +1,4 @@
-"""The door to timelines without a report: it imports nothing that reports need, which most traces come without."""
+"""The entry point to timelines without a report: it does not import what only reports need."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def read_programs(
     """Read timelines without a report, and rank their kernels by what can be won.
 
     Args:
-        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems; of a job its source is named.
-        gpu: The GPU of those that do not name one whose peaks are known.
+        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems; a job is named by its source.
+        gpu: The GPU of timelines that name no GPU with known peaks.
         selection: Which kernels are wanted, by name and by NVTX range; all by default.
-        reports: What counters say of their kernels.
+        reports: Reports on their kernels.
 
     Raises:
-        InputError: One cannot be read, is cut, or has no kernels.
-        UsageError: No GPU has that name, or several have it; or a pattern cannot be read.
-        NoMatchError: No kernel is wanted.
-        EnvironmentMissingError: One is a report of Nsight Systems, and nsys is not installed.
+        InputError: A timeline is unreadable or cut, or has no kernels.
+        UsageError: No GPU has that name, or several have it; or a pattern cannot be parsed.
+        NoMatchError: No kernel matches.
+        EnvironmentMissingError: A file is a Nsight Systems report, and nsys is not installed.
     """
     chooser = None
     if selection:

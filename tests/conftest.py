@@ -24,9 +24,9 @@ _SLOW = ("nvcc", "emulated", "browser")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take SIGINT as from a terminal: a shell's jobs in the background ignore it, and so would all that tests start.
+    """Accept SIGINT as from a terminal: background jobs of a shell ignore it, and so would everything that tests start.
 
-    Nothing is garbage while tests are collected, and looking for it took a quarter of that time.
+    Garbage collection is off while tests are collected: it took a quarter of that time.
     """
     gc.disable()
     if not hasattr(config, "workerinput"):
@@ -36,14 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """Import no file of tests that have nothing new to find, unless one of them is asked for by its name."""
+    """Skip importing test files that cannot find anything new, unless one of them is named on the command line."""
     if not any("::" in one for one in parent.config.args) and unchanged.has_passed(module_path):
         return unchanged.PassedModule.from_parent(parent, path=module_path)
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that compile or open pages first: at the end, no core waits for another one's long file."""
+    """Run files that compile or open pages first, so that at the end no core waits for a long file."""
     slow = {item.path for item in items if any(item.get_closest_marker(name) for name in _SLOW)}
     slow |= {item.path for item in items if item.path.parent.name == "docs"}
     items.sort(key=lambda item: item.path not in slow)
@@ -55,14 +55,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage again, but not among the tests."""
+    """Turn garbage collection on again, but freeze the tests."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.fixture(scope="session")
 def corpus() -> Path:
-    """Return the folder of published reports; skip the test where there is none."""
+    """Return the folder of published reports; skip the test if it does not exist."""
     folder = Path(os.environ.get("ROOFLENS_CORPUS") or _REPOSITORY.parent / "shared" / "corpus")
     if not folder.is_dir():
         pytest.skip(f"no corpus of published reports at {folder}: set ROOFLENS_CORPUS to one")
@@ -71,7 +71,7 @@ def corpus() -> Path:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[], Any]], Any]:
-    """Make something once for all workers: the first keeps it under a name for the others of this run."""
+    """Make something once for all workers: the first keeps it under a name for the others."""
     base = tmp_path_factory.getbasetemp()
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
@@ -90,7 +90,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[]
 
 @pytest.fixture(scope="session")
 def loaded(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> Loaded:
-    """Read the reports of the corpus. Exports are left out: they show kernels of these reports once more."""
+    """Read the reports of the corpus, without exports, which repeat kernels of these reports."""
 
     def read() -> Loaded:
         return load_reports([job for job in find_inputs([str(corpus)]).jobs if has_name_of_report(job.path)])
@@ -106,7 +106,7 @@ def fixtures() -> Path:
 
 @pytest.fixture(autouse=True)
 def _no_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the calibrations of this machine's user away, for they move verdicts, and their cache clean."""
+    """Hide this user's calibrations, which change verdicts, and keep their cache clean."""
     home = tmp_path_factory.getbasetemp() / "home"
     monkeypatch.setenv("ROOFLENS_HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
@@ -114,7 +114,7 @@ def _no_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def gpu_box(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make this machine one with an H200 and an ncu; return the folder to work in."""
+    """Simulate a machine with an H200 and an ncu; return the working folder."""
     fake_ncu.install(tmp_path / "bin")
     work = tmp_path / "work"
     work.mkdir()

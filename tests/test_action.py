@@ -1,4 +1,4 @@
-"""The action without GitHub: its steps' scripts run in bash, with the variables that a runner would set."""
+"""The GitHub action without GitHub: its steps' scripts run in bash, with the variables that a runner sets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 
 
 class Runner:
-    """What of a runner the action needs: inputs, outputs of steps, its files and variables."""
+    """The parts of a runner that the action needs: inputs, outputs of steps, files and variables."""
 
     def __init__(self, folder: Path, inputs: Mapping[str, str], **variables: str) -> None:
         self.folder = folder
@@ -66,7 +66,7 @@ class Runner:
         }
 
     def run(self) -> int:
-        """Run the steps as composite actions do: to the first that fails; return its exit status."""
+        """Run the steps like a composite action, up to the first failure; return its exit status."""
         for name, step in STEPS.items():
             if "uses" in step or ("if" in step and not self._holds(step["if"])):
                 continue
@@ -113,7 +113,7 @@ class Runner:
 
 @pytest.fixture
 def github() -> Iterator[HTTPServer]:
-    """Stand in for GitHub's comments of one pull request: `comments` on the server holds them."""
+    """A stand-in for GitHub's comments on a pull request, stored in the server's `comments`."""
     server = HTTPServer(("127.0.0.1", 0), _Comments)
     server.comments = []  # type: ignore[attr-defined]
     server.refuses = False  # type: ignore[attr-defined]
@@ -159,11 +159,11 @@ class _Comments(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet."""
+        """Do not log."""
 
 
 def record(folder: Path, times_ns: list[int]) -> str:
-    """Write one report of a triad for each time."""
+    """Write a report of a triad for each time."""
     folder.mkdir(parents=True)
     for i, time_ns in enumerate(times_ns):
         spec = kernel_spec(replace(triad(H200), duration_ns=time_ns))
@@ -178,12 +178,12 @@ def base(tmp_path: Path) -> str:
 
 
 def url(server: HTTPServer) -> str:
-    """Return the address of the stand-in."""
+    """Return the stand-in's address."""
     return f"http://127.0.0.1:{server.server_port}"
 
 
 def test_a_regression_fails_with_one_comment_that_stays_one(base: str, tmp_path: Path, github: HTTPServer) -> None:
-    """Slower: exit 5, summary and comment say so; on the next push the same comment holds the new words, exit 0."""
+    """A slowdown exits with 5 and is in summary and comment; the next push updates the comment and exits with 0."""
     comments = github.comments  # type: ignore[attr-defined]
     comments += [{"id": i, "user": {"login": "a"}, "body": "hello"} for i in range(100)]
     comments += [
@@ -212,7 +212,7 @@ def test_a_regression_fails_with_one_comment_that_stays_one(base: str, tmp_path:
 
 
 def test_what_cannot_be_compared_fails_without_a_comment(base: str, tmp_path: Path, github: HTTPServer) -> None:
-    """A side that is not there: the command's own exit code and error, no comment."""
+    """A missing side gives the command's own exit code and error, and no comment."""
     runner = Runner(tmp_path, {"base": base, "head": "gone", "package": "none"}, GITHUB_API_URL=url(github))
     assert runner.run() == 1
     assert runner.ran == ["Warn of forks", "Install rooflens", "Compare", "Judge"]
@@ -221,7 +221,7 @@ def test_what_cannot_be_compared_fails_without_a_comment(base: str, tmp_path: Pa
 
 
 def test_a_comment_that_may_not_be_written_fails_nothing(base: str, tmp_path: Path, github: HTTPServer) -> None:
-    """A pull request from a fork: a warning, and the gate decides."""
+    """On a pull request from a fork a warning replaces the comment, and the gate decides."""
     github.refuses = True  # type: ignore[attr-defined]
     runner = Runner(tmp_path, {"base": base, "head": base, "package": "none"}, GITHUB_API_URL=url(github))
     assert runner.run() == 0
@@ -240,7 +240,7 @@ def test_a_comment_that_may_not_be_written_fails_nothing(base: str, tmp_path: Pa
     ],
 )
 def test_inputs_are_words_and_never_commands(base: str, tmp_path: Path, inputs: dict[str, str], words: str) -> None:
-    """Shell text in any input reaches rooflens as it is, and runs nothing."""
+    """Shell syntax in any input reaches rooflens literally, and runs nothing."""
     given = {"base": base, "head": base, "package": "none", "comment": "false"} | inputs
     runner = Runner(tmp_path, given, PIP_RETRIES="0")
     assert runner.run() in {1, 2}
@@ -249,7 +249,7 @@ def test_inputs_are_words_and_never_commands(base: str, tmp_path: Path, inputs: 
 
 
 def test_no_script_holds_an_expression() -> None:
-    """What GitHub puts in the place of an expression would be shell text: variables carry all of it."""
+    """No script contains a GitHub expression, which could inject shell syntax: variables carry all values."""
     assert [name for name, step in STEPS.items() if "${{" in step.get("run", "")] == []
     assert set(STEPS) == {"Warn of forks", "Keep downloads", "Install rooflens", "Compare", "Comment", "Judge"}
 
@@ -263,14 +263,14 @@ def test_no_script_holds_an_expression() -> None:
     ],
 )
 def test_the_files_are_what_github_and_gitlab_take(file: str, schema: str) -> None:
-    """They hold to the published schemas of actions, workflows and pipelines."""
+    """The files are valid against the published schemas of actions, workflows and pipelines."""
     known = json.loads((files("check_jsonschema.builtin_schemas.vendor") / f"{schema}.json").read_text("utf-8"))
     jsonschema.validators.validator_for(known)(known).validate(YAML(typ="safe").load(ROOT / file))
 
 
 @pytest.mark.parametrize("file", ["github-workflow.yml", "gitlab-ci.yml"])
 def test_the_examples_call_what_there_is(file: str) -> None:
-    """Inputs of the action that the example gives exist, and so does each option of a command."""
+    """The example uses existing inputs of the action, and existing options of commands."""
     text = (ROOT / "examples" / "ci" / file).read_text(encoding="utf-8")
     for command, options in re.findall(r"rooflens (\w+)([^\n]*)", text):
         if command in {"compare", "collect"}:
@@ -283,7 +283,7 @@ def test_the_examples_call_what_there_is(file: str) -> None:
 
 
 def annotate(compared: Mapping[str, Any], checkout: Path) -> str:
-    """Run the script of the action on a comparison's JSON, and return what the runner would read."""
+    """Run the action's script on a comparison's JSON; return what the runner would read."""
     return subprocess.run(  # noqa: S603 - the action's own script
         [sys.executable, str(ROOT / "action" / "annotate.py")],
         input=json.dumps(compared),
@@ -295,7 +295,7 @@ def annotate(compared: Mapping[str, Any], checkout: Path) -> str:
 
 
 def slower(*files: str, runs: int = 3, lost_ns: float = 500e3, name: str = "k", **line: Any) -> dict[str, Any]:
-    """Give the JSON of a comparison in which a kernel of 1 ms lost time at line 10 of each file."""
+    """Make a comparison's JSON in which a 1 ms kernel lost time at line 10 of each file."""
     time = {
         "base_ns": {"median": 1e6},
         "head_ns": {"median": 1e6 + lost_ns},
@@ -315,7 +315,7 @@ def slower(*files: str, runs: int = 3, lost_ns: float = 500e3, name: str = "k", 
 
 
 def test_a_line_that_got_slower_is_annotated(tmp_path: Path) -> None:
-    """Beyond noise it is a warning, of single runs a notice; what no gate would fail is left alone."""
+    """Slowdowns beyond noise are warnings, of single runs notices; smaller ones are not annotated."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "k.cu").touch()
     words = "::this line: 200.0 us -> 750.0 us, 50%25 of the time lost; the kernel: 1.50x slower\n"
@@ -329,7 +329,7 @@ def test_a_line_that_got_slower_is_annotated(tmp_path: Path) -> None:
 
 
 def test_annotations_are_few_and_of_the_checkout(tmp_path: Path) -> None:
-    """GitHub shows ten, and each line once; a header of CUDA, or a way out of the checkout, is counted and named."""
+    """Up to ten lines are annotated, each once; a CUDA header or a file outside the checkout is counted and named."""
     files = [f"{i}.cu" for i in range(12)]
     for file in files:
         (tmp_path / file).touch()
@@ -346,7 +346,7 @@ def test_annotations_are_few_and_of_the_checkout(tmp_path: Path) -> None:
     [("a,b:c%2C.cu", "k<ns::a, b>"), ("::error file=x::y", "%0A::error::y"), ("x\n::error::y", "k\r\n::error::\x85z")],
 )
 def test_hostile_names_stay_in_their_annotation(tmp_path: Path, file: str, name: str) -> None:
-    """Read as GitHub's runner does it, an annotation has three properties, the file's name, and nothing else."""
+    """As GitHub's runner parses it, an annotation has three properties, the file's name, and nothing else."""
     (tmp_path / file).touch()
     (line,) = annotate(slower(file, name=name), tmp_path).splitlines()
     command, _, _ = line[2:].partition("::")
@@ -360,7 +360,7 @@ def test_hostile_names_stay_in_their_annotation(tmp_path: Path, file: str, name:
 
 
 def test_a_name_in_the_log_is_no_command(tmp_path: Path) -> None:
-    """While the comparison prints, GitHub obeys no line of the log; then it does again."""
+    """GitHub's commands are disabled while the comparison prints, and enabled again afterwards."""
     base, head = record(tmp_path / "a", [1_000_000]), record(tmp_path / "b", [2_000_000])
     runner = Runner(tmp_path, {"base": base, "head": head, "package": "none", "comment": "false"})
     assert runner.run() == 5
@@ -371,7 +371,7 @@ def test_a_name_in_the_log_is_no_command(tmp_path: Path) -> None:
 
 @pytest.mark.corpus
 def test_the_published_pair_goes_through_the_action(corpus: Path, tmp_path: Path, github: HTTPServer) -> None:
-    """MW_Baseline against MW_DivToMult: faster beyond chance, so it holds; backwards it fails, with the line."""
+    """MW_Baseline against MW_DivToMult is faster and passes; reversed it fails, with the line."""
     base, head = (str(corpus / f"GPU_workshop__MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))
     runner = Runner(tmp_path, {"base": base, "head": head, "package": "none"}, GITHUB_API_URL=url(github))
     assert runner.run() == 0, runner.log
@@ -392,7 +392,7 @@ def test_the_published_pair_goes_through_the_action(corpus: Path, tmp_path: Path
 
 
 def test_a_fork_on_a_runner_of_your_own_is_warned_of(base: str, tmp_path: Path) -> None:
-    """Code of a stranger has run on the machine: the log says so, there alone."""
+    """The log, and nothing else, warns that a stranger's code has run on the machine."""
     for environment, fork, warned in (("self-hosted", "true", True), ("github-hosted", "true", False)):
         (tmp_path / environment).mkdir()
         inputs = {"base": base, "head": base, "package": "none", "comment": "false"}
@@ -403,7 +403,7 @@ def test_a_fork_on_a_runner_of_your_own_is_warned_of(base: str, tmp_path: Path) 
 
 
 def test_actions_of_others_are_pinned_by_commit() -> None:
-    """A tag can be moved to other code; a commit cannot. What `uses:` names is one, with its version in a comment."""
+    """Every `uses:` names a commit, with its version in a comment, since a tag can be moved."""
     files_ = (ROOT / "action.yml", *(ROOT / "examples" / "ci").glob("*.yml"), *(ROOT / ".github").rglob("*.yml"))
     used = [line.strip() for file in files_ for line in file.read_text().splitlines() if "uses: " in line]
     pinned = re.compile(r"(?:- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
@@ -412,7 +412,7 @@ def test_actions_of_others_are_pinned_by_commit() -> None:
 
 
 def test_the_constraints_name_exact_versions_of_what_rooflens_needs() -> None:
-    """Each requirement of the package is held to one version, which its own range allows."""
+    """Each requirement of the package is pinned to a version within the package's range."""
     read = pytest.importorskip("packaging.requirements").Requirement
     lines = (ROOT / "action" / "constraints.txt").read_text().splitlines()
     held = dict(line.split("==") for line in lines if not line.startswith("#"))

@@ -33,7 +33,7 @@ def report(fixtures: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, report: Path) -> Path:
-    """Return a store of that report, and of nothing else."""
+    """Return a store of that report only."""
     run("ingest", report, "--store", tmp_path / "store")
     return tmp_path / "store"
 
@@ -52,19 +52,19 @@ def with_instructions(folder: Path) -> Path:
 
 
 def run(*arguments: object) -> None:
-    """Run a command, which must do well."""
+    """Run a command that must succeed."""
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert done.exit_code == 0, done.stderr
 
 
 def contents(store: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the bytes and the time of change of every file of a store."""
+    """Return content and modification time of every file of a store."""
     files = [file for file in sorted(store.rglob("*")) if file.is_file()]
     return {str(file.relative_to(store)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
 def test_a_script_needs_no_guard(report: Path, tmp_path: Path) -> None:
-    """A script that analyzes at its top level reads the report: readers in child processes do not run it again."""
+    """A script that analyzes at top level reads the report: reader processes do not run it again."""
     script = tmp_path / "script.py"
     script.write_text(
         "from rooflens.analyzing import analyze_paths\n"
@@ -77,19 +77,19 @@ def test_a_script_needs_no_guard(report: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_is_analyzed_in_five_lines(report: Path) -> None:
-    """A notebook needs one import and one call to get from a file to verdicts."""
+    """A notebook gets from a file to verdicts with one import and one call."""
     (analyzed,) = analyze_paths([report]).reports
     longest = max(analyzed.analyses, key=lambda analysis: analysis.gpu_time_ns or 0.0)
     assert (analyzed.run.kernel_count, longest.verdict.bound) == (len(analyzed.analyses), "compute")
 
 
 def test_a_store_holds_the_same_as_its_reports(report: Path, store: Path) -> None:
-    """Analyses of a store equal those of the files it was made of."""
+    """A store's analyses equal those of its files."""
     assert analyze_store(store).reports == analyze_paths([report]).reports
 
 
 def test_a_store_holds_what_is_known_of_instructions(tmp_path: Path) -> None:
-    """Hot spots, the sums over all instructions and estimated speed-ups come back from a store as they were read."""
+    """Hot spots, sums over instructions and estimated speed-ups come back from a store unchanged."""
     report = with_instructions(tmp_path)
     run("ingest", report, "--store", tmp_path / "store")
     ((read,),) = (found.analyses for found in analyze_paths([report]).reports)
@@ -100,7 +100,7 @@ def test_a_store_holds_what_is_known_of_instructions(tmp_path: Path) -> None:
 
 
 def test_a_store_holds_the_findings_of_its_verdicts(tmp_path: Path) -> None:
-    """The table `findings` has a row for each finding of each kernel, with its evidence and its places."""
+    """The table `findings` has a row per kernel and finding, with evidence and places."""
     run("ingest", with_instructions(tmp_path), "--store", tmp_path / "store")
     (report,) = analyze_store(tmp_path / "store", keep=True).reports
     (file,) = (tmp_path / "store" / "findings").iterdir()
@@ -119,7 +119,7 @@ def test_a_store_holds_the_findings_of_its_verdicts(tmp_path: Path) -> None:
 
 
 def test_what_was_found_besides_is_data(report: Path, tmp_path: Path) -> None:
-    """Damaged reports, other files and copies are told by the record, and nothing is printed."""
+    """Damaged reports, other files and copies are in the result, and nothing is printed."""
     (tmp_path / "notes.txt").write_text("no report")
     (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0")
     for name in ("one.ncu-rep", "two.ncu-rep"):
@@ -131,7 +131,7 @@ def test_what_was_found_besides_is_data(report: Path, tmp_path: Path) -> None:
 
 
 def test_a_store_that_takes_no_verdicts_says_why(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An analysis is worth having where it cannot be kept: the reason stands beside it."""
+    """If the analysis cannot be written to the store, it is returned with the reason."""
 
     def refuse(*_: object) -> None:
         raise InputError("the disk is full")
@@ -145,7 +145,7 @@ def test_a_store_that_takes_no_verdicts_says_why(store: Path, monkeypatch: pytes
 
 
 def test_commands_that_read_write_nothing(store: Path) -> None:
-    """`compare` leaves every file of a store as it was; `analyze` writes the tables of verdicts."""
+    """`compare` changes no file of a store; `analyze` writes the tables of verdicts."""
     before = contents(store)
     for command in (("compare", store, store, "--anyway"),):
         run(*command)
@@ -158,7 +158,7 @@ def test_commands_that_read_write_nothing(store: Path) -> None:
 
 
 def test_analyzing_needs_no_terminal_and_no_chart() -> None:
-    """Importing it loads neither click nor rich, and none of the data, chart or report libraries."""
+    """Importing it loads neither click nor rich, nor any data, chart or report library."""
     code = "import sys, rooflens.analyzing; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
@@ -166,12 +166,12 @@ def test_analyzing_needs_no_terminal_and_no_chart() -> None:
     assert not loaded & heavy
 
 
-# What one report, sidecar or calibration cannot cost the others
+# A fault in one report, sidecar or calibration must not affect the others.
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Loaded:
-    """Read two reports that stand in a folder of their own: one of a kernel, and one of several."""
+    """Read two reports from a folder of their own: one with a single kernel, one with several."""
     folder = tmp_path_factory.mktemp("two")
     shutil.copy(fixtures / "synthetic" / "attention.synthetic.ncu-rep", folder / "several.ncu-rep")
     return load_reports(find_inputs([str(with_instructions(folder)), str(folder / "several.ncu-rep")]).jobs)
@@ -179,7 +179,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Loaded:
 
 @pytest.fixture
 def pair(two: Loaded, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
-    """Return the two reports, which need not be read again; what lay beside them is gone at the end."""
+    """Return the two reports without reading them again; files beside them are removed at the end."""
     monkeypatch.setattr("rooflens.analyzing.load_reports", lambda *_: two)
     first, second = (Path(run.source) for run, _ in two.reports)
     yield first, second
@@ -188,18 +188,18 @@ def pair(two: Loaded, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, P
 
 
 def as_text(text: str) -> Callable[[Path], object]:
-    """Make what writes a text."""
+    """Make a function that writes a text."""
     return lambda path: path.write_text(text, encoding="utf-8")
 
 
 def as_large(path: Path) -> None:
-    """Make a file of 5 GiB that takes no room."""
+    """Make a sparse file of 5 GiB."""
     with path.open("wb") as stream:
         stream.truncate(5 << 30)
 
 
 def as_forbidden(path: Path) -> None:
-    """Make a link that leads to itself: what no permission is for root."""
+    """Make a link to itself, which not even root can open."""
     path.symlink_to(path)
 
 
@@ -235,7 +235,7 @@ BAD_SIDECARS = {
 
 @pytest.mark.parametrize("make", BAD_SIDECARS.values(), ids=BAD_SIDECARS)
 def test_a_bad_sidecar_costs_a_warning(pair: tuple[Path, Path], make: Callable[[Path], object]) -> None:
-    """Whatever has the name of an un-profiled run: its report is analyzed without one, and every other as ever."""
+    """With anything under the name of an un-profiled run, its report is analyzed without it, the others normally."""
     make(pair[0].with_name("code.unprofiled.json"))
     found = analyze_paths(pair)
     assert ([report.unprofiled for report in found.reports], found.failures) == ([None, None], ())
@@ -247,7 +247,7 @@ def test_a_bad_sidecar_costs_a_warning(pair: tuple[Path, Path], make: Callable[[
 
 @pytest.mark.parametrize("make", BAD.values(), ids=BAD)
 def test_a_bad_calibration_costs_a_warning(pair: tuple[Path, Path], make: Callable[[Path], object]) -> None:
-    """Whatever has the name of a calibration: reports are analyzed without it."""
+    """With anything under the name of a calibration, reports are analyzed without it."""
     folder = calibrations_folder()
     folder.mkdir(parents=True, exist_ok=True)
     bad = folder / "bad.json"
@@ -263,7 +263,7 @@ def test_a_bad_calibration_costs_a_warning(pair: tuple[Path, Path], make: Callab
 
 
 def test_warnings_are_printed(pair: tuple[Path, Path]) -> None:
-    """A command tells them on stderr, with what to do, and does well."""
+    """A command reports such faults on stderr, with a hint, and succeeds."""
     pair[0].with_name("code.unprofiled.json").write_text("{}", encoding="utf-8")
     done = CliRunner().invoke(main, ["analyze", *map(str, pair)])
     assert done.exit_code == 0
@@ -272,7 +272,7 @@ def test_warnings_are_printed(pair: tuple[Path, Path]) -> None:
 
 
 def test_a_bug_costs_the_kernel_that_meets_it(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception in the analysis of one kernel fails it, with where it was and a word to whom; nothing else."""
+    """An exception while analyzing a kernel fails only that kernel, with the place and whom to tell."""
     whole = analyze_paths(pair)
     victim = whole.reports[1].analyses[0].kernel.name
 
@@ -297,12 +297,12 @@ def test_a_bug_costs_the_kernel_that_meets_it(pair: tuple[Path, Path], monkeypat
 def test_a_bug_that_a_whole_report_meets_costs_that_report(
     pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no kernel is to blame the report is one that could not be read, and says that it is a bug."""
+    """An exception outside any kernel makes the report unreadable, and the error calls it a bug."""
 
     def breaking(*_: object) -> None:
         raise OverflowError("too large")
 
-    monkeypatch.setattr("rooflens.model.timeline.place", breaking)  # it is called where there is a run without ncu
+    monkeypatch.setattr("rooflens.model.timeline.place", breaking)  # called only with an un-profiled run
     pair[0].with_name("code.unprofiled.json").write_text(json.dumps(SIDECAR), encoding="utf-8")
     found = analyze_paths(pair)
     assert [report.run.source for report in found.reports] == [str(pair[1])]
@@ -323,5 +323,5 @@ def test_a_bug_that_a_whole_report_meets_costs_that_report(
     ],
 )
 def test_missing_kernels_are_asked_for_by_names_that_ncu_matches(names: tuple[str, ...], option: str) -> None:
-    """Ncu's names of functions have no namespaces, template arguments or parameters: so is what the hint prints."""
+    """The suggested filter has function names without namespaces, template arguments and parameters, like ncu's."""
     assert Missing("x.ncu-rep", names).option == option

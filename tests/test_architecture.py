@@ -1,4 +1,4 @@
-"""Hold the house rules that a machine can check: who imports what, and what a command costs to start."""
+"""House rules that a machine can check: who imports what, and what a command costs to start."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
     "ingest/exports": "errors format model/records model/roofline",
     "ingest/messages": "",
-    "ingest/cubin": "format ingest/messages ingest/metrics",
+    "ingest/cubin": "format ingest/messages ingest/metrics model/inside",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
@@ -47,54 +47,54 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
     "model/knowledge model/records model/roofline model/timeline model/unprofiled workloads",
-    "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
-    "model/bounds": "",
+    "workloads": "errors cache checking files processes local_gpu model/verdict_classes model/cases model/records",
+    "model/verdict_classes": "",
     "model/calibration": "",
     "model/unprofiled": "",
-    "model/records": "format model/bounds model/calibration model/unprofiled",
+    "model/records": "format model/verdict_classes model/calibration model/unprofiled",
     "model/failed": "errors model/records",
     "model/keys": "format model/records",
     "model/timeline": "model/records model/keys model/unprofiled",
     "model/selecting": "errors format globs model/records model/keys",
-    "model/cases": "errors model/bounds model/records",
+    "model/cases": "errors model/verdict_classes model/records",
     "model/counters": "errors",
     "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
     "model/hotspots": "model/records",
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "model/keys",
-    "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
-    "model/hotspots model/knowledge model/roofline",
-    "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
-    "model/verdict",
+    "model/verdict": "format errors checking model/verdict_classes model/records model/failed model/unprofiled "
+    "model/counters model/hotspots model/knowledge model/roofline",
+    "model/findings": "format model/verdict_classes model/records model/unprofiled model/counters model/hotspots "
+    "model/roofline model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
-    "model/about": "errors format model/bounds model/counters model/knowledge model/verdict model/findings",
+    "model/about": "errors format model/verdict_classes model/counters model/knowledge model/verdict model/findings",
     "model/same_work": "format model/records model/roofline",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
-    "model/summary": "format model/bounds model/failed model/keys model/records model/roofline model/verdict",
+    "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
-    "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
+    "model/catalogue": "format model/verdict_classes model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
-    "model/program": "errors format model/bounds model/keys model/knowledge model/predict model/records "
+    "model/program": "errors format model/verdict_classes model/keys model/knowledge model/predict model/records "
     "model/roofline model/selecting model/summary model/timeline model/unprofiled",
-    "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
+    "model/predict": "format globs errors checking model/cases model/verdict_classes model/knowledge model/records "
     "model/ranking model/roofline model/summary model/verdict",
-    "model/compare": "format errors model/bounds model/counters model/keys model/records model/roofline "
+    "model/compare": "format errors model/verdict_classes model/counters model/keys model/records model/roofline "
     "model/same_work model/summary model/verdict model/findings",
     "format": "",
     "globs": "",
-    "report/sizes": "",
+    "report/token_budget": "",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/path": "format model/* report/document report/words report/plane",
     "report/ladder_data": "model/* report/words",
     "report/content": "format errors model/*",
-    "report/html": "format model/bounds",
+    "report/html": "format model/verdict_classes",
     "report/templates": "format cache model/* report/words report/html report/writers",
     "report/plane": "format model/* report/words report/html",
     "report/roofline": "format errors model/* report/words report/content report/html report/plane",
     "report/summary": "format model/* report/words report/content report/roofline",
-    "report/page/cards": "format globs model/* report/words report/content report/html report/roofline "
-    "report/templates",
+    "report/page/cards": "format globs model/* report/document report/words report/content report/html "
+    "report/roofline report/templates report/writers",
     "report/page": "format errors model/* report/document report/words report/content report/html report/path "
     "report/plane report/roofline report/summary report/templates report/writers report/page/cards",
     "report/data": "format model/* report/ladder_data",
@@ -103,16 +103,16 @@ MAY_IMPORT: dict[str, str] = {
     "report/writers": "format report/document report/html",
     "report/text": "format errors model/* report/data report/document report/words report/content report/summary "
     "report/writers",
-    "report/text/digest": "format errors model/* report/document report/words report/sizes report/content "
+    "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/summary report/text report/writers",
     "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/path report/plane "
     "report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
-    "report/trace": "errors format model/* report/document report/plane report/sizes report/text report/words "
+    "report/trace": "errors format model/* report/document report/plane report/token_budget report/text report/words "
     "report/writers",
 }
-"""Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
+"""Room -> the rooms that it may import from; files beside rooms count as rooms."""
 
 ONLY_IN = {
     "click": {"cli"},
@@ -170,13 +170,13 @@ def _imports(path: Path) -> frozenset[str]:
 
 @cache
 def _file_of(name: str) -> Path | None:
-    """Find the file of a module of ours."""
+    """Find the file of one of our modules."""
     place = PACKAGE.parent.joinpath(*name.split("."))
     return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
 
 
 def _room(path: Path) -> str:
-    """Name the room of a file: its folder, or itself where it stands beside rooms."""
+    """Name a file's room: its folder, or the file itself if it is beside rooms."""
     place = path.relative_to(PACKAGE)
     is_beside = place.parent.as_posix() in {".", "model", "report"}
     return (place.with_suffix("") if is_beside else place.parent).as_posix()
@@ -184,7 +184,7 @@ def _room(path: Path) -> str:
 
 @cache
 def _rooms_used(path: Path) -> dict[str, str]:
-    """Give the other rooms that a file imports from, each with the module it wants there."""
+    """Return the other rooms that a file imports from, each with the imported module."""
     files = {name: _file_of(name) for name in _imports(path) if name.partition(".")[0] == "rooflens"}
     found = {_room(file): name for name, file in files.items() if file and file != PACKAGE / "__init__.py"}
     return {room: name for room, name in found.items() if room != _room(path)}
@@ -192,16 +192,16 @@ def _rooms_used(path: Path) -> dict[str, str]:
 
 @for_all("path", _modules(), lambda path: path.relative_to(PACKAGE))
 def test_rooms_import_only_in_the_direction_of_the_arrows(path: Path) -> None:
-    """A module imports from its own room and from those the table allows, for types too."""
+    """A module imports only from its own room and the rooms in the table, types included."""
     if _room(path).startswith("workloads/"):
-        return  # a program that is profiled: no part of the package
+        return  # a profiled program is no part of the package
     allowed = MAY_IMPORT[_room(path)].split()
     for room, name in _rooms_used(path).items():
         assert room in allowed or f"{room.partition('/')[0]}/*" in allowed, f"{path.name} imports {name}"
 
 
 def test_no_two_rooms_need_each_other() -> None:
-    """Rooms can be read one after the other: their imports, types included, form no circle."""
+    """The imports between rooms, types included, form no circle, so rooms can be read one after the other."""
     used: dict[str, set[str]] = {}
     for path in _modules():
         used.setdefault(_room(path), set()).update(_rooms_used(path))
@@ -210,14 +210,14 @@ def test_no_two_rooms_need_each_other() -> None:
 
 
 def test_every_room_stands_in_the_table() -> None:
-    """The table names the rooms there are, and no others."""
+    """The table names exactly the existing rooms."""
     rooms = {_room(path) for path in _modules() if not _room(path).startswith("workloads/")}
     assert rooms == set(MAY_IMPORT)
 
 
 @for_all("path", _modules(), lambda path: path.relative_to(PACKAGE))
 def test_each_dependency_has_its_one_place(path: Path) -> None:
-    """Third-party modules are imported only where the table says."""
+    """Third-party modules are imported only where the table allows."""
     place = path.relative_to(PACKAGE).as_posix()
     for name in _imports(path):
         allowed = ONLY_IN.get(name.partition(".")[0])
@@ -226,7 +226,7 @@ def test_each_dependency_has_its_one_place(path: Path) -> None:
 
 
 def test_only_the_report_has_templates() -> None:
-    """Every other page is a document, which one writer writes; scripts make no number of a model."""
+    """All other pages come from a document through the single writer, and no script contains a model's number."""
     assets = PACKAGE / "report" / "assets"
     assert {file.parent.name for file in assets.rglob("*.html")} == {"report"}
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
@@ -235,7 +235,7 @@ def test_only_the_report_has_templates() -> None:
 
 
 def test_public_methods_say_what_they_do() -> None:
-    """Every public method has a docstring, but for properties whose names say all."""
+    """Every public method has a docstring, except properties whose names say everything."""
     nodes = [(path, node) for path in _modules() for node in ast.parse(path.read_text("utf-8")).body]
     methods = [
         (path, method)
@@ -249,13 +249,13 @@ def test_public_methods_say_what_they_do() -> None:
     assert bare == []
 
 
-LATER = {("forecast", "published"), ("texts", "nvidia")}
-"""Files that import each other, the second only once it is asked: published points need the floors of forecasts, and
-the child that runs NVIDIA's module answers in the records of what it was asked."""
+LATER = {("forecast", "compared"), ("forecast", "published"), ("texts", "nvidia")}
+"""Files that import each other, one of them only on use: published points, and times compared with them, need the
+floors of forecasts, and the child process for NVIDIA's module answers with the records of its request."""
 
 
 def test_no_two_files_need_each_other() -> None:
-    """Within a room, too, files can be read one after the other: their imports, types included, form no circle."""
+    """Within a room, too, the imports between files, types included, form no circle."""
     modules = _modules()
     used = {path: {_file_of(name) for name in _imports(path)} & {*modules} - {path} for path in modules}
     first = {
@@ -266,7 +266,7 @@ def test_no_two_files_need_each_other() -> None:
 
 
 def test_no_command_chooses_a_writer() -> None:
-    """A command reads, asks and delivers: no format is compared with, and no writer is imported, in a command."""
+    """Commands read, ask and deliver: they compare no format names and import no writers."""
     offenders = []
     for path in (PACKAGE / "cli" / "commands").glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -298,24 +298,24 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_of_a_command_imports_nothing_heavy() -> None:
-    """The help of a command is as cheap as that of the group."""
+    """A command's help loads no more than the group's help."""
     assert not _modules_after("report", "--help") & HEAVY
 
 
 def test_analyze_needs_no_chart_library(fixtures: Path) -> None:
-    """The table on the terminal comes without altair, pandas or pyarrow."""
+    """The terminal table loads neither altair, nor pandas, nor pyarrow."""
     assert not _modules_after("analyze", str(fixtures)) & {"altair", "pandas", "pyarrow", "vl_convert"}
 
 
 def test_json_needs_no_library_of_the_terminal(fixtures: Path) -> None:
-    """Where no terminal shows the progress, the JSON comes without rich; no page's templates come with it either."""
+    """JSON loads neither page templates nor, without a terminal for progress, rich."""
     report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
     loaded = _modules_after("analyze", "--format", "json", str(report))
     assert not loaded & {"altair", "jinja2", "ncu_report", "numpy", "pandas", "pyarrow", "rich", "vl_convert"}
 
 
 def test_ingest_needs_no_pandas(fixtures: Path, tmp_path: Path) -> None:
-    """Tables are made and written without pandas, which pyarrow would import with its first array."""
+    """Tables are made and written without pandas, although pyarrow would import it with its first array."""
     report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
     loaded = _modules_after("ingest", str(report), "--store", str(tmp_path / "store"))
     assert "pyarrow" in loaded
@@ -323,7 +323,7 @@ def test_ingest_needs_no_pandas(fixtures: Path, tmp_path: Path) -> None:
 
 
 def test_a_page_needs_no_library_for_pictures_or_frames(fixtures: Path, tmp_path: Path) -> None:
-    """A page, its chart of several kernels too, is written without vl-convert and pandas."""
+    """A page, also with a chart of several kernels, loads neither vl-convert nor pandas."""
     page = tmp_path / "page.html"
     report = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     loaded = _modules_after("report", str(report), "-o", str(page))
@@ -332,7 +332,7 @@ def test_a_page_needs_no_library_for_pictures_or_frames(fixtures: Path, tmp_path
 
 
 READS = {"click", "msgspec", "google"}
-_PAGE = {"altair", "jinja2", "jsonschema"}  # Altair checks its charts with jsonschema
+_PAGE = {"altair", "jinja2", "jsonschema"}  # Altair validates charts with jsonschema
 _BEFORE, _AFTER = "GPU_workshop__MW_Baseline.ncu-rep", "GPU_workshop__MW_DivToMult.ncu-rep"
 
 IMPORTS: tuple[tuple[str, set[str]], ...] = (
@@ -358,12 +358,12 @@ IMPORTS: tuple[tuple[str, set[str]], ...] = (
     ("skill", {"click"}),
     ("--help", {"click"}),
 )
-"""Command -> the packages of others that it may load, over the published reports; `ingest` makes the store."""
+"""Command -> third-party packages that it may load for the published reports; `ingest` makes the store."""
 
 
 @pytest.mark.if_changed("imports", "fixtures")
 def test_each_command_loads_only_what_it_uses(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that a command has no use for costs it neither time nor an error where it is missing."""
+    """A command loads no package that it does not use, so a missing one causes no error."""
     for report in (_BEFORE, _AFTER):
         shutil.copyfile(fixtures / "published" / report, tmp_path / report)
     monkeypatch.chdir(tmp_path)
@@ -385,7 +385,7 @@ _MISSING = (
 
 @for_all("module, command, package", _MISSING)
 def test_a_missing_package_is_one_error_that_names_it(module: str, command: str, package: str, fixtures: Path) -> None:
-    """Neither a traceback nor a bug of ours: exit code 3, the package, and what installs it."""
+    """A missing package gives exit code 3 and its install command, not a traceback or a bug."""
     code = f"import sys; sys.modules[{module!r}] = None; sys.argv = ['rooflens', *{command.split()!r}]\n"
     code += "from rooflens.cli.group import main; main()"
     argv = [sys.executable, "-c", code]
@@ -399,7 +399,7 @@ def test_a_missing_package_is_one_error_that_names_it(module: str, command: str,
 
 
 def test_a_missing_reader_of_nvidia_is_named(fixtures: Path) -> None:
-    """`--reader ncu-report` asks for it in a process of its own, and the error comes back whole."""
+    """`--reader ncu-report` loads the package in a child process, and its error comes back unchanged."""
     code = "from rooflens.ingest.reports import child; "
     code += "child._BOOT = 'import sys; sys.modules[\"ncu_report\"] = None; ' + child._BOOT; "
     code += "from rooflens.cli.group import main; main()"
@@ -431,11 +431,11 @@ _SELDOM = (
     "subprocess",
     "tempfile",
 )
-"""What only some reports need: a child, an executor, an export, an un-profiled run, a forecast."""
+"""Modules that only some reports need: a child process, an executor, an export, an un-profiled run, a forecast."""
 
 
 def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
-    """One report, one table: nothing is loaded that only others need, and not NVIDIA's module."""
+    """For one report and one table nothing is loaded that only others need, including NVIDIA's module."""
     report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
     loaded = _names_after("analyze", str(report))
     assert "rooflens.report.text.table" in loaded
@@ -444,19 +444,19 @@ def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
 
 
 _MOST_MODULES = 143
-"""Our own modules in a table, those of answers and of another type among them."""
+"""A table loads fewer of our own modules, which leaves out those of other answers."""
 
 
 @pytest.mark.corpus
 def test_a_table_of_instructions_asks_no_child(corpus: Path) -> None:
-    """The table names places and shows no code, so that a report with samples by instruction starts no process."""
+    """A table starts no process even for a report with instruction samples, as it shows places without code."""
     loaded = _names_after("analyze", str(corpus / "llm.c__adamw_coalsecing_shared.ncu-rep"))
     assert "rooflens.ingest.cubin.lines" in loaded
     assert not loaded & {"subprocess", "rooflens.ingest.reports.child"}
 
 
 def test_the_package_itself_loads_little() -> None:
-    """`import rooflens` takes nothing with it."""
+    """`import rooflens` loads nothing else."""
     code = "import sys; before = set(sys.modules); import rooflens; print(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert len(done.stdout.split()) <= _MOST_OF_THE_PACKAGE

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 
 def test_a_flipped_bit_costs_its_kernel_at_most(fixtures: Path) -> None:
-    """Whatever value a bit is flipped in, every command ends well, and no guard has to catch a bug."""
+    """If a bit flips in any value, every command ends properly, and no guard has to catch a bug."""
     tally = bit_flips([fixtures / "synthetic" / "attention.synthetic.ncu-rep"], count=12, seed=7, pages=0.05)
     assert dict(tally.bugs) == {}
     assert tally.flips == 12

@@ -1,4 +1,4 @@
-"""The cache: where it stands, and that what is kept there is trusted only whole."""
+"""The cache: its place, and that its files are trusted only if complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The cache stands where XDG says, else below the home folder."""
+    """The cache is where XDG says, else below the home folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "rooflens"
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -28,7 +28,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_read_again(folder: Path) -> None:
-    """A later reader gets every byte of it, and nothing else lies in the cache."""
+    """A reader gets every byte back, and the cache holds nothing else."""
     assert kept("a") is None
     keep("a", DATA)
     assert kept("a") == DATA
@@ -37,7 +37,7 @@ def test_what_is_kept_is_read_again(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", [lambda kept: kept[:-1], lambda kept: kept + b"!", lambda _: b"", lambda _: b"\xff"])
 def test_what_is_damaged_is_not_used(folder: Path, damage: object) -> None:
-    """A file that does not have its digest counts as none, and gives way to a whole one."""
+    """A file without its digest counts as missing, and is replaced by a complete one."""
     keep("a", DATA)
     (folder / "a").write_bytes(damage((folder / "a").read_bytes()))  # type: ignore[operator]
     assert kept("a") is None
@@ -46,7 +46,7 @@ def test_what_is_damaged_is_not_used(folder: Path, damage: object) -> None:
 
 
 def test_a_cache_that_cannot_be_used_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the folder cannot be made, or there is no home, nothing is kept."""
+    """If the folder cannot be made, or there is no home, nothing is cached."""
     folder.write_text("a file, not a folder")
     keep("a", DATA)
     assert kept("a") is None

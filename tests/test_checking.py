@@ -1,4 +1,4 @@
-"""The one checker of TOML and JSON."""
+"""The only checker of TOML and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOML = parse_toml('name = "a"\n[[case]]\nsizes = [1, 2]\n[[case]]\nshare = 0.0\n
 
 
 def test_what_is_right_comes_out_as_it_is() -> None:
-    """Texts, numbers, lists and tables are handed on by key."""
+    """Texts, numbers, lists and tables are read by key."""
     TOML.check_keys(("name", "case"), ("more",))
     first, second = TOML.tables("case")
     assert (TOML.text("name"), TOML.one_of("name", ("a", "b")), list(TOML)) == ("a", "a", ["name", "case"])
@@ -46,7 +46,7 @@ def test_what_is_right_comes_out_as_it_is() -> None:
     ],
 )
 def test_a_fault_is_named_with_file_table_and_key(check: Callable[[], object], message: str) -> None:
-    """The error says where it is and what was wanted, and the hint is the document's."""
+    """An error says where it is and what was expected, with the document's hint."""
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         check()
     assert caught.value.hint == "see docs"
@@ -54,7 +54,7 @@ def test_a_fault_is_named_with_file_table_and_key(check: Callable[[], object], m
 
 @for_all("value", [True, "1", None, float("nan"), float("inf"), -1])
 def test_what_is_no_amount_is_refused(value: Any) -> None:
-    """Truth values, texts, NaN, infinity and negative numbers are neither numbers nor counts."""
+    """Booleans, texts, NaN, infinity and negative numbers are refused as numbers and counts."""
     table = Table("x", {"n": value})
     for check in (table.number, table.count):
         with pytest.raises(InputError, match="`n` must be a"):
@@ -66,7 +66,7 @@ def test_what_is_no_amount_is_refused(value: Any) -> None:
     [("{", "`x` is no run: not JSON"), ("[]", "must be an object"), ('{"a": 1}', "`a` must be an object, not 1")],
 )
 def test_json_is_called_by_its_own_words(text: str, message: str) -> None:
-    """What TOML calls a table is an object in JSON."""
+    """A TOML table is called an object in errors about JSON."""
     with pytest.raises(InputError, match=message):
         parse_json(text, "`x` is no run").table("a")
 
@@ -81,7 +81,7 @@ class Point:
 
 
 def test_a_record_is_made_of_a_table() -> None:
-    """Values go by name into a dataclass; names that are missing or unknown are errors."""
+    """Values fill a dataclass by name; missing or unknown names are errors."""
     assert Table("f", {"y": 2}).record(Point, x=1) == Point(1, 2)
     with pytest.raises(InputError, match="f: missing key `y`"):
         Table("f", {"x": 2}).record(Point)
@@ -92,14 +92,14 @@ def test_a_record_is_made_of_a_table() -> None:
 @pytest.mark.parametrize("parse", [parse_json, parse_toml])
 @pytest.mark.parametrize("depth", [40, 1_000, 100_000])
 def test_what_is_nested_deeply_is_no_document(parse: Callable[[str, str], Table], depth: int) -> None:
-    """It ends neither in a RecursionError nor in a walk of it."""
+    """A deeply nested document is refused, without a RecursionError and without walking it."""
     text = f'{{"a": {"[" * depth}{"]" * depth}}}' if parse is parse_json else f"a = {'[' * depth}{']' * depth}"
     with pytest.raises(InputError, match="nested too deeply"):
         parse(text, "`x`")
 
 
 def test_numbers_have_a_range() -> None:
-    """Counts fit a table's column, and numbers can be divided and squared; a long one is not written out."""
+    """Counts fit a table's column, and numbers can be divided and squared; long ones are cut in errors."""
     table = Table("x", {"n": 10**400, "small": 1e-300, "zero": 0.0, "count": 2**63, "most": 2**63 - 1})
     for check, key in ((table.number, "n"), (table.number, "small"), (table.count, "count"), (table.count, "n")):
         with pytest.raises(InputError, match="cannot be") as caught:

@@ -1,4 +1,4 @@
-"""Hold the documentation to the code, so that it cannot drift."""
+"""The documentation agrees with the code."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ROOT = Path(__file__).parent.parent
 WRITTEN_BY_BUILD = {REFERENCE / name for name in MADE}
 _EVERY = {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("fixtures/*.md")} - WRITTEN_BY_BUILD
 PAGES = sorted(page for page in _EVERY if page.parent not in WRITTEN_WHOLE)
-"""Pages of the repository; those that `make docs` writes are held by the test of the site."""
+"""Pages in the repository; the site's test covers those that `make docs` writes."""
 DOCUMENTATION = [page for page in PAGES if ROOT / "docs" in page.parents]
 
 
 def test_links_lead_somewhere() -> None:
-    """Every relative link of a file that git has names another such, or a folder of them, and its anchor a heading."""
+    """Every relative link in a tracked file leads to a tracked file or folder, and its anchor to a heading."""
     wrong = []
     known = {ROOT / name for name in tracked()}
     known |= {folder for file in known for folder in file.parents}
@@ -47,12 +47,12 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_no_line_of_a_paragraph_becomes_a_list() -> None:
-    """No sentence is wrapped so that a line of it begins as an item of a list does, with `6.` or `+`."""
+    """No sentence wraps so that a line starts like a list item, with `6.` or `+`."""
     assert {str(page): lines for page in PAGES if (lines := markdown.lists_in_paragraphs(page))} == {}
 
 
 def test_every_page_is_in_a_table_of_contents() -> None:
-    """From docs/index.md, and the index.md of a folder, lists lead to every page: its contents are made of them."""
+    """Every page is in a list that starts from docs/index.md, or from a folder's index.md, which make the contents."""
     listed = {ROOT / "docs" / "index.md"}
     waiting = list(listed)
     while waiting:
@@ -65,19 +65,19 @@ def test_every_page_is_in_a_table_of_contents() -> None:
 
 
 def test_every_page_opens_with_its_subject() -> None:
-    """Below the title of each page is a paragraph about its subject, not about the reader."""
+    """Each title is followed by a paragraph about the subject, not about the reader."""
     texts = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in DOCUMENTATION}
     texts |= {name: make() for name, make in MADE.items()}
     assert [name for name, text in texts.items() if not re.match(r"# .+\n\n(?!For )[\w\"`\[]", text)] == []
 
 
 def test_the_documentation_stays_small() -> None:
-    """At most 110 pages are stored, with the agents' skill and a transcript: merge by subject before adding one."""
+    """At most 110 pages are stored, including the agents' skill and a transcript: merge before adding one."""
     assert len(PAGES) + 2 <= 110
 
 
 def test_files_of_the_package_are_where_a_page_says() -> None:
-    """Every file of the package that a page names in code is there."""
+    """Every package file named on a page exists."""
     rooms = "cli|collect|ingest|model|report|workloads|writing"
     loose = "analyzing|cache|checking|errors|files|format|local_gpu|processes"
     file = re.compile(rf"`(?:rooflens/)?((?:(?:{rooms})/[\w/.]+|{loose})\.(?:py|toml|json|html))`")
@@ -88,7 +88,7 @@ def test_files_of_the_package_are_where_a_page_says() -> None:
 
 @functools.cache
 def _said_by_the_code() -> str:
-    """Return every text of the package, one a line; what is filled in is left out."""
+    """Return all texts of the package, one per line, without the values filled in."""
     texts: list[str] = []
     for path in (ROOT / "rooflens").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -100,7 +100,7 @@ def _said_by_the_code() -> str:
 
 
 def test_messages_that_are_explained_are_said() -> None:
-    """Each message quoted on a page of messages is one text of the package, with `...` for what is filled in."""
+    """Each message quoted on a page of messages is a text of the package, with `...` for values."""
     unsaid = []
     for page in ROOT.glob("docs/reference/messages/*.md"):
         quoted = re.findall(r"^> (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -113,7 +113,7 @@ def test_messages_that_are_explained_are_said() -> None:
 
 
 def test_pages_that_the_code_names_are_there() -> None:
-    """Every page of the documentation that a hint, a docstring or a file names is there, or made by `make docs`."""
+    """Every documentation page named by a hint, a docstring or a file exists, or is made by `make docs`."""
     files = [
         path
         for folder in ("rooflens", "tests", "fixtures", "benchmarks", "examples", "docs")
@@ -131,7 +131,7 @@ def test_pages_that_the_code_names_are_there() -> None:
 
 
 def test_reports_that_the_readme_opens_are_in_the_clone() -> None:
-    """Every stored report that a command of the README names is there, the first command's among them."""
+    """Every stored report in a command of the README exists, including the first command's."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"fixtures/\S+\.ncu-rep", text)
     assert f"rooflens report {named[0]}" in text
@@ -139,7 +139,7 @@ def test_reports_that_the_readme_opens_are_in_the_clone() -> None:
 
 
 def test_every_file_that_llms_txt_lists_exists() -> None:
-    """The list of the documentation for models names files that are there, and every page for users."""
+    """The documentation list for models names existing files, and every page for users."""
     listed = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"))
     assert len(listed) > 10
     assert all((ROOT / name).is_file() for name in listed)
@@ -147,7 +147,7 @@ def test_every_file_that_llms_txt_lists_exists() -> None:
 
 @pytest.mark.parametrize("page", ["AGENTS.md", "rooflens/skills/rooflens/SKILL.md", "docs/how-to/agents.md"])
 def test_pages_for_agents_name_commands_and_options_that_exist(page: str) -> None:
-    """Every `rooflens COMMAND` of the pages for agents is one, with every option that stands behind it."""
+    """Every `rooflens COMMAND` on the pages for agents exists, with the options after it."""
     text = (ROOT / page).read_text(encoding="utf-8")
     calls = re.findall(r"(?:^ +|`)rooflens ([a-z]+)([^`\n#]*)", text, flags=re.MULTILINE)
     assert calls
@@ -160,7 +160,7 @@ def test_pages_for_agents_name_commands_and_options_that_exist(page: str) -> Non
 
 
 def test_the_skill_is_printed_as_it_stands_and_short() -> None:
-    """`rooflens skill` prints the file that comes with the package, which an agent can load whole."""
+    """`rooflens skill` prints the package's file, which an agent can load whole."""
     text = (ROOT / "rooflens" / "skills" / "rooflens" / "SKILL.md").read_text(encoding="utf-8")
     assert CliRunner().invoke(main, ["skill"]).stdout == text
     assert text.startswith("---\nname: rooflens\n")
@@ -168,7 +168,7 @@ def test_the_skill_is_printed_as_it_stands_and_short() -> None:
 
 
 def _holds(value: object, wanted: float, depth: int = 5) -> bool:
-    """Return whether a value is in a record, in the records within it, or in their mappings and lists."""
+    """Return whether a value is in a record, in nested records, or in their mappings and lists."""
     if isinstance(value, (int, float)):
         return value == wanted
     if depth == 0 or isinstance(value, (str, bytes, type(None))):
@@ -182,7 +182,7 @@ def _holds(value: object, wanted: float, depth: int = 5) -> bool:
 
 
 def test_one_byte_goes_the_way_that_is_described(fixtures: Path) -> None:
-    """Each file that holds the DRAM bytes of a kernel on their way to JSON is in the walk of the architecture."""
+    """Each file that carries a kernel's DRAM bytes to the JSON is in the architecture's walk."""
     text = (ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8")
     walk = text.partition("## The way of one byte")[2].partition("\nTo the terminal")[0]
     named = tuple(re.findall(r"`([\w/]+(?:\.py|/))`", walk))
@@ -195,7 +195,7 @@ def test_one_byte_goes_the_way_that_is_described(fixtures: Path) -> None:
         file = code.co_filename[len(package) + 1 :]
         if event != "call" or looking[0] or not code.co_filename.startswith(package) or file in held:
             return
-        looking[0] = True  # what is looked at is not followed
+        looking[0] = True  # accesses of this search itself are not followed
         given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
         if any(_holds(one, kernel["bytes"]["dram"]) for one in given):
             held.add(file)
@@ -222,12 +222,12 @@ def test_the_readme_names_commands_that_exist() -> None:
 
 
 def test_pages_made_of_the_code_have_no_hole() -> None:
-    """Commands, fields, columns, metrics and thresholds stand in the reference each with its meaning."""
+    """Commands, fields, columns, metrics and thresholds are in the reference, each with its meaning."""
     assert [name for name, make in MADE.items() if re.search(r"\| +\|$", make(), flags=re.MULTILINE)] == []
 
 
 def test_every_table_made_of_the_code_has_its_place_on_a_page() -> None:
-    """Each page by hand names where its tables go, and names no other."""
+    """Each page with generated tables says where they go, and names no others."""
     for name, make in TABLES.items():
         text, tables = (REFERENCE / name).read_text(encoding="utf-8"), make()
         assert set(re.findall(r"<!-- table (\S+) -->", text)) == set(tables), name

@@ -1,4 +1,4 @@
-"""The doors: whatever people type or paste leads somewhere, and says where."""
+"""Whatever people type or paste leads somewhere, and says where."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _run(*arguments: str) -> Result:
     ),
 )
 def test_about_knows_what_people_ask_for(name: str) -> None:
-    """Words of the field that are no findings, and GPUs, have an answer, in capitals or not."""
+    """Terms that are no findings, and GPUs, have an answer in any case."""
     for spelt in (name, name.upper(), name.lower()):
         assert _run("about", spelt).exit_code == 0
 
@@ -54,7 +54,7 @@ def test_about_knows_what_people_ask_for(name: str) -> None:
     ],
 )
 def test_what_ncu_printed_is_explained_however_it_is_pasted(typed: tuple[str, ...]) -> None:
-    """The line, quoted or not, or the error's name, with `about` or without, says what to do."""
+    """An error line of ncu, quoted or not, and the error's name say what to do, with or without `about`."""
     done = _run(*typed)
     assert done.exit_code == 0, done.output
     assert "NVreg_RestrictProfilingToAdminUsers=0" in done.output
@@ -62,20 +62,20 @@ def test_what_ncu_printed_is_explained_however_it_is_pasted(typed: tuple[str, ..
 
 @for_all("line", ["No kernels were profiled.", "Failed to lock GPU clock frequencies", "LibraryNotLoaded"])
 def test_every_row_of_the_table_of_failures_is_found_by_its_line(line: str) -> None:
-    """What a collection would say of a message, `about` says of it too."""
+    """`about` explains a message like a collection would."""
     assert said_of(f"==ERROR== {line}")
     assert explained(f"==ERROR== {line}")
 
 
 def test_a_text_of_no_failure_is_no_failure() -> None:
-    """Ordinary words match no pattern of the table."""
+    """Ordinary words match no pattern of the table of failures."""
     assert [one for one in words() if said_of(one)] == []
     assert FAILURES
 
 
 @for_all("typed, meant", MEANT.items())
 def test_a_word_for_a_command_gets_that_command_alone(typed: str, meant: str) -> None:
-    """`open`, `csv` and their like are answered with what does it, which is a command that there is."""
+    """Words such as `open` and `csv` are answered with an existing command for them."""
     assert typed not in {*COMMANDS, *ALIASES}
     assert meant.split(maxsplit=1)[0] in {*COMMANDS, "--help"}
     done = _run(typed, "x")
@@ -85,12 +85,12 @@ def test_a_word_for_a_command_gets_that_command_alone(typed: str, meant: str) ->
 
 @for_all("head", [column.heading for column in (*_COLUMNS, *_LAUNCH)])
 def test_columns_takes_the_heads_of_the_table(head: str) -> None:
-    """Whoever copies a head of the usual table gets a column."""
+    """Every head of the usual table is accepted by --columns."""
     assert _quantity(head) == _quantity(head.upper())
 
 
 def test_a_gpu_that_a_report_names_itself_is_noted() -> None:
-    """`--gpu` is for exports; elsewhere it says that it changes nothing, and what does."""
+    """For a report that names its GPU, a note says that `--gpu` has no effect, and what has."""
     done = _run("analyze", SAXPY, "--gpu", "h100-sxm")
     assert "recorded on NVIDIA GeForce RTX 5070" in done.stderr
     assert "rooflens predict --from REPORT --gpu h100-sxm" in done.stderr
@@ -98,13 +98,13 @@ def test_a_gpu_that_a_report_names_itself_is_noted() -> None:
 
 
 def test_a_path_given_to_predict_is_its_report() -> None:
-    """A report in the place of an operation does what --from does."""
+    """A report instead of an operation acts like --from."""
     given = ["--gpu", "h100-sxm"]
     assert _run("predict", SAXPY, *given).stdout == _run("predict", "--from", SAXPY, *given).stdout != ""
 
 
 def test_a_project_of_nsight_compute_is_named(tmp_path: Path) -> None:
-    """`.ncu-proj` is no report, and the hint says which files are, even without a command."""
+    """`.ncu-proj` is refused with a hint which files are reports, even without a command."""
     project = tmp_path / "a.ncu-proj"
     project.write_text("<?xml version='1.0'?>")
     assert "names reports (`.ncu-rep`), and holds none" in _run(str(project)).stderr
@@ -114,7 +114,7 @@ def test_a_project_of_nsight_compute_is_named(tmp_path: Path) -> None:
     "place", ["rooflens/cli/commands/compare.py", "rooflens/api/comparison.py", "docs/tutorials/gate.md"]
 )
 def test_the_band_of_a_single_run_is_told_with_what_widens_it(place: str) -> None:
-    """Where the band stands, it stands with its figure and with the grids that get twice as much."""
+    """Wherever the 10 % band is mentioned, the grids that get twice as much are mentioned too."""
     text = " ".join((PUBLISHED.parents[1] / place).read_text(encoding="utf-8").split()).replace('" "', "")
     assert f"{SINGLE_RUN_BAND:.0%}".replace("%", " %") in text
     assert "below one wave" in text
@@ -135,7 +135,7 @@ def test_the_band_of_a_single_run_is_told_with_what_widens_it(place: str) -> Non
     ),
 )
 def test_an_option_that_there_is_not_is_answered_with_what_does_it(typed: str, meant: str) -> None:
-    """Options of other tools, a kernel in the place of a path, half a column, a program without its dashes."""
+    """Other tools' options, a kernel instead of a path, half a column and a program without dashes get suggestions."""
     command, *others = typed.split()
     reads = command not in {"predict", "profile"}
     done = _run(command, *([SAXPY] if reads else []), *others)
@@ -144,14 +144,14 @@ def test_an_option_that_there_is_not_is_answered_with_what_does_it(typed: str, m
 
 
 def test_the_name_of_a_kernel_is_a_column_that_is_always_there() -> None:
-    """Whoever lists it with others gets the others."""
+    """Listing the kernel's name among columns selects the other columns."""
     assert (
         _run("analyze", SAXPY, "--columns", "kernel,time").stdout == _run("analyze", SAXPY, "--columns", "time").stdout
     )
 
 
 def test_a_dry_run_without_a_gpu_says_how_to_name_a_chip(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever writes a command for another machine need not have its GPU."""
+    """A dry run without a GPU suggests --chip, as the command may be for another machine."""
     monkeypatch.setenv("PATH", "")
     done = _run("collect", "--dry-run", "--", "./app")
     assert done.exit_code == 3

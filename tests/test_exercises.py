@@ -1,4 +1,4 @@
-"""Hold the exercises of the tutorials: solved by the model answers, and by nothing else."""
+"""The tutorials' exercises are solved by the model answers only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _load(path: Path, name: str) -> ModuleType:
 
 
 def _tests(name: str, answer: Path, patch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
-    """Return the tests of an exercise, which import `answer` under the exercise's name."""
+    """Return an exercise's tests, which import `answer` under the exercise's name."""
     patch.setitem(sys.modules, name, _load(answer, name))
     module = _load(EXERCISES / f"test_{name}.py", f"exercise_{name}")
     return [value for key, value in vars(module).items() if key.startswith("test_")]
@@ -32,7 +32,7 @@ def _tests(name: str, answer: Path, patch: pytest.MonkeyPatch) -> list[Callable[
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_model_answer_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test of an exercise passes with its model answer."""
+    """All tests of an exercise pass with its model answer."""
     tests = _tests(name, EXERCISES / "solution" / f"{name}.py", monkeypatch)
     assert len(tests) > 5
     for test in tests:
@@ -41,14 +41,14 @@ def test_the_model_answer_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_unsolved_exercise_passes_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test of an exercise passes before something is filled in."""
+    """No test of an exercise passes before the file is filled in."""
     for test in _tests(name, EXERCISES / f"{name}.py", monkeypatch):
         with pytest.raises(NotImplementedError):
             test()
 
 
 def test_every_exercise_is_on_the_page_of_exercises() -> None:
-    """Each model answer has its file to fill in and its tests, and the page of exercises names both."""
+    """Each model answer has its file to fill in and its tests, and the exercises' page names both."""
     listed = (EXERCISES / "index.md").read_text(encoding="utf-8")
     assert len(NAMES) == 3
     for name in NAMES:

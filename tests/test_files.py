@@ -1,4 +1,4 @@
-"""The one reader of texts, and the one writer of files: whole or not at all."""
+"""The only reader of texts, and the only writer of files, which writes completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rooflens.files import PARTIAL, read_text, refuse_special, replacing, write_
     ("content", "message"), [(None, "cannot read `.*x`: No such file"), (b"\xff", "x` is not a text file")]
 )
 def test_what_is_no_text_is_an_error_of_the_users(tmp_path: Path, content: bytes | None, message: str) -> None:
-    """A file that is not there, and one that is no UTF-8, are named with the caller's hint."""
+    """A missing file, and one that is not UTF-8, are named with the caller's hint."""
     if content is not None:
         (tmp_path / "x").write_bytes(content)
     with pytest.raises(InputError, match=message) as caught:
@@ -27,7 +27,7 @@ def test_what_is_no_text_is_an_error_of_the_users(tmp_path: Path, content: bytes
 
 
 def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
-    """Folders above a new file are made, and nothing else is left in them."""
+    """Missing folders above a file are made, and hold nothing else."""
     file = tmp_path / "a" / "b" / "page.html"
     write_whole(file, "page \udcff\n")
     assert file.read_bytes() == b"page ?\n"
@@ -35,14 +35,14 @@ def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
 
 
 def test_a_new_file_has_the_usual_permissions(tmp_path: Path) -> None:
-    """Others may read what the user's umask lets them read: a file is not private for having been written beside."""
+    """A new file has the permissions of the user's umask, not those of a temporary file."""
     write_whole(tmp_path / "new", b"")
     (tmp_path / "plain").write_bytes(b"")
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
-    """What was private stays private."""
+    """A private file stays private when replaced."""
     file = tmp_path / "old"
     file.write_text("old")
     file.chmod(0o600)
@@ -52,7 +52,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failing", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, failing: BaseException) -> None:
-    """A full disk or Ctrl-C in the middle leaves what was there, and no part of the new content."""
+    """A full disk, or Ctrl-C midway, leaves the old file and no part of the new content."""
     file = tmp_path / "file"
     file.write_text("old")
 
@@ -69,7 +69,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, failing: BaseExc
 
 
 def test_the_error_names_the_file_and_what_to_do(tmp_path: Path) -> None:
-    """A place that cannot be written is an error of the user's, with the caller's hint."""
+    """A place that cannot be written is an input error with the caller's hint."""
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(InputError, match=r"cannot write `.*file/below`: (Not a directory|File exists)") as caught:
         write_whole(tmp_path / "file" / "below", "", hint="give another --store")
@@ -77,7 +77,7 @@ def test_the_error_names_the_file_and_what_to_do(tmp_path: Path) -> None:
 
 
 def test_what_must_last_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The content reaches the disk before the name does, and the name before the call returns."""
+    """Content reaches the disk before the name, and the name before the call returns."""
     there: list[bool] = []
     file = tmp_path / "file"
     monkeypatch.setattr(os, "fsync", lambda _: there.append(file.exists()))
@@ -88,7 +88,7 @@ def test_what_must_last_is_synced_before_it_is_renamed(tmp_path: Path, monkeypat
 
 
 def test_a_text_beyond_measure_is_none(tmp_path: Path) -> None:
-    """A file of gigabytes is not read to its end, and a pipe that lies there not at all."""
+    """A file of gigabytes is not read to its end, and a named pipe not at all."""
     large, pipe = tmp_path / "large.json", tmp_path / "pipe.json"
     with large.open("wb") as stream:
         stream.truncate(5 << 30)
@@ -100,7 +100,7 @@ def test_a_text_beyond_measure_is_none(tmp_path: Path) -> None:
 
 
 def test_what_is_being_written_is_private(tmp_path: Path) -> None:
-    """Nobody else can read a file before it has the permissions of the one that it replaces."""
+    """Nobody else can read a file before it has the permissions of the replaced file."""
     with replacing(tmp_path / "file") as partial:
         assert stat.S_IMODE(partial.stat().st_mode) == 0o600
         partial.write_text("content")
@@ -109,7 +109,7 @@ def test_what_is_being_written_is_private(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_through_a_link_laid_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the name of the partial file is taken by a link, what the link leads to keeps its content."""
+    """A link under the name of the partial file is replaced, and its target keeps its content."""
     victim = tmp_path / "victim"
     victim.write_text("old")
     monkeypatch.setattr("os.urandom", bytes)
@@ -121,7 +121,7 @@ def test_nothing_is_written_through_a_link_laid_in_the_way(tmp_path: Path, monke
 
 
 def test_a_link_is_refused_and_what_it_leads_to_stays(tmp_path: Path) -> None:
-    """A symbolic link is neither replaced nor followed, dangling or not; the hint says where it leads."""
+    """A symbolic link, dangling or not, is neither replaced nor followed; the hint names its target."""
     victim = tmp_path / "victim"
     victim.write_text("old")
     for target in (victim, tmp_path / "none", tmp_path):
@@ -136,10 +136,10 @@ def test_a_link_is_refused_and_what_it_leads_to_stays(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder, a named pipe, a socket and a device stay what they are."""
+    """A folder, a named pipe, a socket and a device are left unchanged."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    monkeypatch.chdir(tmp_path)  # socket paths must be short
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind("socket")
     places = {"pipe": "a named pipe", "folder": "a folder", "socket": "a socket", "/dev/null": "a device"}
@@ -151,7 +151,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_two_who_write_one_file_both_end_well(tmp_path: Path) -> None:
-    """However many write at once, none fails, and what stands there at the end is one content, whole."""
+    """However many write at once, none fails, and the final file is complete."""
     file, contents = tmp_path / "file", [str(number) * 100_000 for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda content: [write_whole(file, content) for _ in range(5)], contents))
@@ -160,7 +160,7 @@ def test_two_who_write_one_file_both_end_well(tmp_path: Path) -> None:
 
 
 def test_a_name_may_be_as_long_as_a_name_can_be(tmp_path: Path) -> None:
-    """255 bytes of any characters are written; one more is an error that names the reason."""
+    """Names of 255 bytes of any characters are written; a longer name is an error with the reason."""
     for name in ("x" * 250 + ".html", "\u6838" * 85):
         write_whole(tmp_path / name, "content")
         assert (tmp_path / name).read_text() == "content"
@@ -179,7 +179,7 @@ def test_what_is_written_under_sudo_belongs_to_the_user(
     sudo: tuple[str, str],
     is_given: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """Root gives the file and the folders that it made to who called `sudo`, and folders that were there to nobody."""
+    """Under `sudo`, new files and folders belong to the calling user, and existing folders are unchanged."""
     given: list[tuple[str, int, int]] = []
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(os, "chown", lambda path, uid, gid, **_: given.append((path.name.rpartition(".")[2], uid, gid)))

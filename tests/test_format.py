@@ -30,7 +30,7 @@ from rooflens.format import cut_apart, cut_middle, duration, percent, si, signif
     ],
 )
 def test_three_digits_say_a_number(value: float, expected: str) -> None:
-    """A number has three significant digits, no exponent, its sign, and `n/a` where it is none."""
+    """A number has three significant digits, no exponent, its sign, and `n/a` if missing."""
     assert significant(value) == expected
 
 
@@ -38,7 +38,7 @@ def test_three_digits_say_a_number(value: float, expected: str) -> None:
     ("value", "digits", "expected"), [(0.347, 2, "0.35"), (12.3, 2, "12"), (1.25, 1, "1"), (0.5, 2, "0.50")]
 )
 def test_digits_can_be_fewer(value: float, digits: int, expected: str) -> None:
-    """A caller may ask for fewer digits."""
+    """Fewer digits can be requested."""
     assert significant(value, digits) == expected
 
 
@@ -46,13 +46,13 @@ def test_digits_can_be_fewer(value: float, digits: int, expected: str) -> None:
     ("value", "expected"), [(9.996, "10.0"), (99.96, "100"), (0.9996, "1.00"), (-9.996, "-10.0"), (0.099996, "0.100")]
 )
 def test_rounding_up_to_the_next_decade_keeps_three_digits(value: float, expected: str) -> None:
-    """A number that rounds up to a power of ten has three digits as every other."""
+    """A number that rounds up to a power of ten has three digits too."""
     assert significant(value) == expected
 
 
 @pytest.mark.parametrize("value", [1.23e-7, -4.0e-9])
 def test_a_small_number_is_not_written_as_zero(value: float) -> None:
-    """What is not zero has a digit other than zero."""
+    """A nonzero number shows a nonzero digit."""
     assert float(significant(value)) != 0
 
 
@@ -75,7 +75,7 @@ def test_a_small_number_is_not_written_as_zero(value: float) -> None:
     ],
 )
 def test_prefixes_follow_the_size(value: float, expected: str) -> None:
-    """The prefix leaves one to three digits before the point, for negative numbers too."""
+    """A prefix leaves one to three digits before the point, also for negative numbers."""
     assert si(value, "B/s") == expected
 
 
@@ -83,7 +83,7 @@ def test_prefixes_follow_the_size(value: float, expected: str) -> None:
     ("value", "expected"), [(999.7, "1.00 kB"), (999.7e3, "1.00 MB"), (-999.7e9, "-1.00 TB"), (999.96e12, "1.00 PB")]
 )
 def test_values_just_under_a_prefix_round_up_into_it(value: float, expected: str) -> None:
-    """999.7 would round to 1,000 and so takes the next prefix, with three digits."""
+    """999.7 would round to 1,000, so it takes the next prefix, with three digits."""
     assert si(value, "B") == expected
 
 
@@ -105,7 +105,7 @@ def test_values_just_under_a_prefix_round_up_into_it(value: float, expected: str
     ],
 )
 def test_per_cents_have_two_digits(share: float, expected: str) -> None:
-    """From 10 % on a per cent is whole; below, one decimal is kept; only none is 0 % and only all of it is 100 %."""
+    """Percentages are whole from 10 % on, with one decimal below; only exact 0 and 1 are 0 % and 100 %."""
     assert percent(share) == expected
 
 
@@ -123,7 +123,7 @@ def test_per_cents_have_two_digits(share: float, expected: str) -> None:
     ],
 )
 def test_durations_take_the_unit_people_say(ns: float, expected: str) -> None:
-    """Nanoseconds come out as ns, us, ms or s."""
+    """Nanoseconds are written as ns, us, ms or s."""
     assert duration(ns) == expected
 
 
@@ -147,13 +147,13 @@ def test_a_duration_just_under_a_unit_rounds_up_into_it() -> None:
     ],
 )
 def test_cuts_leave_both_ends(text: str, width: int, expected: str) -> None:
-    """A long name keeps its beginning and its end."""
+    """A long name keeps its start and end."""
     assert cut_middle(text, width) == expected
 
 
 @for_all("width", range(41))
 def test_a_cut_is_no_wider_than_asked_and_leaves_numbers_whole(width: int) -> None:
-    """A name longer than the width has at most that many characters, and no part of a number in it."""
+    """A name longer than the width is cut to it, and never within a number."""
     name = "kernel<float, 128, 128, 32, true, false, 4>"
     cut = cut_middle(name, width)
     assert width - 5 < len(cut) <= width
@@ -163,7 +163,7 @@ def test_a_cut_is_no_wider_than_asked_and_leaves_numbers_whole(width: int) -> No
 
 @for_all("width", range(12, 90))
 def test_names_are_cut_apart(width: int) -> None:
-    """Names that are cut keep what sets them apart, in the middle too, and namespaces go first."""
+    """Cut names keep what distinguishes them, also in the middle; namespaces are dropped first."""
     names = [f"cub::DeviceRadixSort{what}Kernel" for what in ("Onesweep", "Histogram", "ExclusiveSum")]
     names += [f"gemm<float, {rows}, {rows // 2}, true, false, true, RowMajor>" for rows in (64, 128, 256)]
     cut = cut_apart(dict.fromkeys(names, width))
@@ -179,7 +179,7 @@ def test_names_are_cut_apart(width: int) -> None:
     "name", ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "k\u202e<é\x00>"]
 )
 def test_hostile_names_are_only_shortened(name: str) -> None:
-    """Cutting adds nothing but the ellipsis: escaping is the pages' work."""
+    """Cutting adds only an ellipsis: pages do the escaping."""
     cut = cut_middle(name, 5)
     assert cut == f"{name[:2]}…{name[-2:]}"
     assert cut_middle(name, 100) == name
@@ -198,7 +198,7 @@ def test_hostile_names_are_only_shortened(name: str) -> None:
     ],
 )
 def test_si_numbers(value: float | None, unit: str, text: str) -> None:
-    """A quantity has three significant digits and the prefix that its rounded value asks for; None is no zero."""
+    """A quantity has three significant digits and the prefix of its rounded value; None is not zero."""
     assert fmt.si(value, unit) == text
 
 
@@ -214,7 +214,7 @@ def test_si_numbers(value: float | None, unit: str, text: str) -> None:
     ],
 )
 def test_durations(nanoseconds: float, text: str) -> None:
-    """A time carries the unit that keeps three digits readable."""
+    """A time has the unit that keeps three digits readable."""
     assert fmt.duration(nanoseconds) == text
 
 
@@ -222,7 +222,7 @@ def test_durations(nanoseconds: float, text: str) -> None:
     ("value", "text"), [(2.61, "2.6x"), (640.4, "640x"), (1000, "1,000x"), (1001, ">1000x"), (None, fmt.MISSING)]
 )
 def test_factors_over_a_thousand_are_told_by_their_order(value: float | None, text: str) -> None:
-    """A speed-up of many thousands is no promise: it is capped."""
+    """A speed-up of many thousands is capped, as it is no promise."""
     assert fmt.factor(value) == text
 
 
@@ -237,14 +237,14 @@ def test_factors_over_a_thousand_are_told_by_their_order(value: float | None, te
     ],
 )
 def test_intensities_of_almost_no_traffic_take_a_prefix(value: float | None, text: str, bare: str) -> None:
-    """An intensity over 1e5 FLOP/B has an SI prefix, also below a heading that names the unit."""
+    """An intensity over 1e5 FLOP/B has an SI prefix, also under a heading with the unit."""
     assert fmt.intensity(value) == text
     assert fmt.bare_intensity(value) == bare
 
 
 @pytest.mark.parametrize(("percent", "text"), [(2.0, "2 %"), (0.0, "0 %"), (8.1, "8.1 %"), (39.0, "39 %")])
 def test_per_cents_of_others_keep_their_digits(percent: float, text: str) -> None:
-    """What NVIDIA writes as 2% is 2 %."""
+    """NVIDIA's 2% is written 2 %."""
     assert fmt.given_percent(percent) == text
 
 
@@ -259,12 +259,12 @@ def test_per_cents_of_others_keep_their_digits(percent: float, text: str) -> Non
     ],
 )
 def test_casts_of_demanglers_are_dropped(name: str, shown: str) -> None:
-    """Numbers and truth values of templates stand without their casts; everything else of a name stays."""
+    """Casts of numbers and booleans in template arguments are dropped; the rest of a name stays."""
     assert fmt.plain_name(name) == shown
 
 
 def test_names_are_cut_in_the_middle() -> None:
-    """A long name keeps its beginning and its end and has exactly the width asked for."""
+    """A long name keeps its start and end, and has exactly the requested width."""
     cut = fmt.cut_middle("void kernel<" + "float, " * 600 + "true>(int)", 40)
     assert len(cut) == 40
     assert cut.startswith("void kernel<")
@@ -281,23 +281,43 @@ def test_names_are_cut_in_the_middle() -> None:
     ],
 )
 def test_numbers_keep_their_units_in_html(text: str, expected: str) -> None:
-    """A line of HTML never breaks between a number and its unit, and elsewhere as usual."""
+    """A line of HTML never breaks between a number and its unit, but elsewhere as usual."""
     assert fmt.unbroken(text) == expected.replace("_", fmt.NBSP)
 
 
 @pytest.mark.parametrize(("ends", "text"), [(("3", "7"), "3 to 7"), (("7", "7"), "7")])
 def test_a_span_of_one_value_is_that_value(ends: tuple[str, str], text: str) -> None:
-    """Both ends of a span are written, and ends that are alike stand once."""
+    """Both ends of a span are written; equal ends once."""
     assert fmt.span(*ends) == text
 
 
 def test_names_are_ordered_as_people_count() -> None:
-    """Runs of digits are numbers, in the middle and however long; nothing comes before something."""
+    """Runs of digits sort as numbers, anywhere and at any length; a prefix sorts first."""
     names = ["v10", "v2", "v1", "v", "v1_b", "v01", "w0", "v9" + "9" * 5000, "v10_x2", "v10_x10", ""]
     ordered = ["", "v", "v01", "v1", "v1_b", "v2", "v10", "v10_x2", "v10_x10", "v9" + "9" * 5000, "w0"]
     assert sorted(names, key=fmt.natural) == ordered
 
 
 def test_several_names_are_three_and_dots() -> None:
-    """Up to three names stand in full, and dots say that there are more."""
+    """Up to three names are listed; dots show that there are more."""
     assert [fmt.some("abcd"[:length]) for length in range(5)] == ["", "a", "a, b", "a, b, c", "a, b, c, ..."]
+
+
+@for_all(
+    "name, plural",
+    [
+        ("fp64 divisions", True),
+        ("waits for global memory", True),
+        ("bank conflicts in shared memory", True),
+        ("values passed on through global memory", True),
+        ("too few blocks", True),
+        ("low occupancy", False),
+        ("no access", False),
+        ("queue to shared memory and special functions full", False),
+        ("load/store queue full", False),
+        ("a reduction that ends in shared memory", False),
+    ],
+)
+def test_a_verb_follows_the_noun_of_a_name(name: str, plural: bool) -> None:  # noqa: FBT001 - a parameter
+    """`fp64 divisions matter`, `low occupancy matters`: the noun before `of`, `for` or `that` decides."""
+    assert fmt.is_plural(name) is plural

@@ -1,4 +1,4 @@
-"""Test globs over names of strangers."""
+"""Globs over names of strangers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rooflens.globs import covers, glob
 
 
 def test_globs_cover_what_backtracking_says() -> None:
-    """On short names they agree with a regular expression that tries everything; brackets stand for themselves."""
+    """On short names globs agree with a backtracking regular expression; brackets are literal."""
     chance = Random(1)  # noqa: S311 - repeatable, not secret
     for _ in range(5000):
         pattern = "".join(chance.choice("ab*?[]") for _ in range(chance.randint(1, 7)))
@@ -20,7 +20,7 @@ def test_globs_cover_what_backtracking_says() -> None:
 
 
 def test_globs_with_many_stars_take_linear_time() -> None:
-    """A name of 50,000 characters that almost matches: backtracking would take years."""
+    """A glob that almost matches a name of 50,000 characters is fast: backtracking would take years."""
     started_s = time.process_time()
     for begin, end in ((r"\A", r"\Z"), (r"(?:(?<![^ ])|(?<=::))", r"\Z"), (r"(?<![^/])", r"(?![^/])")):
         for name in ("a" * 50_000, "a/" * 25_000, "a::" * 16_000):

@@ -1,4 +1,4 @@
-"""The GPU of this machine, as `nvidia-smi` tells."""
+"""The GPU of this machine, according to `nvidia-smi` and CUDA."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ int cuDeviceGetUuid(unsigned char *uuid, int device) {
     return 0;
 }
 """
-"""Stands in for CUDA's driver on a machine whose A100 is the faster: it is number 0, and the T4 number 1."""
+"""A stand-in for CUDA's driver whose faster A100 is number 0 and whose T4 is number 1."""
 
 
 @pytest.fixture
 def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make this machine one with a T4 and an A100, whose CUDA does not answer; return the folder of its tools."""
+    """Simulate a machine with a T4 and an A100, whose CUDA does not answer; return the folder of its tools."""
     lists = f"#!/bin/sh\n[ \"$1\" = -L ] && printf '{PARTS}' || printf '{TWO_GPUS}'\n"
     (tmp_path / "nvidia-smi").write_text(lists)
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    (tmp_path / "libcuda.so.1").write_text("no library")  # one that is installed here must not answer
+    (tmp_path / "libcuda.so.1").write_text("no library")  # hides an installed driver
     local_gpus._first_of_cuda.cache_clear()
     return tmp_path
 
@@ -64,7 +64,7 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_the_gpu_is_the_first_that_programs_see(visible: str | None, name: str) -> None:
-    """CUDA_VISIBLE_DEVICES chooses by index, by identity, or by that of a part; in the order of the bus, for sure."""
+    """CUDA_VISIBLE_DEVICES selects by index, UUID, or the UUID of a part; with bus order this is certain."""
     gpu = local_gpu(BY_BUS if visible is None else {**BY_BUS, "CUDA_VISIBLE_DEVICES": visible})
     assert gpu.name == name
     assert gpu.mig == (name != "Tesla T4")
@@ -78,7 +78,7 @@ def test_the_gpu_is_the_first_that_programs_see(visible: str | None, name: str) 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
 def test_where_gpus_differ_cuda_says_which_is_first(two_gpus: Path) -> None:
-    """CUDA counts the fastest first, nvidia-smi by the bus: CUDA is asked, and what it says is said."""
+    """If nvidia-smi's order may differ from CUDA's, CUDA is asked, and its answer is stated."""
     source = two_gpus / "cuda.c"
     source.write_text(CUDA)
     command = ["gcc", "-shared", "-fPIC", "-o", two_gpus / "libcuda.so.1", source]
@@ -93,7 +93,7 @@ def test_where_gpus_differ_cuda_says_which_is_first(two_gpus: Path) -> None:
 
 @pytest.mark.usefixtures("two_gpus")
 def test_where_cuda_does_not_say_the_newest_is_assumed() -> None:
-    """What may be the program's GPU is named, with what makes it sure, and the other one is kept in mind."""
+    """The assumed GPU is named with what would settle it, and the other GPU is remembered."""
     gpu = local_gpu({})
     assert (gpu.name, gpu.also) == ("NVIDIA A100-SXM4-40GB", ("7.5",))
     assert "CUDA does not say which is the program's: NVIDIA A100-SXM4-40GB is assumed" in gpu.assumed
@@ -104,7 +104,7 @@ def test_where_cuda_does_not_say_the_newest_is_assumed() -> None:
 
 
 def test_gpus_of_one_kind_need_no_word(two_gpus: Path) -> None:
-    """Where all are alike their order does not matter: nothing is assumed and CUDA is not asked."""
+    """For identical GPUs the order does not matter: nothing is assumed, and CUDA is not asked."""
     rows = "".join(f"{at}, GPU-{at}{at}, NVIDIA H200, 9.0, 580.1, Disabled\n" for at in range(8))
     (two_gpus / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{rows}'\n")
     local_gpus._answer.cache_clear()
@@ -114,7 +114,7 @@ def test_gpus_of_one_kind_need_no_word(two_gpus: Path) -> None:
 
 
 def test_the_driver_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer holds for the whole process; no answer does not."""
+    """An answer is cached for the process; a missing answer is not."""
     smi = tmp_path / "nvidia-smi"
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     smi.write_text("#!/bin/sh\nexit 9\n")
@@ -128,14 +128,14 @@ def test_the_driver_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_driver_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an nvidia-smi that answers there is no GPU to speak of."""
+    """Without an answer from nvidia-smi there is no GPU."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentMissingError, match="`nvidia-smi` does not answer"):
         local_gpu({})
 
 
 def test_what_is_in_the_way_is_said() -> None:
-    """MIG, WSL and virtual GPUs are named; a plain GPU has nothing in its way."""
+    """MIG, WSL and virtual GPUs are named as obstacles; a plain GPU has none."""
     assert obstacles(LocalGpu("NVIDIA H200", "9.0", "580"), "6.1.0-amd64") == ()
     assert "MIG" in obstacles(LocalGpu("NVIDIA H200", "9.0", "580", mig=True), "6.1.0")[0]
     assert "WSL" in obstacles(LocalGpu("NVIDIA RTX 4090", "8.9", "580"), "5.15.90.1-microsoft-standard-WSL2")[0]
@@ -143,7 +143,7 @@ def test_what_is_in_the_way_is_said() -> None:
 
 
 def test_a_driver_that_hangs_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is waited for once a process, and what to look at is said."""
+    """A hanging nvidia-smi is waited for once per process, and the error says what to look at."""
     asked = tmp_path / "asked"
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho x >> {asked}\nexec sleep 30\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
@@ -157,7 +157,7 @@ def test_a_driver_that_hangs_is_no_missing_one(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_tool_that_cannot_even_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that waits inside the driver ends with it, and not when it is told to: nobody waits for its end."""
+    """A program stuck in the driver cannot be killed, so nobody waits for its end."""
     started: list[subprocess.Popen[str]] = []
 
     def never(process: subprocess.Popen[str], timeout: float | None = None) -> None:
@@ -173,7 +173,7 @@ def test_a_tool_that_cannot_even_be_killed_is_left(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("answer", ["GPU-0123", None])
 def test_a_gpu_that_only_cuda_knows_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None) -> None:
-    """Where there is no nvidia-smi, CUDA's driver is asked before a machine is called one without a GPU."""
+    """Without nvidia-smi, CUDA's driver is asked before concluding that there is no GPU."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(local_gpus, "_first_of_cuda", lambda *_: answer)
     if answer:

@@ -1,4 +1,4 @@
-"""Hold what a process of ours takes of its machine: memory, and how often it looks for garbage."""
+"""What our processes take from the machine: memory, and time for garbage collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rooflens import machine
 
 
 def printed(program: str) -> str:
-    """Return what a program of ours prints."""
+    """Return the output of one of our processes."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     return done.stdout
 
@@ -32,12 +32,12 @@ print(found)
 
 
 def test_memory_is_shared_out_and_a_lower_limit_stays() -> None:
-    """Processes get four fifths of the memory between them, each at least 2 GiB, and never more than was allowed."""
+    """Processes share four fifths of the memory, at least 2 GiB each, and never more than an existing limit."""
     assert printed(_LIMITS) == "[2048, 8192, 8192]\n"
 
 
 def test_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory of the machine is that of the container, where that has less."""
+    """In a container with less memory, its memory counts as the machine's."""
     group = tmp_path / "memory.max"
     monkeypatch.setattr(machine, "_CONTROL_GROUPS", (str(group),))
     whole = machine.physical_bytes()
@@ -62,7 +62,7 @@ del told
 
 
 def test_no_garbage_is_looked_for_at_the_end() -> None:
-    """A cycle that is left goes with its process, uncollected: the search costs a tenth of a short command."""
+    """Remaining cycles are not collected at exit: the search costs a tenth of a short command."""
     assert not printed(_CYCLE)
 
 
@@ -80,5 +80,5 @@ assert pa.array(frame["share"]).null_count == 1
 
 
 def test_frames_are_made_after_all() -> None:
-    """The first arrays are made without pandas, and what is asked for afterwards with it."""
+    """The first arrays are made without pandas; later data frames use it."""
     assert not printed(_FRAMES)

@@ -1,4 +1,4 @@
-"""What `make` does, and above all what it leaves alone: an environment and a folder that others made."""
+"""What `make` does, and above all what it leaves alone: other people's environments and folders."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ case "$*" in
     [ ! -e broken ] || exit 1; touch "$(dirname "$0")/rooflens";;
 esac
 """
-"""Stands in for Python: it notes what it makes and installs, and fails where there is a file called `broken`."""
+"""A stand-in for Python: it logs what it makes and installs, and fails if a file called `broken` exists."""
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a folder with the Makefile, a pyproject.toml and a Python that is none."""
+    """Return a folder with the Makefile, a pyproject.toml and the stand-in for Python."""
     shutil.copy(MAKEFILE, tmp_path)
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "python").write_text(PYTHON)
@@ -34,7 +34,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run make in a folder, with the Python that is none."""
+    """Run make in a folder, with the stand-in for Python."""
     clean = {name: value for name, value in os.environ.items() if name not in {"OUT", "VENV", "MAKEFLAGS"}}
     return subprocess.run(  # noqa: S603 - our own Makefile
         ["make", "PYTHON=./python", *arguments],  # noqa: S607 - as users call it
@@ -48,7 +48,7 @@ def make(folder: Path, *arguments: str, **environment: str) -> subprocess.Comple
 
 @pytest.mark.parametrize("options", [(), ("--environment-overrides",)])
 def test_out_of_the_environment_is_not_removed(checkout: Path, options: tuple[str, ...]) -> None:
-    """A variable of that name means something else there; only `make OUT=x` names another folder."""
+    """An environment variable OUT is ignored: only `make OUT=x` names another folder."""
     for name in ("out", "precious", "named"):
         (checkout / name).mkdir()
     make(checkout, *options, "clean", OUT="precious")
@@ -60,7 +60,7 @@ def test_out_of_the_environment_is_not_removed(checkout: Path, options: tuple[st
 
 
 def test_our_environment_is_made_once_and_removed(checkout: Path) -> None:
-    """It is installed anew only where pyproject.toml is newer, and what was broken off goes on the next time."""
+    """The environment is reinstalled only if pyproject.toml is newer, and an interrupted installation is resumed."""
     (checkout / "broken").touch()
     assert make(checkout, "install").returncode != 0
     (checkout / "broken").unlink()
@@ -72,7 +72,7 @@ def test_our_environment_is_made_once_and_removed(checkout: Path) -> None:
 
 
 def test_a_page_needs_the_package_alone(checkout: Path) -> None:
-    """`make demo` installs no tools, the first door its own; what wants all installs it once, and that is all."""
+    """`make demo` installs no tools, `make check` its own, and targets that need everything install it once."""
     extras = []
     for goals in (("demo",), ("demo", "check"), ("lint",), ("install", "test"), ("check",), ("demo",)):
         make(checkout, *goals)
@@ -83,7 +83,7 @@ def test_a_page_needs_the_package_alone(checkout: Path) -> None:
 
 @pytest.mark.parametrize("where", ["argument", "environment"])
 def test_an_environment_of_others_is_used_as_it_is(checkout: Path, where: str) -> None:
-    """Nothing is installed into it and it is not removed; where rooflens is not in it, that is said with a hint."""
+    """Nothing is installed into or removed from a foreign environment; if it lacks rooflens, a hint says so."""
     (checkout / "theirs" / "bin").mkdir(parents=True)
     (checkout / "theirs" / "pyvenv.cfg").touch()
     given = ("VENV=theirs",) if where == "argument" else ()

@@ -1,4 +1,4 @@
-"""What is told to indexes of packages agrees with the project."""
+"""What package indexes are told agrees with the project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text("utf-8")
 
 
 def test_the_classifiers_name_the_pythons_and_systems_that_the_wheel_is_tried_on() -> None:
-    """The matrix of CI is what the index shows."""
+    """The Python versions in CI's matrix are those shown on the index."""
     (tried,) = re.findall(r"python: \[(.*)\]", WORKFLOW)
     named = {one.rpartition(" :: ")[2] for one in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", one)}
     assert named == {*re.findall(r"3\.\d+", tried)}
@@ -33,7 +33,7 @@ def test_the_classifiers_name_the_pythons_and_systems_that_the_wheel_is_tried_on
 
 
 def test_the_recipe_needs_what_the_package_needs() -> None:
-    """Version, scripts and requirements are those of pyproject.toml, but for what is on PyPI alone."""
+    """Version, scripts and requirements equal pyproject.toml, except for what exists only on PyPI."""
     assert f'version = "{PROJECT["version"]}"' in RECIPE
     needed = {one.partition(";")[0].replace(">=", " >=", 1) for one in PROJECT["dependencies"]}
     run = RECIPE.partition("  run:\n")[2].partition("\n\n")[0]
@@ -47,7 +47,7 @@ def test_the_recipe_needs_what_the_package_needs() -> None:
 
 
 def test_every_place_has_the_same_version() -> None:
-    """Package, module, citation and changelog; recipe and files for agents are held to these by other tests."""
+    """Package, module, citation and changelog have the same version; other tests hold recipe and agents' files."""
     citation = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
     (newest, _), *_ = re.findall(
         r"^## ([^,\n]+), (unreleased|\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
@@ -56,7 +56,7 @@ def test_every_place_has_the_same_version() -> None:
 
 
 def test_the_container_installs_this_clone_and_runs_as_nobody_special() -> None:
-    """It starts the command, not as root, with an extra that there is."""
+    """The container starts the command, not as root, with an existing extra."""
     text = (ROOT / "packaging/Containerfile").read_text("utf-8")
     (extra,) = re.findall(r"/source\[(\w+)\]", text)
     assert extra in PROJECT["optional-dependencies"]
@@ -65,7 +65,7 @@ def test_the_container_installs_this_clone_and_runs_as_nobody_special() -> None:
 
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Load what hatchling loads, which is not installed where the package is only tested."""
+    """Load hatchling's hook, without hatchling, which is missing where the package is only tested."""
     monkeypatch.setitem(
         sys.modules, "hatchling.metadata.plugin.interface", SimpleNamespace(MetadataHookInterface=object)
     )
@@ -73,7 +73,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_links_and_pictures_of_the_readme_lead_to_the_tag_on_an_index(hook: dict[str, Any]) -> None:
-    """With an address each of them is a URL of a file that git has; nothing else of the text changes."""
+    """With an address, each relative link becomes a URL of a tracked file; nothing else changes."""
     address, readme = "https://example.org/somebody/rooflens", (ROOT / "README.md").read_text("utf-8")
     described = hook["led_from"](readme, address, "1.2.3")
     page = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"', described)
@@ -87,7 +87,7 @@ def test_links_and_pictures_of_the_readme_lead_to_the_tag_on_an_index(hook: dict
 
 
 def test_nothing_leads_to_a_placeholder(hook: dict[str, Any], tmp_path: Path) -> None:
-    """Until the address is known the index gets the README as it is, and no links beside it."""
+    """Until the address is known, the index gets the README unchanged, without links beside it."""
     (tmp_path / "README.md").write_text("[a](b.md)\n", "utf-8")
     (tmp_path / "server.json").write_text('{"name": "io.github.somebody/rooflens"}', "utf-8")
     made = {}
@@ -107,7 +107,7 @@ def test_nothing_leads_to_a_placeholder(hook: dict[str, Any], tmp_path: Path) ->
 
 
 def test_a_release_is_refused_while_a_placeholder_is_left(hook: dict[str, Any]) -> None:
-    """What is built with a tag looks for the same word, in files that git has."""
+    """A build with a tag searches for the same placeholder that the tracked files contain."""
     script = (ROOT / ".ci/wheel.py").read_text("utf-8")
     (told,) = re.findall(r'^PLACEHOLDER = "(.*)"$', script, re.MULTILINE)
     assert told == hook["PLACEHOLDER"]

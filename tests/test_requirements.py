@@ -1,4 +1,4 @@
-"""What is installed with rooflens."""
+"""What is installed together with rooflens."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
     ],
 )
 def test_no_release_with_a_known_hole_is_enough(package: str, mended: tuple[int, ...]) -> None:
-    """The least version that the project asks for is the one that mended the hole, or a later one."""
+    """The minimum version of each requirement has the vulnerability fixed."""
     (least,) = (found[1] for one in PROJECT["dependencies"] if (found := re.match(rf"{package}>=([\d.]+)", one)))
     assert tuple(map(int, least.split("."))) >= mended
 
 
 @pytest.fixture
 def audit() -> ModuleType:
-    """Return the script that looks up known holes."""
+    """Return the script that looks up known vulnerabilities."""
     spec = importlib.util.spec_from_file_location("audit", ROOT / ".ci" / "audit.py")
     assert spec is not None
     assert spec.loader is not None
@@ -42,7 +42,7 @@ def audit() -> ModuleType:
 def test_an_audit_that_audited_nothing_is_no_pass(
     audit: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Packages that the index does not know, and an npm without an answer, are named, and the exit status is not 0."""
+    """Packages unknown to the index, and an npm without an answer, are named, and the exit status is not 0."""
     known = [{"name": "click", "version": "8.2", "vulns": []}]
     monkeypatch.setattr(audit, "npm_audit", list)
     for found, status in ((known, 0), ([{"name": "click", "skip_reason": "not found"}], 75), ([], 75)):
@@ -55,14 +55,14 @@ def test_an_audit_that_audited_nothing_is_no_pass(
 
 
 def test_the_audit_reads_what_the_action_pins(audit: ModuleType) -> None:
-    """Every pin of the action is audited: those are the packages that run on the machines of others."""
+    """Every pin of the action is audited: these packages run on other people's machines."""
     pins = audit.pinned((ROOT / "action" / "constraints.txt").read_text(encoding="utf-8"))
     names = {re.split("[=>;]", one)[0] for one in PROJECT["dependencies"]}
     assert names <= {pin.partition("==")[0] for pin in pins}
 
 
 def test_vendored_scripts_that_nobody_looked_at_for_a_year_fail_the_audit(audit: ModuleType) -> None:
-    """A year after the day that the list names, the audit asks for another look."""
+    """A year after the list's date the audit asks for a review."""
     looked_at = tomllib.loads(audit.VENDOR.read_text(encoding="utf-8"))["looked_at"]
     assert not audit.too_old(looked_at + timedelta(days=365))
     assert audit.too_old(looked_at + timedelta(days=366))

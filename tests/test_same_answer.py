@@ -1,4 +1,4 @@
-"""One way in: commands and Python give the same answer, and what is chosen of a report changes none."""
+"""Commands and Python give the same answer, and selecting part of a report changes no answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rooflens.cli.group import main
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SAXPY = str(FIXTURES / "published/GPU-Roofline-Profiler__saxpy.ncu-rep")
 WITH_CODE = "GPU-MMS__profile.ncu-rep"
-"""Four kernels in ten launches, whose machine code the report holds."""
+"""Four kernels in ten launches, with machine code."""
 
 
 def _printed(*arguments: str) -> str:
@@ -37,19 +37,19 @@ def _alike(report: str, folder: Path) -> None:
 
 
 def test_commands_and_python_write_the_same(tmp_path: Path) -> None:
-    """JSON, digest, explanation and page of a report are those of its opened object, to the byte."""
+    """JSON, digest, explanation and page of a report equal those of the opened object byte by byte."""
     _alike(SAXPY, tmp_path)
 
 
 @pytest.mark.corpus
 def test_commands_and_python_look_into_the_same_kernels(corpus: Path, tmp_path: Path) -> None:
-    """So they do where the report holds machine code, of which loops and what they tell are made."""
+    """They also agree for a report with machine code, from which loops and their findings come."""
     _alike(str(corpus / WITH_CODE), tmp_path)
 
 
 @pytest.mark.corpus
 def test_what_is_chosen_changes_no_key_and_nothing_that_others_say(corpus: Path) -> None:
-    """A launch that is asked for by its key has it in the answer, with the verdict that it has among all others."""
+    """A launch selected by key keeps the verdict that it has among all launches."""
     report = str(corpus / WITH_CODE)
     opened = rl.open(report)
     later = [kernel for kernel in opened if "#" in kernel.key]
@@ -61,7 +61,7 @@ def test_what_is_chosen_changes_no_key_and_nothing_that_others_say(corpus: Path)
 
 
 def test_predicting_elsewhere_is_said_alike() -> None:
-    """What kernels take on another GPU is the same, and so is why nothing can be said."""
+    """Predictions on another GPU, and the reasons for their absence, are the same."""
     (answer,) = rl.predict(from_=SAXPY, gpu="h100-sxm")
     printed = json.loads(_printed("predict", "--from", SAXPY, "--gpu", "h100-sxm", "--format", "json"))
     assert json.dumps(answer.about_ns) in json.dumps(printed)

@@ -1,4 +1,4 @@
-"""A few attacks of the campaign `timelines` of `benchmarks/faults.py`; most of them where everything is tested."""
+"""A few attacks from the campaign `timelines` of `benchmarks/faults.py`; most of them only in a full test run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUICK, _THOROUGH = 36, 120
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it forks, and reads /proc")
 def test_hostile_timelines_end_well(tmp_path: Path) -> None:
-    """No traceback, ten seconds, a gigabyte, nothing left beside them, and a signal ends each within a second."""
+    """Each attack ends within ten seconds and a gigabyte, without traceback or leftovers, and at a signal."""
     (tmp_path / "made").mkdir()
     is_quick = "ROOFLENS_TEST_ALL" not in os.environ
     count = _QUICK if is_quick else _THOROUGH

@@ -1,4 +1,4 @@
-"""Test what a timeline changes: ranks, times, remarks and errors, on every face that takes one."""
+"""What a timeline changes: ranks, times, remarks and errors, in every output that accepts one."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ GPU = "NVIDIA A100-SXM4-40GB"
 
 
 def run(*arguments: object) -> Result:
-    """Run a command, wherever it ends."""
+    """Run a command, whatever its exit code."""
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def kernel(name: str, time_ns: float, blocks: int = 8) -> KernelSpec:
-    """Write a kernel as ncu names it."""
+    """Write a kernel with a name as ncu writes it."""
     metrics: dict[str, MetricValue] = {
         "gpu__time_duration.sum": time_ns,
         "launch__grid_size": blocks,
@@ -48,7 +48,7 @@ def kernel(name: str, time_ns: float, blocks: int = 8) -> KernelSpec:
 
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
-    """Write a report in which `rare` takes longest, and one that the program never launches."""
+    """Write a report in which `rare` takes longest, with a kernel that the program never launches."""
     kernels = [
         kernel("void ns::often<(int)4>(float *)", 2000.0),
         kernel("void rare(float *)", 90_000.0, blocks=1024),
@@ -72,7 +72,7 @@ def by_name(kernels: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def test_kernels_count_by_what_they_cost_in_the_program(report: Path, export: Path) -> None:
-    """Launches, times, shares and origin come from the timeline; what it never launched counts nothing."""
+    """Launches, times, shares and origin come from the timeline; a kernel that it never launched counts nothing."""
     without = json.loads(run("analyze", report, "--format", "json").stdout)
     document = json.loads(run("analyze", report, "--timeline", export, "--format", "json").stdout)
     found = by_name(document["kernels"])
@@ -92,7 +92,7 @@ def test_kernels_count_by_what_they_cost_in_the_program(report: Path, export: Pa
 
 
 def test_what_does_not_match_is_said(report: Path, export: Path) -> None:
-    """Kernels that no report holds are named with their share and an option that profiles them; the rest is counted."""
+    """Kernels without a report are named with their share and an option that profiles them; the rest is counted."""
     said = run("analyze", report, "--timeline", export).stderr
     assert (
         f"warning: {export}: 1 kernel with 25 % of the program's kernel time is in no report: other<1> (25 %); "
@@ -102,7 +102,7 @@ def test_what_does_not_match_is_said(report: Path, export: Path) -> None:
 
 
 def test_a_timeline_of_another_program_is_an_error(report: Path, tmp_path: Path) -> None:
-    """Where nothing matches, both sides are named."""
+    """If no kernel matches, both sides' kernels are named."""
     export = write_export(tmp_path / "x.sqlite", [Launched("softmax<float>(float*)", 0, 10)])
     done = run("analyze", report, "--timeline", export)
     assert done.exit_code == 1
@@ -114,13 +114,13 @@ def test_a_timeline_of_another_program_is_an_error(report: Path, tmp_path: Path)
 
 
 def test_another_gpu_is_said(report: Path, tmp_path: Path) -> None:
-    """Times of another GPU are not those of the report."""
+    """A timeline from another GPU gives a warning about its times."""
     export = write_export(tmp_path / "x.sqlite", [Launched("rare(float*)", 0, 10)], gpus=("NVIDIA H200",))
     assert f"it was recorded on NVIDIA H200, the report on {GPU}" in run("analyze", report, "--timeline", export).stderr
 
 
 def test_every_face_takes_a_timeline(report: Path, export: Path, tmp_path: Path) -> None:
-    """`explain`, the page, `compare`, the API and CSV say the same."""
+    """`explain`, the page, `compare`, the API and CSV agree."""
     explained = run("explain", report, "--timeline", export, "--kernel", "often").stdout
     assert "Without the profiler: 100 launches, 50 % of the program's kernel time, median 1.00 \u00b5s" in explained
     assert "Under ncu 2.00 \u00b5s, 2.0x that" in explained
@@ -142,7 +142,7 @@ def test_every_face_takes_a_timeline(report: Path, export: Path, tmp_path: Path)
 
 
 def test_a_store_keeps_what_a_timeline_showed(report: Path, export: Path, tmp_path: Path) -> None:
-    """It is kept beside the report like any run without the profiler, and comes back from file and store."""
+    """A timeline's figures are stored beside the report like an un-profiled run, and read back from file and store."""
     program = read_timeline(export).program
     write_unprofiled(report, program)
     assert read_unprofiled(report) == program
@@ -155,7 +155,7 @@ def test_a_store_keeps_what_a_timeline_showed(report: Path, export: Path, tmp_pa
 
 
 def test_profile_reads_a_timeline_instead_of_tracing(export: Path, gpu_box: Path, tmp_path: Path) -> None:
-    """The program runs under ncu alone, and what the timeline shows is kept beside the report."""
+    """With a timeline the program runs only under ncu, and the timeline's figures are kept beside the report."""
     program = (sys.executable, "-ISc", "open('runs', 'a').write('x')")
     assert run("collect", "--timeline", export, "-o", "x.ncu-rep", "--", *program).exit_code == 0
     assert Path("runs").read_text() == "x"
@@ -165,7 +165,7 @@ def test_profile_reads_a_timeline_instead_of_tracing(export: Path, gpu_box: Path
 
 
 def test_names_from_a_timeline_are_hostile(report: Path, tmp_path: Path) -> None:
-    """Names and ranges steer no terminal and write no HTML."""
+    """Names and ranges can neither steer a terminal nor inject HTML."""
     launches = [Launched("rare(float*)", 10, 20), Launched("evil\x1b[31m<script>alert(1)</script>", 30, 40)]
     export = write_export(tmp_path / "x.sqlite", launches, ranges=[("<b>\x1b[2J", 0, 100, 1, 59)])
     said = run("analyze", report, "--timeline", export)
@@ -181,7 +181,7 @@ def test_names_from_a_timeline_are_hostile(report: Path, tmp_path: Path) -> None
 
 @pytest.mark.corpus
 def test_a_published_training_step_as_a_script_counts_it(corpus: Path) -> None:
-    """Launches, times, busy time and gaps of 1,154 kernels equal those of a plain count over the JSON."""
+    """Launches, times, busy time and gaps of 1,154 kernels equal a plain count over the JSON."""
     trace = corpus.parent / "outcomes" / "timelines" / "hta_sampled_rank-0.json.gz"
     if not trace.is_file():
         pytest.skip(f"no timeline at {trace}")
@@ -207,7 +207,7 @@ def test_a_published_training_step_as_a_script_counts_it(corpus: Path) -> None:
 
 @pytest.mark.corpus
 def test_a_published_pair(corpus: Path) -> None:
-    """25.5 us alone and 50.0 us under ncu: what the export's own table has, and why the two differ."""
+    """A kernel with 25.5 us alone and 50.0 us under ncu agrees with the export's own table, with the reason."""
     folder = corpus.parent / "outcomes" / "timelines"
     if not folder.is_dir():
         pytest.skip(f"no timelines at {folder}")
@@ -225,7 +225,7 @@ def test_a_published_pair(corpus: Path) -> None:
 
 
 def test_a_kernel_that_the_timeline_rounds_to_nothing_is_explained(report: Path, tmp_path: Path) -> None:
-    """Traces round a short kernel to 0 ns: then nothing is divided by it, and the page is drawn, too."""
+    """A kernel whose time a trace rounds to 0 ns causes no division by zero, and the page is drawn."""
     launches = [Launched("rare(float *)", 0, 0), Launched("often<4>(float *)", 9, 9)]
     export = write_export(tmp_path / "zero.sqlite", launches)
     said = run("explain", report, "--timeline", export, "--kernel", "rare")

@@ -1,4 +1,4 @@
-"""What decides which tests have nothing new to find, and writes down what they passed with."""
+"""What decides which tests have nothing new to find, and records what they passed with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def finish(*outcomes: str, chosen: str = "", stopped: bool = False) -> None:
-    """End a session of one file of tests, whose tests ended so."""
+    """End a session in which a test file's tests had these results."""
     unchanged.forget()
     passed = unchanged.Passed()
     for outcome in outcomes:
@@ -44,13 +44,13 @@ def _report(outcome: str) -> Any:
 
 
 def is_due(house: Path) -> bool:
-    """Ask whether the tests are due."""
+    """Return whether the tests must run."""
     unchanged.forget()
     return unchanged.is_due(house / "tests" / "test_a.py", KEY.split()[1:])
 
 
 def test_tests_run_until_they_passed_and_again_after_any_change(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed, a new, a removed and a renamed file each make them due; so do a run of all tests and a GPU."""
+    """A changed, new, removed or renamed file makes tests due; so do a full run and a GPU."""
     assert is_due(house)
     finish("passed", "passed")
     assert not is_due(house)
@@ -74,7 +74,7 @@ def test_tests_run_until_they_passed_and_again_after_any_change(house: Path, mon
 
 
 def test_reports_beside_the_repository_count_by_their_content(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests are due where one of them changed, came or left, and where the whole folder is not here."""
+    """Tests are due if a file in their folder changed, appeared or vanished, or the folder is incomplete here."""
     reports = house.parent / f"{house.name}-reports"
     monkeypatch.setitem(unchanged.GROUPS, "notes.md", (f"../{reports.name}",))
     for content in ((), ("a.txt",), ("a.txt", "deep/b.py")):
@@ -99,13 +99,13 @@ def test_reports_beside_the_repository_count_by_their_content(house: Path, monke
     ],
 )
 def test_what_did_not_pass_whole_is_not_written(house: Path, outcomes: tuple[str, ...], more: dict[str, Any]) -> None:
-    """A failure, a test that lacked its tool, a part of a file, a run broken off: the tests stay due."""
+    """After a failure, a missing tool, a partial or an interrupted run, the tests stay due."""
     finish(*outcomes, **more)
     assert is_due(house)
 
 
 def test_two_branches_may_be_merged_by_keeping_all_lines(house: Path) -> None:
-    """Any line that fits the files counts; the next run that passes keeps one."""
+    """Any line that fits the files counts; the next passing run keeps a single line."""
     file = house / "tests" / "passed.sha256"
     finish("passed")
     mine = file.read_text()
@@ -117,7 +117,7 @@ def test_two_branches_may_be_merged_by_keeping_all_lines(house: Path) -> None:
 
 @pytest.fixture
 def package(house: Path) -> Path:
-    """Add a package, whose command line imports its commands by name, and a file of tests of one of its rooms."""
+    """Add a package whose command line imports its commands by name, and a test file for one of its rooms."""
     sources = {
         "rooflens/__init__.py": "if TYPE_CHECKING:\n    from rooflens.api import read\n",
         "rooflens/api.py": "from rooflens.report import draw",
@@ -158,9 +158,9 @@ READ = "__init__ bytes_of ingest/__init__ ingest/read ingest/table.toml"
 def test_files_are_walked_from_import_to_import(
     package: Path, tests: str, named: str, without: str, expected: str
 ) -> None:
-    """Late imports, modules of a package, data beside them, and every command that is not named count; texts do not.
+    """Late imports, package modules, data beside them, and all commands not named count as dependencies; texts do not.
 
-    Of a package's door only what it loads at once counts, unless a name of it is imported.
+    Of a package's `__init__` only what it loads at once counts, unless a name from it is imported.
     """
     places = imports.reached(package, f"tests/test_{tests}.py", named.split(), without.split())
     assert {"tests/conftest.py", f"tests/test_{tests}.py"} <= places
@@ -170,7 +170,7 @@ def test_files_are_walked_from_import_to_import(
 
 
 def test_a_file_is_left_out_whole_only_where_all_its_tests_have_the_marker(house: Path) -> None:
-    """It is not even imported then."""
+    """A test file that is not due is not even imported."""
     finish("passed")
     tests = house / "tests" / "test_a.py"
     marker = 'pytest.mark.if_changed("sources", "notes.md")'

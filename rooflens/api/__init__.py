@@ -1,1 +1,1 @@
-"""What `import rooflens` gives: reports as Python objects, with the verbs of the commands."""
+"""What `import rooflens` offers: reports as Python objects, and the commands as functions."""

@@ -1,15 +1,15 @@
-"""Two recordings of a program, before and after: what became of each kernel, and whether that is more than noise."""
+"""Two recordings of a program, before and after: how each kernel changed, and whether the change exceeds the noise."""
 
 from __future__ import annotations
 
 import json
 import os
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rooflens.addresses import shown
-from rooflens.analyzing import with_code
 from rooflens.api import notebook
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
@@ -23,25 +23,24 @@ from rooflens.model.compare.versions import check_count, pair_versions, path_lab
 from rooflens.report.words.change import speed_words, total_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
-    from rooflens.analyzing import Analyzed
     from rooflens.api.kernel import Kernel
     from rooflens.model.compare.compare import Change, Timing
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.matching import How
 
 NAME_WIDTH = 60
-"""Characters of a kernel's name in what an interpreter shows."""
+"""Characters of a kernel's name in its `repr`."""
 
 Recorded: TypeAlias = "Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
-"""One side: an opened `Report`, or the path of a report, a folder or a store, or several paths."""
+"""A side: an opened `Report`, the path of a report, a folder or a store, or several paths."""
 
 
 class KernelChange:
-    """What became of one kernel from one recording to another: one of `Comparison.changes`.
+    """How one kernel changed between two recordings: an item of `Comparison.changes`.
 
     >>> import rooflens as rl
     >>> before, after = ("fixtures/published/GPU_workshop__MW_" + name for name in ("Baseline", "DivToMult"))
@@ -68,22 +67,22 @@ class KernelChange:
 
     @property
     def program(self) -> str:
-        """Its program, as the comparison names it."""
+        """Its program, named as in the comparison."""
         return self._of.program
 
     @property
     def base(self) -> Kernel | None:
-        """The kernel before, the median one of its launches; None where it is new."""
+        """The kernel before (the median of its launches); None if it is new."""
         return self._base
 
     @property
     def head(self) -> Kernel | None:
-        """What became of it; None where it is gone."""
+        """The kernel after; None if it is gone."""
         return self._head
 
     @property
     def name(self) -> str:
-        """Its name after the change, or before where it is gone."""
+        """Its name after the change, or before if it is gone."""
         return self._change.name
 
     @property
@@ -93,7 +92,7 @@ class KernelChange:
 
     @property
     def launches(self) -> tuple[int, int]:
-        """How many launches a recording holds, before and after."""
+        """Number of launches in a recording, before and after."""
         return self._change.launches
 
     @property
@@ -103,12 +102,27 @@ class KernelChange:
 
     @property
     def factor(self) -> float | None:
-        """Time before over time after, of the mean launch where launch counts differ; None where unknown."""
+        """Time before over time after (of the mean launch if launch counts differ); None if unknown."""
         return self._change.speed.factor
 
 
+_COLUMNS: Mapping[str, Callable[[KernelChange], Any]] = {
+    "program": attrgetter("program"),
+    "name": attrgetter("name"),
+    "how": attrgetter("how"),
+    "launches_before": lambda change: change.launches[0],
+    "launches_after": lambda change: change.launches[1],
+    "gpu_time_before_ns": attrgetter("timing.base.median_ns"),
+    "gpu_time_after_ns": attrgetter("timing.head.median_ns"),
+    "factor": attrgetter("factor"),
+    "bound_before": lambda change: change.base and change.base.verdict.bound,
+    "bound_after": lambda change: change.head and change.head.verdict.bound,
+}
+"""Columns of `Comparison.to_pandas`: what takes each value from a change."""
+
+
 class Comparison:
-    """What became of each kernel from one recording of a program to another; `rooflens.compare` makes one.
+    """How each kernel changed between recordings of a program; `rooflens.compare` makes it.
 
     >>> import rooflens as rl
     >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -117,18 +131,16 @@ class Comparison:
     1.0
     """
 
-    def __init__(
-        self, ladders: Sequence[Ladder], unpaired: Sequence[Unpaired], opened: Iterable[tuple[Report, Analyzed]]
-    ) -> None:
-        """Take what was compared, and each side as it was opened, with the records that were compared of it."""
+    def __init__(self, ladders: Sequence[Ladder], unpaired: Sequence[Unpaired], opened: Iterable[Report]) -> None:
+        """Take what was compared, and each side as it was opened."""
         self._ladders = tuple(ladders)
         self._unpaired = tuple(unpaired)
         self._opened = tuple(opened)
 
-    if not TYPE_CHECKING:  # a type checker knows that there are no others
+    if not TYPE_CHECKING:  # type checkers must see no other attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Say what comes close to a name that a comparison lacks."""
+            """Suggest similar names for a name that a comparison lacks."""
             raise lacking(self, name, [one for one in dir(Comparison) if not one.startswith("_")])
 
     @property
@@ -142,10 +154,7 @@ class Comparison:
     @cached_property
     def changes(self) -> tuple[KernelChange, ...]:
         """Every kernel of every program, the largest difference in GPU time first."""
-        kernels: dict[int, Kernel] = {}
-        for report, compared in self._opened:
-            by_place = {(kernel.analysis.kernel.digest, kernel.index): kernel for kernel in report}
-            kernels |= {id(one): by_place[one.kernel.digest, one.kernel.index] for one in compared.analyses}
+        kernels = {id(kernel.analysis): kernel for report in self._opened for kernel in report}
         found = [KernelChange(one, change, kernels) for one in self._pairs for change in one.changes]
         return tuple(sorted(found, key=lambda change: -abs(change.timing.lost_ns)))
 
@@ -160,11 +169,12 @@ class Comparison:
 
     @property
     def factor(self) -> float | None:
-        """GPU time before over GPU time after, all programs together: above 1 is faster; None where unknown.
+        """GPU time before over GPU time after, all programs together: above 1 is faster; None if unknown.
 
-        With more than two sides, the first over the last, for the programs that have both.
+        Kernels that only one side has are left out, unless the new ones do the work of those that are gone.
+        With more than two sides it compares the first and the last, for the programs that both have.
         """
-        totals = [one.each[-1].total for one in self._ladders]
+        totals = [one.each[-1].shared for one in self._ladders]
         before = [total.base.median_ns for total in totals]
         after = [total.head.median_ns for total in totals]
         if None in before or None in after or any(total.apart for total in totals):
@@ -173,10 +183,10 @@ class Comparison:
 
     @property
     def ladders(self) -> tuple[Ladder, ...]:
-        """Each program over its sides, in order.
+        """Each program across its sides, in order.
 
-        A ladder has `rungs` with `label`, `time`, `analysis`, `to_first`, `to_previous`, what `changed`, and whether it
-        `is_fastest`.
+        A ladder has `rungs` with `label`, `time`, `analysis`, `to_first`, `to_previous`, what `changed`, and whether
+        the rung `is_fastest`.
 
         >>> import rooflens as rl
         >>> first, *more = ["fixtures/published/GPU_workshop__MW_" + name for name in ("Baseline", "DivToMult")]
@@ -188,25 +198,25 @@ class Comparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before trusting the numbers: different clocks, single runs, programs on one side only."""
+        """Caveats about the numbers: different clocks, single runs, programs on one side only."""
         told = [f"{one.program}: {warning}" for one in self._pairs for warning in one.warnings]
         return (*told, *(one.words for one in self._unpaired))
 
     def failed(
         self, limit: float | str, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS
     ) -> tuple[str, ...]:
-        """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
+        """Return a sentence for everything that got slower by more than the limit, the floor and its noise.
 
-        With a single recording on a side the noise is unknown: more than 10 % fails then (20 % for grids
-        below one wave), and less does not.
+        With a single recording on a side the noise is unknown: then only a growth above 10 % fails (20 % for grids
+        below one wave).
 
         Args:
-            limit: What the GPU time may grow by: 0.05, or `"5%"`; twice that for grids below one wave.
-            per_kernel: Judge each kernel too, not only the total of each program.
-            floor_ns: GPU time in nanoseconds that must be lost as well.
+            limit: Allowed growth of the GPU time: 0.05, or `"5%"`; twice as much for grids below one wave.
+            per_kernel: Also judge each kernel, not only the total of each program.
+            floor_ns: A loss of GPU time below this, in nanoseconds, passes.
 
         Raises:
-            UsageError: The limit is a number of 1 or more, or not a percentage.
+            UsageError: The limit is 1 or more, or not a percentage.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -217,7 +227,7 @@ class Comparison:
         return tuple(gate.judge(self._ladders).failures)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the changes as a pandas data frame, a row for each kernel of each program, in the order of `changes`.
+        """Return the changes as a pandas data frame, with a row per kernel of each program, in the order of `changes`.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -226,16 +236,8 @@ class Comparison:
         """
         import pandas as pd
 
-        rows = [
-            (
-                *(change.program, change.name, change.how, *change.launches),
-                *(change.timing.base.median_ns, change.timing.head.median_ns, change.factor),
-                *(kernel.verdict.bound if kernel else None for kernel in (change.base, change.head)),
-            )
-            for change in self.changes
-        ]
-        sides = ("launches_before", "launches_after", "gpu_time_before_ns", "gpu_time_after_ns", "factor")
-        return pd.DataFrame(rows, columns=["program", "name", "how", *sides, "bound_before", "bound_after"])
+        rows = [[take(change) for take in _COLUMNS.values()] for change in self.changes]
+        return pd.DataFrame(rows, columns=[*_COLUMNS])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.
@@ -251,7 +253,7 @@ class Comparison:
         return document
 
     def to_markdown(self) -> str:
-        """Return it in Markdown, for a pull request.
+        """Return the comparison as Markdown, for a pull request.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -263,7 +265,7 @@ class Comparison:
         return Text(of_comparison(self._ladders, self._unpaired).text("md").removesuffix("\n"))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write it to a file: `.html` is a page with the changes as arrows, `.md` Markdown, `.json` the data.
+        """Write the comparison to a file: a page with changes as arrows (`.html`), Markdown (`.md`) or data (`.json`).
 
         Args:
             path: The file.
@@ -273,8 +275,8 @@ class Comparison:
             The path.
 
         Raises:
-            UsageError: The extension is another one, or the file exists.
-            InputError: It cannot be written.
+            UsageError: The extension is unknown, or the file exists.
+            InputError: The file cannot be written.
 
         >>> import rooflens as rl, tempfile
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -298,7 +300,7 @@ class Comparison:
             height: Height of the frame in pixels.
 
         Raises:
-            UsageError: This is not a notebook.
+            UsageError: Not called in a notebook.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -313,24 +315,24 @@ class Comparison:
 
 
 def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway: bool = False) -> Comparison:
-    """Compare recordings of a program, before and after, kernel by kernel; or up to fifty versions of it, in order.
+    """Compare recordings of a program, before and after, kernel by kernel; or up to fifty versions of it in order.
 
-    Several reports of one program on a side are repeated recordings. They give the noise, without which nothing is
+    Several reports of a program on one side count as repeated recordings. They show the noise; without it nothing is
     called faster or slower.
 
     Args:
-        sides: Before, after, and further sides, each compared with the first and with the one before it: each is a
-            `Report`, or the path of a report, a folder or a store, or several of these. One alone is a folder, a store
+        sides: Before, after, and further sides; each is compared with the first and the previous side. A side is a
+            `Report`, the path of a report, a folder or a store, or several of these. A single side is a folder, a store
             or a `Report` of several versions of a program.
-        threshold: Smaller changes count as none: 0.03, or `"3%"`.
-        anyway: Compare even recordings that were not collected alike.
+        threshold: Smaller changes count as no change: 0.03, or `"3%"`.
+        anyway: Also compare recordings that were not collected in the same way.
 
     Returns:
-        Each kernel of each program the sides share, matched across them, with its times and what became of it.
+        Each kernel of each program that the sides share, matched across them, with its times and how it changed.
 
     Raises:
-        InputError: A side cannot be read completely, or the sides share no program or were not collected alike.
-        UsageError: The threshold is a number of 1 or more, or not a percentage.
+        InputError: A side cannot be read completely, or the sides share no program or were collected differently.
+        UsageError: The threshold is 1 or more, or not a percentage.
 
     >>> import rooflens as rl
     >>> report = "fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep"
@@ -340,13 +342,12 @@ def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway
     check_count(len(sides))
     smallest = parse_per_cent(threshold, "threshold")
     opened = [_side(one) for one in sides]
-    compared = with_code([one.analyzed for one in opened])
     if len(sides) == 1:
-        found, unpaired = pair_versions(compared[0].reports, _labels(sides)[0], smallest)
+        found, unpaired = pair_versions(opened[0].analyzed.reports, _labels(sides)[0], smallest)
     else:
-        found, unpaired = pair_sides([one.reports for one in compared], _labels(sides), smallest)
+        found, unpaired = pair_sides([one.analyzed.reports for one in opened], _labels(sides), smallest)
     ladders = checked(found, anyway=anyway, hint="anyway=True compares all the same")
-    return Comparison(ladders, unpaired, zip(opened, compared, strict=True))
+    return Comparison(ladders, unpaired, opened)
 
 
 def _side(given: Recorded) -> Report:
@@ -361,7 +362,7 @@ def _side(given: Recorded) -> Report:
 
 
 def _labels(given: Sequence[Recorded]) -> Sequence[str]:
-    """Name the sides by their paths, those of several paths and opened ones by their place."""
+    """Name the sides by their paths; opened reports and lists of paths are named by position."""
     usual = ("base", "head") if len(given) == 2 else ("base", *(f"head {i}" for i in range(1, len(given))))
     named = [
         shown(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else name

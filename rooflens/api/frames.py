@@ -1,4 +1,4 @@
-"""Opened kernels as tables: our own summary, and the tables as a store would hold them."""
+"""Opened kernels as tables: the summary, and the tables of a store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rooflens.errors import UsageError
 from rooflens.model.analyze import MODEL_VERSION
-from rooflens.model.catalogue import quantities
+from rooflens.model.catalogue import kernel_quantities, quantities
 from rooflens.model.store.columns import field_of
 from rooflens.model.store.tables import METRICS, ROOFLINE, finding_table, hotspot_table, kernel_table, roofline_table
 
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from rooflens.api.sources import Source
 
 TableName = Literal["summary", "kernels", "roofline", "findings", "hotspots", "metrics"]
-
-_TIME_SHARE = pa.field(
-    "time_share",
-    pa.float64(),
-    metadata={"unit": "share", "label": "Share", "meaning": "of the GPU time of all that was opened with it"},
-)
 
 
 def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_digest: str, table: str) -> pa.Table:
@@ -39,8 +33,8 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
         table: One of `TableName`.
 
     Raises:
-        UsageError: There is no such table.
-        InputError: `metrics` are requested, but their report is gone or has changed.
+        UsageError: The table does not exist.
+        InputError: `metrics` were requested, but a report is gone or has changed.
     """
     if table == "summary":
         return _summary(kernels)
@@ -58,8 +52,8 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
 
 
 def _summary(kernels: Sequence[Kernel]) -> pa.Table:
-    """Make a column of each quantity of the catalogue, and the share of the GPU time."""
-    fields = [*map(field_of, quantities()), _TIME_SHARE]
+    """Make a column per quantity of the catalogue, and a column with the share of GPU time."""
+    fields = [*map(field_of, (*quantities(), kernel_quantities()["time_share"]))]
     columns = [pa.array([kernel[field.name] for kernel in kernels], field.type) for field in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 

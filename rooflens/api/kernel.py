@@ -1,4 +1,4 @@
-"""One profiled launch."""
+"""A profiled launch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rooflens.api.verdict import Verdict
 from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
 from rooflens.format import cut_name, duration, percent, plain_name
 from rooflens.globs import covers
-from rooflens.model.catalogue import quantities
+from rooflens.model.catalogue import kernel_quantities, quantities
 from rooflens.model.counters.table import NAMES
 from rooflens.model.records import LEVELS, Grain
 
@@ -39,10 +39,10 @@ Thing = TypeVar("Thing")
 
 
 class Named(dict[str, Thing]):
-    """Things by name, which say what there is where a name is wrong."""
+    """Things by name; an unknown name raises an error that suggests similar ones."""
 
     def __init__(self, kind: str, things: Mapping[str, Thing], listing: str) -> None:
-        """Take the things, what one of them is called in an error, and the expression that lists all."""
+        """Take the things, the noun for them in errors, and the expression that lists them all."""
         super().__init__(things)
         self._kind = kind
         self._listing = listing
@@ -53,7 +53,7 @@ class Named(dict[str, Thing]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say how a thing that was asked for by a dot is asked for."""
+            """Explain how to access an item that was requested as an attribute."""
             if name.startswith("_") or name not in self:
                 raise AttributeError(name)
             raise AttributeError(f'a {self._kind} is no attribute: write `["{name}"]`')
@@ -61,21 +61,21 @@ class Named(dict[str, Thing]):
 
 @cache
 def columns() -> Named[Callable[[Kernel], Any]]:
-    """Return what takes each value of the summary from a kernel, by name, in the order of its columns."""
+    """Return by column name, in column order, the function that takes the summary's value from a kernel."""
 
     def taken(value: Callable[[Analysis], Any]) -> Callable[[Kernel], Any]:
         return lambda kernel: value(kernel.analysis)
 
     found: dict[str, Callable[[Kernel], Any]] = {one.name: taken(one.value) for one in quantities()}
-    return Named("quantity", {**found, "time_share": lambda kernel: kernel.time_share}, "list(kernel)")
+    return Named("quantity", {**found, "time_share": kernel_quantities()["time_share"].value}, "list(kernel)")
 
 
 class Kernel(Mapping[str, Any]):
     """One profiled launch of a kernel: what it did, what limits it, why, and where.
 
-    What was not measured is None and never 0. Shares are fractions, 0 to 1, of the report's own peaks at the profiled
-    clock; other numbers are in the unit that their name ends in. Each column of the summary is also a key:
-    `kernel["dram_share"]`. Two are equal that are the same result of the same report.
+    Values that were not measured are None, never 0. Shares are fractions, 0 to 1, of the report's own peaks at the
+    profiled clock; other numbers are in the unit that ends their name. Each column of the summary is also a key:
+    `kernel["dram_share"]`. Two kernels are equal if they are the same result of the same report.
 
     >>> import rooflens as rl
     >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -91,9 +91,9 @@ class Kernel(Mapping[str, Any]):
         """Take a record.
 
         Args:
-            analysis: All that is known about it.
-            source: Where its report was read from.
-            total_ns: GPU time of all that was opened with it.
+            analysis: The kernel's analysis.
+            source: Where its report came from.
+            total_ns: GPU time of all kernels opened together.
         """
         self._analysis = analysis
         self._source = source
@@ -115,10 +115,10 @@ class Kernel(Mapping[str, Any]):
         return f"<Kernel {name!r}: {', '.join(parts)}>"
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value of the summary by the name of its column; see `Report.to_arrow`.
+        """Return a value of the summary by column name; see `Report.to_arrow`.
 
         Raises:
-            UnknownKeyError: There is no such column: a `KeyError` whose hint has those that come close.
+            UnknownKeyError: The column does not exist: a `KeyError` whose hint suggests similar names.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -127,10 +127,10 @@ class Kernel(Mapping[str, Any]):
         """
         return columns()[name](self)
 
-    if not TYPE_CHECKING:  # a type checker knows that there are no others
+    if not TYPE_CHECKING:  # type checkers must see no other attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Say what comes close to a name that a kernel lacks."""
+            """Suggest similar names for a name that a kernel lacks."""
             also = f"it is a column, `kernel[{name!r}]`" if not name.startswith("_") and name in columns() else ""
             raise lacking(self, name, () if also else [one for one in dir(Kernel) if not one.startswith("_")], also)
 
@@ -156,24 +156,24 @@ class Kernel(Mapping[str, Any]):
         return self._analysis.kernel.digest, self.index
 
     def _repr_html_(self) -> str:
-        """Write what a notebook shows: verdict and findings, without script."""
+        """Write the HTML that a notebook shows: verdict and findings, without script."""
         from rooflens.api.rendering import kernel_html
 
         return kernel_html(self._analysis)
 
     @property
     def analysis(self) -> Analysis:
-        """The whole record behind commands and pages (`rooflens.model.records`)."""
+        """The full record behind commands and pages (`rooflens.model.records`)."""
         return self._analysis
 
     @property
     def key(self) -> str:
-        """A name for this launch that is the same in another recording of the program; see `Report.__getitem__`."""
+        """A name for this launch that stays the same in other recordings of the program; see `Report.__getitem__`."""
         return self._analysis.key
 
     @property
     def name(self) -> str:
-        """Demangled name with template arguments and parameters, where the report has it."""
+        """Demangled name, with template arguments and parameters if the report has them."""
         return self._analysis.kernel.name
 
     @property
@@ -183,7 +183,7 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def source(self) -> str:
-        """Path of its report, as it was given."""
+        """Path of its report, as given."""
         return self._analysis.kernel.source
 
     @property
@@ -193,73 +193,73 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def status(self) -> Status:
-        """`ok`; `partial` where counters are missing; `failed` where it could not be profiled or analyzed."""
+        """`ok`; `partial` if counters are missing; `failed` if it could not be profiled or analyzed."""
         return self._analysis.kernel.status
 
     @property
     def status_reason(self) -> str | None:
-        """Why profiling or analyzing it failed; None where it did not."""
+        """Why it could not be profiled or analyzed; None if there was no error."""
         return self._analysis.kernel.status_reason
 
     @property
     def gpu(self) -> str | None:
-        """Name of the GPU; None where the report does not name it."""
+        """Name of the GPU; None if the report does not name it."""
         return self._analysis.kernel.gpu
 
     @property
     def compute_capability(self) -> str | None:
-        """Compute capability, such as `9.0`; None where the report does not say."""
+        """Compute capability, such as `9.0`; None if the report does not state it."""
         return self._analysis.kernel.compute_capability
 
     @property
     def nvtx_range(self) -> str | None:
-        """Path of the NVTX ranges it was launched in, outermost first: `train/step/forward`; None outside any."""
+        """Path of the NVTX ranges around the launch, outermost first: `train/step/forward`; None outside any range."""
         return self._analysis.kernel.nvtx_range
 
     @property
     def grid(self) -> tuple[int, int, int] | None:
-        """Blocks in x, y and z; None where the report does not say."""
+        """Blocks in x, y and z; None if the report does not state them."""
         return self._analysis.kernel.grid
 
     @property
     def block(self) -> tuple[int, int, int] | None:
-        """Threads per block in x, y and z; None where the report does not say."""
+        """Threads per block in x, y and z; None if the report does not state them."""
         return self._analysis.kernel.block
 
     @property
     def registers_per_thread(self) -> float | None:
-        """Registers of each thread; None where the report does not say."""
+        """Registers per thread; None if the report does not state them."""
         return self._analysis.kernel.counters.get("registers_per_thread")
 
     @property
     def occupancy(self) -> float | None:
-        """Fraction of the warps that an SM can hold that were resident, 0 to 1; None where it was not measured."""
+        """Resident warps over the warps that an SM can hold, 0 to 1; None if not measured."""
         found: float | None = self["occupancy"]
         return found
 
     @property
     def is_synthetic(self) -> bool:
-        """True where a generator wrote the report and nothing was recorded."""
+        """True if a generator wrote the report, without a recording."""
         return self._analysis.kernel.synthetic
 
     @property
     def duration_ns(self) -> float | None:
-        """GPU time of one launch in nanoseconds; None where it was not measured."""
+        """GPU time of one launch in nanoseconds; None if not measured."""
         return self._analysis.kernel.duration_ns
 
     @property
     def launches(self) -> int:
-        """How many launches of the program this one represents: 1, unless they were counted without the profiler."""
+        """How many of the program's launches it represents: 1, unless they were counted without the profiler."""
         return self._analysis.launches
 
     @property
     def gpu_time_ns(self) -> float | None:
-        """GPU time of all these launches in nanoseconds; None where it was not measured."""
+        """GPU time of all these launches in nanoseconds; None if not measured."""
         return self._analysis.gpu_time_ns
 
     @property
     def time_share(self) -> float | None:
-        """Fraction of the GPU time of everything opened with it, 0 to 1; None where it was not measured."""
+        """Fraction of the GPU time of everything opened together, 0 to 1; None if not measured."""
         time_ns = self.gpu_time_ns
         return time_ns / self._total_ns if time_ns is not None and self._total_ns else None
 
@@ -270,7 +270,7 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def gain(self) -> Gain | None:
-        """What its first move brings: `verdict.gain`, with `factor` and `time_after_ns`; None where not known.
+        """What its first move gains: `verdict.gain`, with `factor` and `time_after_ns`; None if unknown.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -281,7 +281,7 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def limit(self) -> Limit:
-        """How much faster it can be at most: `verdict.limit`, with `factor`, `floor_ns` and whether it is `proven`.
+        """How much faster it can be at most: `verdict.limit`, with `factor`, `floor_ns` and `proven`.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -312,21 +312,21 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Identifiers of the measurement traps that apply to it: `rooflens about flags/NAME` explains each."""
+        """IDs of the measurement traps that apply to it: `rooflens about flags/NAME` explains each."""
         return self._analysis.flags
 
     @property
     def levels(self) -> Mapping[str, Level]:
         """Traffic and roof by memory level: `dram`, `l2`, `l1`, `smem`.
 
-        Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `intensity_flop_per_byte`, and `stages`, of
-        which the busiest gives the share.
+        Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `intensity_flop_per_byte`, and `stages`,
+        the busiest of which gives the share.
         """
         return Named("level", self._analysis.levels, "list(kernel.levels)")
 
     @property
     def intensity(self) -> Mapping[str, float | None]:
-        """Floating-point operations for each byte, by memory level: `dram`, `l2`, `l1`, `smem`; None where not known.
+        """Floating-point operations per byte, by memory level: `dram`, `l2`, `l1`, `smem`; None if unknown.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -347,32 +347,32 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def stalls(self) -> Mapping[str, float]:
-        """Fraction of all stall samples, or else of stall cycles, by reason, 0 to 1; empty where none were recorded."""
+        """Fraction of all stall samples (else stall cycles) by reason, 0 to 1; empty if none were recorded."""
         return Named("stall reason", self._analysis.kernel.stalls, "list(kernel.stalls)")
 
     @property
     def flop_total(self) -> float | None:
-        """Floating-point operations of one launch, all types together; None where part of them is unknown."""
+        """Floating-point operations of one launch, all types together; None if a part is unknown."""
         return self._analysis.flop_total
 
     @property
     def flop_per_s(self) -> float | None:
-        """Floating-point operations per second; None where `flop_total` or the duration is."""
+        """Floating-point operations per second; None if `flop_total` or the duration is None."""
         return self._analysis.flop_per_s
 
     @property
     def phases(self) -> Phases | None:
-        """How its run divides into ramp, plateau and tail; None without samples, or where there is no clear plateau."""
+        """How its run divides into ramp, plateau and tail; None without samples or without a clear plateau."""
         return self._analysis.phases
 
     def hotspots(self, by: Grain | None = None) -> tuple[Hotspot, ...]:
-        """List its hottest lines, instructions or functions, most samples first; empty where none were recorded.
+        """List its hottest lines, instructions or functions, most samples first; empty if none were recorded.
 
         Args:
-            by: `line`, `sass` or `function`; by default lines where they are known, else instructions.
+            by: `line`, `sass` or `function`; by default lines if they are known, else instructions.
 
         Raises:
-            rooflens.errors.UsageError: `by` is none of them.
+            rooflens.errors.UsageError: `by` has another value.
 
         >>> import rooflens as rl
         >>> [spot.pc for spot in rl.open("sampled.ncu-rep")[0].hotspots()]
@@ -387,22 +387,20 @@ class Kernel(Mapping[str, Any]):
 
     @property
     def loops(self) -> tuple[JudgedLoop, ...]:
-        """Its loops and straight parts by machine code, each with its part of warps' time and what limits it.
+        """Its loops and straight-line parts by machine code, each with its share of warps' time and what limits it.
 
-        Their own amounts add up to the kernel's. Empty where the report holds no counts by instruction, or no code;
-        looking takes tenths of a second, once a kernel.
+        Their own amounts add up to the kernel's. Empty where the report holds no counts by instruction, or no code.
 
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0].loops
         ()
         """
-        _, analysis = self._source.looked_into(self._analysis)
-        return analysis.loops
+        return self._analysis.loops
 
     def timeline(self) -> Series | None:
-        """Return samples taken while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
+        """Return the samples taken while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
 
-        None where the report holds no samples; collect them with `--detail deep`.
+        None if the report has no samples; collect them with `--detail deep`.
 
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0].timeline() is None
@@ -411,14 +409,14 @@ class Kernel(Mapping[str, Any]):
         return self._analysis.kernel.series
 
     def metric(self, name: str) -> Value | None:
-        """Return one number from its report.
+        """Return a number from its report.
 
         Args:
             name: A counter of rooflens, in SI units (`dram_bytes`; `rooflens metrics` lists them), or the full name
                 of one of ncu's metrics, as the report stores it (`sm__throughput.avg.pct_of_peak_sustained_elapsed`).
 
         Returns:
-            The value; None where this kernel lacks it.
+            The value; None if this kernel lacks it.
 
         Raises:
             InputError: No kernel of the report has a metric of this name, or the report is gone or has changed.
@@ -436,7 +434,7 @@ class Kernel(Mapping[str, Any]):
         return found.of(self.index).get(name)
 
     def metrics(self, pattern: str = "*") -> dict[str, Value]:
-        """Return its numbers whose names match, by name: rooflens's counters and ncu's metrics.
+        """Return its numbers with matching names: rooflens's counters and ncu's metrics.
 
         Args:
             pattern: `*` matches any text, `?` any character: `sm__*`, `*_share`.
@@ -453,7 +451,7 @@ class Kernel(Mapping[str, Any]):
         return {name: values[name] for name in sorted(values) if covers(pattern, name)}
 
     def explain(self) -> str:
-        """Explain the kernel in Markdown that prints as text: its limiter, the counters that show it, what to try.
+        """Explain the kernel in Markdown that also reads as text: its limiter, the counters behind it, what to try.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -462,11 +460,10 @@ class Kernel(Mapping[str, Any]):
         """
         from rooflens.report.text.digest import explain
 
-        report, analysis = self._source.looked_into(self._analysis)
-        return Text(explain(report, analysis))
+        return Text(explain(self._source.report, self._analysis))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as one of the `kernels` of `rooflens explain --format json`, loops included; it has a JSON Schema.
+        """Return its entry in `kernels` of `rooflens explain --format json`, loops included; there is a JSON Schema.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -475,8 +472,7 @@ class Kernel(Mapping[str, Any]):
         """
         from rooflens.model.catalogue import KERNEL
 
-        _, analysis = self._source.looked_into(self._analysis)
-        written: dict[str, Any] = KERNEL.json(analysis)
+        written: dict[str, Any] = KERNEL.json(self._analysis)
         return written
 
 

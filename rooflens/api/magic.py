@@ -1,4 +1,4 @@
-"""`%load_ext rooflens` and `%%rooflens`: a cell profiled as its own program.
+"""`%load_ext rooflens` and `%%rooflens`: profile a cell as a program of its own.
 
 Not yet run on a GPU: tested with a stand-in for ncu.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def load_ipython_extension(ipython: Any) -> None:
     """Add `%%rooflens` to a notebook: `%load_ext rooflens` calls this.
 
-    The cell is written to a file and profiled as its own program, which knows nothing about the other cells: it needs
-    its own imports and data. Its `Report` is shown, and bound to the name that `--name` gives.
+    The cell is written to a file and profiled as a separate program, without access to the other cells: it needs its
+    own imports and data. Its `Report` is shown, and assigned to the name given with `--name`.
 
         %%rooflens --tier quick --name report
         import torch
@@ -46,7 +46,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def _run(ipython: Any, line: str, cell: str) -> Report:
-    """Profile a cell as `rooflens profile` does a program; errors show as IPython's own, without a traceback."""
+    """Profile a cell like `rooflens profile` profiles a program; errors show as IPython's own, without a traceback."""
     from IPython.core.error import UsageError as MagicError
 
     from rooflens.api.opening import open as open_report

@@ -1,7 +1,7 @@
-"""Mark for ncu where the launches to profile begin and end: what CUDA's `cuProfilerStart` and `cuProfilerStop` do.
+"""Mark for ncu the start and end of the launches to profile, like CUDA's `cuProfilerStart` and `cuProfilerStop`.
 
-ncu started with `--profile-from-start off` looks at nothing else. No Python library is involved: whichever one
-launches the kernels, they go through the CUDA driver, which is or will be loaded in the process.
+ncu started with `--profile-from-start off` ignores everything else. No Python library is needed: whichever library
+launches kernels goes through the CUDA driver, which is or will be loaded in the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _DRIVER = "libcuda.so.1"
 
 
 def start() -> None:
-    """Begin; without a driver there is nothing to profile, and this does nothing."""
+    """Start profiling; without a driver there is nothing to profile, and this does nothing."""
     driver = _driver()
     if driver is not None:
         _enter_context(driver)
@@ -20,7 +20,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """End."""
+    """Stop profiling."""
     driver = _driver()
     if driver is not None:
         driver.cuCtxSynchronize()
@@ -35,7 +35,7 @@ def _driver() -> ctypes.CDLL | None:
 
 
 def _enter_context(driver: ctypes.CDLL) -> None:
-    """Make the primary context of the first GPU, which libraries share, current where this thread has none."""
+    """Make the first GPU's primary context, which libraries share, current if this thread has no context."""
     current = ctypes.c_void_p()
     driver.cuInit(0)
     driver.cuCtxGetCurrent(ctypes.byref(current))

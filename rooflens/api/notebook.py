@@ -1,4 +1,4 @@
-"""The notebook that this runs in, if it is one: its shell, and how a page is shown in it."""
+"""The notebook that runs this code, if there is one: its shell, and how to show a page in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def shell() -> Any:
-    """Return the IPython shell that this runs in; None in a plain interpreter."""
+    """Return the IPython shell that runs this code; None in a plain interpreter."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module else None
 
@@ -32,16 +32,16 @@ def show_page(page: Callable[[], str], height: int, name: str) -> None:
     Args:
         page: Makes the page.
         height: Height of the frame in pixels.
-        name: What an example calls the object that has the page.
+        name: Name of the object with the page in the hint's example.
 
     Raises:
-        UsageError: This is not a notebook.
+        UsageError: Not called in a notebook.
     """
     shown = display()
     if shown is None:
         hint = f'write it to a file, `{name}.save("page.html")`, and open that in a browser'
         raise UsageError("only a notebook can show a page", hint)
-    # A frame of its own origin, which can reach nothing of the notebook.
+    # The frame has its own origin, and cannot reach anything in the notebook.
     frame = (
         f'<iframe sandbox="allow-scripts allow-downloads" style="border:1px solid #888;width:100%;'
         f'height:{height:d}px" srcdoc="{escape(page())}"></iframe>'

@@ -19,9 +19,9 @@ from rooflens.files import path_text
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
-from rooflens.model.records import timed
 from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
+from rooflens.model.summary import total_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,25 +42,25 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     """Open reports, and analyze every kernel in them.
 
     Args:
-        paths: Reports (`.ncu-rep`, `.ncu-repz`, gzip'd too), CSV exports of ncu, folders of them, stores that `ingest`
-            wrote, a report of one (`STORE/DIGEST`), and addresses such as `s3://bucket/folder` of any of these;
-            or lists of such.
-        kernel: Only kernels that match this, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
-            one, `re:gemm.*128`, or a key.
-        nvtx: Only kernels launched in an NVTX range that matches this, or one of these: `step*/forward`.
-        thresholds: TOML file of thresholds that override those of `rooflens/model/verdict/thresholds.toml`.
-        gpu: Name of the GPU, for CSV exports that do not say it; of stores, only kernels on GPUs of such names.
+        paths: Reports (`.ncu-rep`, `.ncu-repz`, also gzipped), CSV exports of ncu, folders of them, stores written by
+            `ingest`, a report of a store (`STORE/DIGEST`), and addresses of any of these such as `s3://bucket/folder`;
+            or lists of all these.
+        kernel: Only kernels that match this pattern, or one of several: `adamw` anywhere in a name, `adamw*` for a
+            whole name, `re:gemm.*128`, or a key.
+        nvtx: Only kernels launched in an NVTX range that matches this pattern, or one of several: `step*/forward`.
+        thresholds: TOML file of thresholds that override `rooflens/model/verdict/thresholds.toml`.
+        gpu: Name of the GPU for CSV exports that do not state it; for stores, only kernels on GPUs of that name.
         timeline: What the program does without ncu: an SQLite export of nsys, its `.nsys-rep`, or a trace of the
             PyTorch profiler. Kernels then count by their time there.
 
     Returns:
-        The kernels, in the order of the table of `analyze`. A report that cannot be read does not affect the others: a
-        warning names it, and `Report.failures` holds it.
+        The kernels, in the order of `analyze`. A report that cannot be read does not affect the others: a warning names
+        it, and `Report.failures` holds it.
 
     Raises:
-        UsageError: No path is given, one is empty or not a path, or a pattern cannot be parsed.
-        InputError: A path does not exist, nothing there can be read, or no kernel matches.
-        EnvironmentMissingError: The timeline is one that only nsys reads, and it is not here.
+        UsageError: No path is given, a path is empty or no path, or a pattern cannot be parsed.
+        InputError: A path does not exist, nothing can be read, or no kernel matches.
+        EnvironmentMissingError: Only nsys can read the timeline, and it is not installed.
 
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -86,15 +86,14 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
     if (shell := notebook.shell()) is not None:
         rendering.register(shell)
-    sources = {report.run.digest: Source(found, report, places[report.run.digest], gpu) for report in found.reports}
-    analyses = timed(found.analyses)
+    sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
     chosen = found.only(select(found.reports, selection))
-    return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
+    return Report(chosen, sources, total_ns_of(found.analyses))
 
 
 def _listed(given: object) -> list[Any]:
-    """Take what was given as several paths; anything that holds none stays one, and is refused as such."""
+    """Split the argument into several paths; an argument without items stays whole, and is refused as such."""
     return list(given) if isinstance(given, Iterable) else [given]
 
 
@@ -105,7 +104,7 @@ def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
 def _read(
     given: Sequence[str], reading: ReadOptions, limits: Thresholds | None, timeline: Timed | None
 ) -> tuple[Analyzed, dict[str, Job | str]]:
-    """Read what was given; return it with the place of each report, by digest."""
+    """Read the arguments; return the result with the place of each report, by digest."""
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]
     found: list[Analyzed] = []

@@ -1,8 +1,8 @@
-"""Profile a part of the running program: it is run again, under ncu, up to the end of that part.
+"""Profile a part of the running program by running it again under ncu, up to the end of that part.
 
-A process that is already running cannot be profiled, so a child runs the same command line. It counts the parts to
-be profiled as its parent does, tells ncu where the wanted one begins and ends (`marking`), and stops after it. Parts
-that it passes on the way have been profiled already, and it is given their reports.
+A running process cannot be profiled, so a child runs the same command line. Like its parent, it counts the parts to
+profile, tells ncu where the wanted part begins and ends (`marking`), and stops after it. Parts before that are profiled
+already, and the child is given their reports.
 
 Not yet run on a GPU: tested with a stand-in for ncu.
 """
@@ -36,14 +36,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 WANTED = "ROOFLENS_PROFILED_PART"
-"""Environment variable of a child: the number of the part to profile, and the reports of those before it."""
+"""Environment variable of a child: the number of the part to profile, and the reports of earlier parts."""
 
 _numbers = itertools.count()
 _reports: list[str] = []
 
 
 class Profile:
-    """A profiled part of a program: what `with rooflens.profile() as profiled` gives, with its `report`.
+    """A profiled part of a program: the result of `with rooflens.profile() as profiled`, with its `report`.
 
     >>> import rooflens as rl
     >>> with rl.profile(tier="quick", output="part.ncu-rep") as profiled:
@@ -80,7 +80,7 @@ class Profile:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What ncu warned about, and what could not be collected on this machine, in sentences."""
+        """Sentences about ncu's warnings, and about what could not be collected on this machine."""
         return self._warnings
 
     def __enter__(self) -> Self:
@@ -132,7 +132,7 @@ class Profile:
 
 
 class Profiled(Generic[P, R]):
-    """A function whose first call is profiled: what `@rooflens.profile` makes; it returns what the function returns."""
+    """A function whose first call is profiled, made by `@rooflens.profile`; it returns what the function returns."""
 
     def __init__(self, function: Callable[P, R], profile: Profile) -> None:
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
@@ -144,7 +144,7 @@ class Profiled(Generic[P, R]):
         update_wrapper(self, function)
 
     def __call__(self, *arguments: P.args, **options: P.kwargs) -> R:
-        """Call the function; the first time it is profiled."""
+        """Call the function; its first call is profiled."""
         if self._is_done:
             return self._function(*arguments, **options)
         self._is_done = True
@@ -156,7 +156,7 @@ class Profiled(Generic[P, R]):
 
     @property
     def report(self) -> Report:
-        """The report of the first call; errors as those of `Profile.report`."""
+        """The report of the first call; raises the same errors as `Profile.report`."""
         return self._profile.report
 
 
@@ -187,23 +187,24 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is collected
 ) -> Profile | Profiled[..., Any]:
     """Profile a part of this program under ncu: `with rooflens.profile() as profiled:`, or `@rooflens.profile`.
 
-    The part runs here as it is. At its end the program is started again, with the same arguments, in a child under ncu,
-    and ends after the part: whatever comes before it runs a second time. For a function, the first call is profiled.
+    The part runs here normally. At its end the program is started again with the same arguments, in a child under ncu
+    that ends after the part, so everything before the part runs a second time. Of a function the first call is
+    profiled.
 
     Not yet run on a GPU: it was tested with a stand-in for ncu.
 
     Args:
-        function: The function, where this is used as a decorator without arguments.
-        tier: `quick`, `standard` or `deep`: how many counters, and so how many passes.
-        output: Report to keep, `NAME.ncu-rep`; by default a temporary one, deleted when the program ends.
+        function: The function, if used as a decorator without arguments.
+        tier: `quick`, `standard` or `deep`: how many counters, and therefore passes.
+        output: Report to write, `NAME.ncu-rep`; by default a temporary report, deleted when the program ends.
         force: Overwrite an existing report.
         ncu: Path of the ncu to run; by default the one that `rooflens doctor` finds.
-        timeout_s: Time limit of the child, in seconds; by default there is none.
+        timeout_s: Time limit of the child, in seconds; by default unlimited.
 
     Raises:
-        UsageError: There is no such tier, the report exists, or this is not a script that can be run again.
-        EnvironmentMissingError: ncu, a GPU or a permission is missing: raised at the end of the part.
-        InputError: Nothing was profiled, ncu failed, or the program did something else when it ran again.
+        UsageError: The tier does not exist, the report exists, or this is no script that can run again.
+        EnvironmentMissingError: ncu, a GPU or a permission is missing; raised at the end of the part.
+        InputError: Nothing was profiled, ncu failed, or the program behaved differently when it ran again.
 
     >>> import rooflens as rl
     >>> @rl.profile
@@ -227,7 +228,7 @@ def check_place(file: Path, *, force: bool) -> None:
     """Refuse to overwrite a report without `force`, under either name that ncu may give it.
 
     Raises:
-        UsageError: A report is there and `force` is False, or something other than a report, or its folder is missing.
+        UsageError: A report exists and `force` is False, another file has its name, or its folder is missing.
     """
     from rooflens.collect.run import both_names
     from rooflens.writing.outputs import check_folder, check_free
@@ -238,7 +239,7 @@ def check_place(file: Path, *, force: bool) -> None:
 
 
 def _wanted() -> tuple[int, Sequence[str]] | None:
-    """Return which part this process was started to profile, and the reports of those before; None where none."""
+    """Return which part this process should profile, and the reports of earlier parts; None if it is no such child."""
     told = os.environ.get(WANTED)
     if told is None:
         return None
@@ -250,7 +251,7 @@ def _command() -> tuple[str, ...]:
     """Return the command line of this program.
 
     Raises:
-        UsageError: It is a notebook, or an interpreter that somebody types into.
+        UsageError: The program is a notebook, or an interactive interpreter.
     """
     arguments = sys.orig_argv[1:]
     is_script = hasattr(sys.modules["__main__"], "__file__") or "-c" in arguments
@@ -261,10 +262,10 @@ def _command() -> tuple[str, ...]:
 
 
 def kept_folder(*, keeps_failures: bool) -> Path:
-    """Make a folder for a temporary report, which is removed when this program ends.
+    """Make a folder for a temporary report, removed when this program ends.
 
     Args:
-        keeps_failures: It stays where collecting failed, since the error names its log, which is read after the end.
+        keeps_failures: Keep the folder if collecting failed: the error names the log in it, to be read afterwards.
     """
     folder = Path(tempfile.mkdtemp(prefix="rooflens-"))
     atexit.register(_remove, folder, keeps_failures=keeps_failures)

@@ -1,4 +1,4 @@
-"""What a notebook shows of reports, kernels, verdicts, findings and levels: HTML without script, all text escaped."""
+"""HTML of reports, kernels, verdicts, findings and levels for notebooks: without script, all text escaped."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ROWS_SHOWN = 3
 
 
 def report_html(found: Analyzed, words: Iterable[str]) -> str:
-    """Write the first screen: three rows with what their first moves bring, and the roofline beside them.
+    """Write the first screen: three rows with the gains of their first moves, and the roofline beside them.
 
     Args:
         found: The reports.
-        words: What else to say of them, a line each.
+        words: Further lines about the reports.
     """
     from rooflens.report.content import build_content
     from rooflens.report.summary import ranking
@@ -72,14 +72,14 @@ def _picture(page: Any) -> str:
 
 
 def kernel_html(analysis: records.Analysis) -> str:
-    """Write a kernel: its name, its verdict, and its findings that cost time."""
+    """Write a kernel: its name, its verdict, and the findings that cost time."""
     costing = "".join(finding_html(one) for one in analysis.findings if one.severity != "note")
     name = f"<p><b><code>{_text(analysis.short_name)}</code></b></p>"
     return f"<div>{name}{verdict_html(analysis.verdict, analysis.kernel.duration_ns)}{costing}</div>"
 
 
 def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
-    """Write a verdict: its sentence, what its first move brings, and its limit."""
+    """Write a verdict: its sentence, its first move's gain, and its limit."""
     from rooflens.model.verdict.sentences import first_gain_words, limit_factor_words
     from rooflens.report.words.findings import confidence_words
 
@@ -102,7 +102,7 @@ def finding_html(finding: records.Finding) -> str:
 
 
 def level_html(level: records.Level) -> str:
-    """Write a memory level: its rate, its peak and the share of it as a bar."""
+    """Write a memory level: its rate, its peak, and its share of the peak as a bar."""
     share = level.share or 0.0
     rates = [si(rate, "B/s") for rate in (level.bytes_per_s, level.peak_bytes_per_s) if rate]
     bar = f'<div style="max-width:320px">{_bar(min(share, 1), "memory")}</div>'
@@ -114,12 +114,12 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def _text(words: str) -> str:
-    """Escape a text of a report, and leave out what steers a terminal or hides."""
+    """Escape a report's text, without characters that steer a terminal or hide text."""
     return escape(unbroken(printable(words)))
 
 
 def register(shell: Any) -> None:
-    """Show the records of the model in this shell's notebook: findings and levels have no methods of their own."""
+    """Let a notebook's shell show records of the model: findings and levels have no methods of their own."""
     from rooflens.model import records
 
     formatter = shell.display_formatter.formatters["text/html"]

@@ -1,4 +1,4 @@
-"""Opened reports: their kernels, in the order of the table, and everything that can be made from them."""
+"""Opened reports: their kernels in the order of the table, and everything that can be made from them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """Kernels of one report or of many, in the order of the table of `analyze`, failed ones last.
+    """Kernels of one or more reports, in the order of `analyze`, failed kernels last.
 
-    `rooflens.open` makes one. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the launch to
-    look at first, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas
-    accept it directly, as a table with a row per kernel.
+    `rooflens.open` makes it. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the launch to
+    look at first; `report[:5]` and `report["adamw*"]` are a `Report` of some kernels. pyarrow, Polars, DuckDB and
+    pandas accept it directly, as a table with a row per kernel.
 
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -55,13 +55,13 @@ class Report:
         total_ns: float,
         kernels: tuple[Kernel, ...] | None = None,
     ) -> None:
-        """Take what was read.
+        """Take the reports that were read.
 
         Args:
-            found: Reports, with the kernels that are wanted.
-            sources: By digest, these reports whole, and where they came from.
-            total_ns: GPU time of everything that was opened, in nanoseconds: the whole of `Kernel.time_share`.
-            kernels: The same kernels in their order; by default that of the table.
+            found: Reports, with the wanted kernels.
+            sources: By digest, these reports with all their kernels, and where they came from.
+            total_ns: GPU time of everything opened, in nanoseconds: the whole that `Kernel.time_share` is a share of.
+            kernels: The same kernels in their order; by default the order of the table.
         """
         self._found = found
         self._sources = sources
@@ -71,7 +71,7 @@ class Report:
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels, one profiled launch each, in the order of the table; failed ones come last."""
+        """The kernels, a profiled launch each, in the order of the table; failed kernels come last."""
         if self._ordered is not None:
             return self._ordered
         from rooflens.model.ranking import in_order
@@ -85,7 +85,7 @@ class Report:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The kernels with all their launches, in the order of the table, failed ones last.
+        """The kernels, each with all its launches, in the order of the table; failed kernels come last.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -106,11 +106,11 @@ class Report:
         """Keep the kernels that meet a condition, or have these values.
 
         Args:
-            wanted: Takes a kernel, and says whether it stays.
-            values: Values by the names of the summary: `verdict_bound="memory"`.
+            wanted: Returns whether to keep a kernel.
+            values: Values by column of the summary: `verdict_bound="memory"`.
 
         Raises:
-            UnknownKeyError: The summary has no such column.
+            UnknownKeyError: The summary lacks the column.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -126,14 +126,14 @@ class Report:
         )
 
     def sort(self, by: str | Callable[[Kernel], Any], *, descending: bool = True) -> Report:
-        """Return the same kernels in another order; those without a value come last.
+        """Return the same kernels in another order; kernels without a value come last.
 
         Args:
-            by: A column of the summary (`gpu_time_ns`), or what takes the value from a kernel.
+            by: A column of the summary (`gpu_time_ns`), or a function from a kernel to the value.
             descending: Largest first.
 
         Raises:
-            UnknownKeyError: The summary has no such column.
+            UnknownKeyError: The summary lacks the column.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -164,20 +164,19 @@ class Report:
     def __getitem__(self, wanted: str | slice) -> Report: ...
 
     def __getitem__(self, wanted: SupportsIndex | str | slice) -> Kernel | Report:
-        """Select one kernel by its position, or several by name, by key or by a slice.
+        """Select one kernel by position, or several by name, key or slice.
 
         Args:
-            wanted: A position from 0, or -1 for the last; a slice; or what `--kernel` takes: a short
-                name, part of a name, a glob over a whole name, `re:` and a regular expression, or the key of one
-                launch.
+            wanted: A position from 0, or -1 for the last; a slice; or a pattern as for `--kernel`: a short name, a part
+                of a name, a glob for a whole name, `re:` and a regular expression, or the key of a launch.
 
         Returns:
-            A `Kernel` for a position; otherwise a `Report` of those that were selected.
+            A `Kernel` for a position; otherwise a `Report` of the selected kernels.
 
         Raises:
-            IndexError: There is no such position.
-            TypeError: It is none of these.
-            InputError: No kernel has this name; the hint lists similar ones.
+            IndexError: The position does not exist.
+            TypeError: The index has another type.
+            InputError: No kernel has this name; the hint lists similar names.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -199,7 +198,7 @@ class Report:
         return self._with(self.kernels[wanted])
 
     def _with(self, kernels: Iterable[Kernel]) -> Report:
-        """Return a report of some of these kernels, in the order given."""
+        """Return a report of some of these kernels, in the given order."""
         kept = tuple(kernels)
         chosen = {id(kernel.analysis) for kernel in kept}
         reports = (
@@ -212,10 +211,10 @@ class Report:
     def __repr__(self) -> str:
         return f"<{self._words()}>"
 
-    if not TYPE_CHECKING:  # a type checker knows that there are no others
+    if not TYPE_CHECKING:  # type checkers must see no other attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Say what comes close to a name that a report lacks, or that its kernels have it."""
+            """Suggest similar names for a name that a report lacks, or say that its kernels have it."""
             also = (
                 f"its kernels have it, `report[0].{name}`" if not name.startswith("_") and hasattr(Kernel, name) else ""
             )
@@ -229,38 +228,40 @@ class Report:
     @property
     def gpu_time_ns(self) -> float:
         """GPU time of all kernels that did not fail, in nanoseconds."""
-        return sum(kernel.gpu_time_ns or 0.0 for kernel in self.kernels if kernel.status != "failed")
+        from rooflens.model.summary import total_ns_of
+
+        return total_ns_of(kernel.analysis for kernel in self.kernels)
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Where each report came from: `source`, `digest`, `command_line`, `host`, `ncu_version`, and more."""
+        """Facts about each report: `source`, `digest`, `command_line`, `host`, `ncu_version`, and more."""
         return tuple(report.run for report in self._found.reports)
 
     @property
     def failures(self) -> tuple[tuple[str, InputError], ...]:
-        """Path and error of each report that could not be read; empty where all could."""
+        """Path and error of each report that could not be read; empty if all were read."""
         return self._found.failures
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know about how the reports were read, in sentences; empty where there is nothing."""
+        """Sentences about how the reports were read; empty if there is nothing to know."""
         return tuple(self._found.remarks)
 
     def to_arrow(self, table: TableName = "summary") -> pa.Table:
-        """Return the kernels as a pyarrow table: always the same columns, and null where nothing was measured.
+        """Return the kernels as a pyarrow table, always with the same columns; null if not measured.
 
         Args:
-            table: `summary`, a row for each kernel with its verdict, or a table as a store holds it ("The store" in the
+            table: `summary`, with a row per kernel and its verdict, or a table of a store ("The store" in the
                 documentation): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics` with
                 ncu's own values.
 
         Returns:
-            One row for each kernel; for each level and pipe in `roofline`, finding in `findings`, place in the code in
-            `hotspots`, and value in `metrics`. Units are in the names of the columns.
+            A row per kernel; in `roofline` per level and pipe, in `findings` per finding, in `hotspots` per place in
+            the code, in `metrics` per value. Column names end in their units.
 
         Raises:
-            UsageError: There is no such table.
-            InputError: `metrics` are requested, but a report is gone or has changed since it was opened.
+            UsageError: The table does not exist.
+            InputError: `metrics` were requested, but a report is gone or has changed since it was opened.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -275,7 +276,7 @@ class Report:
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
-        """Return a table as a pandas data frame; `table` and the errors are those of `to_arrow`. Lists are tuples.
+        """Return a table as a pandas data frame, with the arguments and errors of `to_arrow`. Lists are tuples.
 
         >>> import rooflens as rl
         >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
@@ -287,13 +288,13 @@ class Report:
         arrow = self.to_arrow(table)
         frame: pd.DataFrame = arrow.to_pandas()
         for field in arrow.schema:
-            if types.is_nested(field.type):  # an array of numpy can be neither grouped nor compared
+            if types.is_nested(field.type):  # numpy arrays can be neither grouped nor compared
                 values = arrow[field.name].to_pylist()
                 frame[field.name] = [tuple(value) if isinstance(value, list) else value for value in values]
         return frame
 
     def to_polars(self, table: TableName = "summary") -> pl.DataFrame:
-        """Return a table as a Polars data frame; `table` and the errors are those of `to_arrow`.
+        """Return a table as a Polars data frame, with the arguments and errors of `to_arrow`.
 
         Raises:
             EnvironmentMissingError: Polars is not installed.
@@ -319,7 +320,7 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_parquet(self, path: str | os.PathLike[str], table: TableName = "summary", *, force: bool = False) -> Path:
-        """Write a table as one Parquet file; `rooflens.ingest` writes a store of all tables.
+        """Write a table as a single Parquet file; `rooflens.ingest` writes a store of all tables.
 
         Args:
             path: The file.
@@ -330,8 +331,8 @@ class Report:
             The path.
 
         Raises:
-            UsageError: The file exists, or there is no such table.
-            InputError: It cannot be written.
+            UsageError: The file exists, or the table does not.
+            InputError: The file cannot be written.
 
         >>> import rooflens as rl, tempfile
         >>> import pyarrow.parquet as pq
@@ -356,10 +357,10 @@ class Report:
     def digest(self, max_tokens: int = 1500) -> str:
         """Summarise the kernels in Markdown, largest gain first, short enough for a language model or a chat message.
 
-        It prints as text, in an interpreter too, and a notebook shows it as Markdown.
+        An interpreter shows it as text, a notebook as Markdown.
 
         Args:
-            max_tokens: At most this many tokens, of three bytes each; what does not fit is counted at the end.
+            max_tokens: Size limit in tokens of three bytes each; kernels that do not fit are counted at the end.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -384,18 +385,18 @@ class Report:
         return document
 
     def chart(self, level: str | None = None, *, dark: bool = False) -> alt.VConcatChart:
-        """Draw the roofline of each GPU, one below another, as a chart of Altair that can stand beside others.
+        """Draw the roofline of each GPU, one below the other, as an Altair chart that can be combined with others.
 
         Args:
             level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that bounds the kernels.
-            dark: Draw words and lines for a dark ground, which is that of Altair's theme.
+            dark: Draw text and lines for a dark background, which comes from Altair's theme.
 
         Returns:
-            All rows within it; `(report.chart() | another).save("both.html")` writes two.
+            A single chart of all; `(report.chart() | another).save("both.html")` writes two.
 
         Raises:
-            UsageError: There is no such level.
-            InputError: No kernel can be placed in a roofline.
+            UsageError: The level does not exist.
+            InputError: No kernel can be placed on a roofline.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -414,10 +415,10 @@ class Report:
         return inlined([spec_of(plane, page, level) for plane in placed_planes(page)], dark=dark)
 
     def save(self, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False) -> Path:
-        """Write one file about all kernels.
+        """Write a file about all kernels.
 
         Args:
-            path: Its extension says what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the
+            path: Its extension decides what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the
                 rooflines, `.json` the data, `.csv` a table.
             title: Title of the page; by default the names of the reports.
             force: Overwrite an existing file.
@@ -427,7 +428,7 @@ class Report:
 
         Raises:
             UsageError: The extension is unknown, or the file exists.
-            InputError: It cannot be written.
+            InputError: The file cannot be written.
 
         >>> import rooflens as rl, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -451,7 +452,7 @@ class Report:
             height: Height of the frame in pixels.
 
         Raises:
-            UsageError: This is not a notebook.
+            UsageError: Not called in a notebook.
 
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").show(height=600)
@@ -464,7 +465,7 @@ class Report:
         notebook.show_page(page, height, "report")
 
     def _repr_html_(self) -> str:
-        """Write the first screen that a notebook shows: no script, and nothing in names is markup."""
+        """Write the first screen for a notebook: no script, and no markup from names."""
         from rooflens.api.rendering import report_html
 
         unread = [f"{source}: {error}; {error.hint}" for source, error in self.failures]
@@ -486,7 +487,7 @@ _NAME_WIDTH = 60
 
 
 class Group:
-    """All launches of a kernel in a report, of which the median one gives the verdict.
+    """All launches of a kernel in a report; the median launch gives the verdict.
 
     >>> import rooflens as rl
     >>> group = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").groups[0]
@@ -497,7 +498,7 @@ class Group:
     __slots__ = ("_kernel", "_launches", "_summary")
 
     def __init__(self, summary: KernelSummary, kernel: Kernel, launches: Report) -> None:
-        """Take the summary, its median launch, and all that were profiled."""
+        """Take the summary, its median launch, and all profiled launches."""
         self._summary = summary
         self._kernel = kernel
         self._launches = launches
@@ -522,7 +523,7 @@ class Group:
 
     @property
     def kernel(self) -> Kernel:
-        """The median launch, in the middle of the GPU time: it stands for all of them."""
+        """The median launch, in the middle of the GPU time, which stands for all launches."""
         return self._kernel
 
     @property
@@ -532,7 +533,7 @@ class Group:
 
     @property
     def launch_count(self) -> int:
-        """How many launches of the program the profiled ones represent."""
+        """How many of the program's launches the profiled launches represent."""
         return self._summary.launch_count
 
     @property
@@ -542,10 +543,10 @@ class Group:
 
     @property
     def gpu_time_ns(self) -> float | None:
-        """GPU time of all launches in nanoseconds; None where none was timed."""
+        """GPU time of all launches in nanoseconds; None if none was timed."""
         return self._summary.duration_ns
 
     @property
     def winnable_ns(self) -> float | None:
-        """Nanoseconds that the first moves win over all launches, by which groups are ordered; None where unknown."""
+        """Nanoseconds gained by the first moves over all launches, which orders the groups; None if unknown."""
         return self._summary.winnable_ns

@@ -1,59 +1,46 @@
-"""A report that was opened: whole, with the place it came from, so that more can be read of it later."""
+"""An opened report, whole, with its origin, so that more can be read from it later."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rooflens.analyzing import looked_into
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rooflens.analyzing import Analyzed
     from rooflens.api.values import Metrics
     from rooflens.ingest.reports.jobs import Job
-    from rooflens.model.records import Analysis, AnalyzedReport
+    from rooflens.model.records import AnalyzedReport
 
 
 class Source:
-    """One report, whole, and where it came from."""
+    """A report with all its kernels, and its origin."""
 
-    def __init__(self, found: Analyzed, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
+    def __init__(self, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
         """Take a report.
 
         Args:
-            found: All that was opened with it.
             report: With all of its kernels.
             place: The job that read it, or the store that holds it.
-            gpu: Name of the GPU that was given to its reader; None where none was.
+            gpu: Name of the GPU given to its reader, or None.
         """
         self.report = report
         self.place = place
         self.gpu = gpu
-        self._found = found
-        self._looked_into: dict[int, tuple[AnalyzedReport, Analysis]] = {}
-
-    def looked_into(self, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-        """Look inside of one of its kernels, once; return the report and the kernel with what was found."""
-        index = analysis.kernel.index
-        if index not in self._looked_into:
-            self._looked_into[index] = looked_into(self._found, analysis)
-        return self._looked_into[index]
 
     @cached_property
     def metrics(self) -> Metrics:
-        """The metrics that the report itself stores.
+        """The metrics stored in the report.
 
         Raises:
-            InputError: It is gone, or has changed since it was opened.
+            InputError: The report is gone, or has changed since it was opened.
         """
         from rooflens.api.values import Metrics
 
         return Metrics(self.metric_table())
 
     def metric_table(self) -> pa.Table:
-        """Read them, one value each, as rows of the store's table `metrics`.
+        """Read the metrics, a value per row, as rows of the store's table `metrics`.
 
         Raises:
             InputError: As above.

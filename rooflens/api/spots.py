@@ -27,7 +27,7 @@ class Hotspot:
     __slots__ = ("_record", "_samples")
 
     def __init__(self, record: records.Hotspot, samples: float | None) -> None:
-        """Take a record, and the samples of its whole kernel; None where it has none."""
+        """Take a record, and the samples of its whole kernel; None if there are no samples."""
         self._record = record
         self._samples = samples
 
@@ -48,22 +48,22 @@ class Hotspot:
 
     @property
     def by(self) -> Grain:
-        """What it is: `line`, `sass` (an instruction) or `function`."""
+        """Kind of the place: `line`, `sass` (an instruction) or `function`."""
         return self._record.by
 
     @property
     def file(self) -> str | None:
-        """Path of the source file as the compiler was given it; None where the report has no line information."""
+        """Path of the source file as given to the compiler; None if the report has no line information."""
         return self._record.file
 
     @property
     def line(self) -> int | None:
-        """Number of the source line, from 1; None as for `file`."""
+        """Number of the source line, from 1; None like `file`."""
         return self._record.line
 
     @property
     def function(self) -> str | None:
-        """Function that holds its instructions; None for a line that is in several."""
+        """Function that contains its instructions; None for a line in several functions."""
         return self._record.function
 
     @property
@@ -73,25 +73,25 @@ class Hotspot:
 
     @property
     def sass(self) -> str | None:
-        """The instruction in text; None for lines and functions, and where it cannot be disassembled."""
+        """The instruction as text; None for lines and functions, and if it cannot be disassembled."""
         return self._record.sass
 
     @property
     def text(self) -> str | None:
-        """The source line in text; None where the report does not embed the file."""
+        """The text of the source line; None if the report does not embed the file."""
         return self._record.text
 
     @property
     def share(self) -> float | None:
-        """Fraction of the kernel's samples taken here, 0 to 1; None where it was not sampled."""
+        """Fraction of the kernel's samples taken here, 0 to 1; None if it was not sampled."""
         return ratio(self._record.measures.get("samples", 0.0), self._samples)
 
     @property
     def stall(self) -> str | None:
-        """What most of its samples wait for, such as `long_scoreboard`; None where samples carry no reason."""
+        """What most of its samples wait for, such as `long_scoreboard`; None if samples have no reasons."""
         return leading_stall(self._record)
 
     @property
     def measures(self) -> Mapping[str, float]:
-        """Whole amounts by measure (`rooflens.model.hotspots.MEASURES`), stalls included; what is 0 is left out."""
+        """Amounts by measure (`rooflens.model.hotspots.MEASURES`), stalls included; zeros are left out."""
         return self._record.measures

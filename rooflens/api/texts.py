@@ -1,4 +1,4 @@
-"""Texts of several lines as Python shows them, and what to say of a name that an object lacks."""
+"""Multi-line texts as Python shows them, and suggestions for a name that an object lacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Text(str):
-    """A text in Markdown: an interpreter shows its lines as they are, and a notebook as the Markdown that it is."""
+    """A Markdown text: an interpreter shows its lines, a notebook renders it."""
 
     __slots__ = ()
 
@@ -61,17 +61,17 @@ MEANT: Mapping[str, Mapping[str, str]] = {
         "read": "rl.open(path)",
     },
 }
-"""What people write for what is called otherwise, or is elsewhere, by what they ask; and how it is written."""
+"""Names that people try for something named otherwise or found elsewhere, by object -> how to write it."""
 
 
 def lacking(thing: object, name: str, known: Collection[str], also: str = "") -> AttributeError:
-    """Make the error for a name that an object lacks, with what comes close.
+    """Make the error for a name that an object lacks, with suggestions.
 
     Args:
         thing: The object.
-        name: What was asked for.
-        known: What there is.
-        also: What to say first of where it is.
+        name: The requested name.
+        known: The existing names.
+        also: Where the name exists instead, said first.
     """
     near = () if name.startswith("_") else meant_names(name, known)
     meant = MEANT.get(type(thing).__name__, {}).get(name)

@@ -1,4 +1,4 @@
-"""The metrics of a report as it stores them, read from its file or its store on demand."""
+"""The metrics of a report as stored, read on demand from its file or its store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Metrics:
     """The metrics of one report, by kernel.
 
     Attributes:
-        names: The metrics that any of its kernels has.
+        names: The metrics of any of its kernels.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -39,7 +39,7 @@ class Metrics:
         self.names: frozenset[str] = frozenset(pc.unique(table["name"]).to_pylist())
 
     def of(self, index: int) -> dict[str, Value]:
-        """Return the values of one result, by the name of the metric; empty where it has none."""
+        """Return the values of a result by metric; empty if it has none."""
         start, end = self._spans.get(index, (0, 0))
         names, *columns = (column.to_pylist() for column in self._rows.slice(start, end - start).columns)
         values: list[Any] = [next((v for v in row if v is not None), None) for row in zip(*columns, strict=True)]
@@ -47,15 +47,15 @@ class Metrics:
 
 
 def metric_table(run: Run, place: Job | str, gpu: str | None) -> pa.Table:
-    """Read the metrics of a report, one value each, as rows of the store's table `metrics`.
+    """Read the metrics of a report, a value per row, as rows of the store's table `metrics`.
 
     Args:
-        run: The report, as it was opened.
+        run: The opened report.
         place: The job that read it, or the store that holds it.
-        gpu: Name of the GPU that was given to its reader.
+        gpu: Name of the GPU given to its reader.
 
     Raises:
-        InputError: It is gone, or has changed since it was opened.
+        InputError: The report is gone, or has changed since it was opened.
     """
     if isinstance(place, str):
         rows = Store.existing(place).metrics(run.digest)

@@ -1,4 +1,4 @@
-"""The verbs that make no report: predict an operation, look up GPUs, annotate a trace, read reports into a store."""
+"""The functions that return no report: predict an operation, look up GPUs, annotate a trace, fill a store."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def predict(
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast: ...
 
@@ -52,34 +53,37 @@ def predict(  # noqa: PLR0913 - the words of a command line
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast | tuple[WhatIf, ...]:
-    """Predict an operation on a GPU by formula and datasheet; or with `from_` measured kernels elsewhere.
+    """Predict an operation on a GPU from formula and datasheet; or, with `from_`, measured kernels elsewhere.
 
     Args:
         operation: `gemm`, `attention-flash`, `decode`, ...: `rooflens predict` lists them.
-        from_: In place of an operation an opened `Report`, or the path of a report, a folder or a store, or several:
-            what would its kernels take on the GPU, in the type, or both? Those of which nothing can be said are left
-            out, unless all are.
+        from_: Instead of an operation, an opened `Report`, the path of a report, a folder or a store, or several of
+            these: how long would its kernels take on the GPU, in the type, or both? Kernels that cannot be predicted
+            are left out, unless that is all of them.
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them. By default `h100-sxm` for an
-            operation, and the GPU that it ran on for a measured kernel.
-        dtype: Type of the operands: `bf16`, `fp8`, ...; by default the usual one of the operation, mostly `bf16`, or
-            `fp16` or `fp32` on a GPU without it.
-        out_dtype: Type in which matrix products are written; by default that of the operands, or `bf16` for operands of
-            8 or 4 bits.
-        link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest that joins so many.
-        sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists those of one.
+            operation, and its own GPU for a measured kernel.
+        dtype: Type of the operands: `bf16`, `fp8`, ...; by default the operation's usual type, mostly `bf16`, or `fp16`
+            or `fp32` on a GPU without it.
+        out_dtype: Type of a matrix product's result; by default the operands' type, or `bf16` for operands of 8 or 4
+            bits.
+        link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest link that joins so many.
+        measured_ms: Measured time in ms: `compared` of the forecast sets it beside the floor and published kernels.
+        sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists an operation's sizes.
 
     Returns:
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
         `communication` or `overhead`), `t_lower_s` (the floor in seconds, from cold caches),
-        `t_lower_warm_s` (where L2 holds operands and results; None where they do not fit), `attainable` (what published
-        kernels would take), `roof_flop_per_s`, `parts` and more. Of measured kernels one each with `kernel`, `gpu`,
-        `measured_ns`, `about_ns`, `factor` and `side`, most to win here first.
+        `t_lower_warm_s` (with operands and results in L2; None if they do not fit), `attainable` (the time of published
+        kernels), `roof_flop_per_s`, `parts` and more; with `measured_ms` also `compared`, rows with `name`,
+        `predicted`, `measured`, `factor` and `verdict`. For measured kernels a list with `kernel`, `gpu`,
+        `measured_ns`, `about_ns`, `factor` and `side` each, most to win here first.
 
     Raises:
         UsageError: The operation, type or a size is unknown; no GPU, or more than one, has this name; or a size is
-            missing, out of range or does not fit another one.
+            missing, out of range or inconsistent with another size.
         InputError: The GPU has no published peak for this type, or lacks this link.
 
     >>> import rooflens as rl
@@ -88,15 +92,15 @@ def predict(  # noqa: PLR0913 - the words of a command line
     ('compute', 139)
     """
     if from_ is not None:
-        if operation is not None or out_dtype or link or sizes:
+        if operation is not None or out_dtype or link or measured_ms is not None or sizes:
             raise UsageError("from_ takes the place of an operation and its sizes", "give gpu, dtype, or both")
         return _predict_measured(from_, gpu, dtype)
     if operation is None:
-        raise UsageError("nothing is to be predicted", "give an operation, such as `gemm`, or from_=REPORT")
+        raise UsageError("nothing to predict", "give an operation, such as `gemm`, or from_=REPORT")
     from rooflens.model.predict.forecast import predicted
     from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link)
+    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link, measured_ms=measured_ms)
     return predicted(operation, sizes, options).steps[0][1]
 
 
@@ -127,26 +131,26 @@ def trace(
     kernel: str | Sequence[str] = (),
     nvtx: str | Sequence[str] = (),
 ) -> Program:
-    """Read a trace without a report: its kernels by what can be won above the floors of their operators' sizes.
+    """Read a trace without a report: its kernels ranked by what can be won above the floors of their operators' sizes.
 
     Args:
-        path: What `torch.profiler` wrote with `export_chrome_trace`, an SQLite export of nsys, or its `.nsys-rep`.
-        reports: Reports of its kernels, opened or their paths: those kernels get verdict and gain in the same list.
-        gpu: Short name of the GPU, or a part of its name, where the trace does not name one whose peaks are known.
-        kernel: Patterns of kernels, one or several, as `--kernel` takes them.
-        nvtx: Patterns of NVTX ranges, as `--nvtx` takes them.
+        path: A file from `export_chrome_trace` of `torch.profiler`, an SQLite export of nsys, or its `.nsys-rep`.
+        reports: Reports of its kernels, opened or as paths: these kernels get verdict and gain in the same list.
+        gpu: Short name of the GPU, or a part of its name, if the trace names no GPU with known peaks.
+        kernel: One or several patterns of kernels, as for `--kernel`.
+        nvtx: One or several patterns of NVTX ranges, as for `--nvtx`.
 
     Returns:
-        `kernels`, most to win first, then those of which it is not known, by time; each with `name`, `time_ns`,
-        `count`, `share`, `shape`, `operator`, `module`, `floor_ns`, `gain_ns` (None where unknown), `by`, `measured`;
+        `kernels`, most to win first, then those without a known gain, by time; each with `name`, `time_ns`, `count`,
+        `share`, `shape`, `operator`, `module`, `floor_ns`, `gain_ns` (None if unknown), `by`, `measured`;
         `unprofiled.gap_ns`; `communication`; `stretches` that wait for launches; `unknown` operators; `next`, the
         kernels to profile; `notes`.
 
     Raises:
-        InputError: It cannot be read, is cut, is something else, or has no kernels.
+        InputError: The file is unreadable or cut, no trace, or has no kernels.
         UsageError: No GPU has that name, or several have it; or a pattern cannot be read.
-        NoMatchError: No kernel is wanted.
-        EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
+        NoMatchError: No kernel matches.
+        EnvironmentMissingError: The file is a Nsight Systems report, and nsys is not installed.
 
     >>> import rooflens as rl
     >>> program = rl.trace("examples/step.synthetic.json")
@@ -165,14 +169,14 @@ def gpus(name: str = "") -> tuple[Datasheet, ...]:
     """Look up GPUs with a known datasheet.
 
     Args:
-        name: Short or display name, or a part of either; all GPUs without it.
+        name: Short or display name, or a part of either; empty for all GPUs.
 
     Returns:
-        One for each GPU: `id` (what `gpu=` takes), `name`, `compute_capability`, `sm_count`, `boost_clock`,
+        A datasheet per GPU: `id` (the value of `gpu=`), `name`, `compute_capability`, `sm_count`, `boost_clock`,
         `dram_bandwidth` and `peaks`, each quantity with `value` in SI units and its `source`.
 
     Raises:
-        UsageError: No GPU is called so.
+        UsageError: No GPU has this name.
 
     >>> import rooflens as rl
     >>> [gpu.id for gpu in rl.gpus("h200")], len(rl.gpus()) > 20
@@ -190,20 +194,20 @@ def annotate(
     *,
     force: bool = False,
 ) -> Annotated:
-    """Write a copy of a PyTorch profiler's trace that has the verdicts of reports in the arguments of its kernels.
+    """Write a copy of a PyTorch profiler's trace with the verdicts of reports in its kernels' arguments.
 
     Args:
-        trace: What `torch.profiler` wrote with `export_chrome_trace`: `.json` or `.json.gz`.
+        trace: A file from `export_chrome_trace` of `torch.profiler`: `.json` or `.json.gz`.
         reports: An opened `Report`, or the path of a report, a folder or a store, or several paths.
         output: The copy, `.json` or `.json.gz`: Perfetto and `chrome://tracing` open it.
         force: Overwrite an existing file.
 
     Returns:
-        `event_count` and `matched_count` of kernel events, `kernel_count` and `matched_kernel_count` of their names,
-        `words` that say so, and `notes`.
+        `event_count` and `matched_count` of kernel events, `kernel_count` and `matched_kernel_count` of kernel names, a
+        summary in `words`, and `notes`.
 
     Raises:
-        UsageError: The name of the output is another one, or the file exists.
+        UsageError: The output's name has another ending, or the file exists.
         InputError: The trace or the reports cannot be read, or no kernel of the trace is in the reports.
 
     >>> import rooflens as rl, tempfile
@@ -222,7 +226,7 @@ def annotate(
 
 
 def _opened(reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:
-    """Open reports by their paths; those that were opened are returned as they are."""
+    """Open reports given by path; opened reports are returned unchanged."""
     from rooflens.api.opening import open as open_reports
     from rooflens.api.report import Report
 
@@ -240,21 +244,21 @@ def ingest(
 ) -> Ingested:
     """Read reports, or folders of them, into a store: a folder of Parquet that `open`, pandas, Polars and DuckDB read.
 
-    A report that is stored already is skipped; one that cannot be read does not affect the others.
+    Reports that are stored already are skipped; a report that cannot be read does not affect the others.
 
     Args:
         paths: One or several reports, CSV exports, folders of these, or addresses.
         store: An empty folder, a store, or an address such as `s3://bucket/store`.
-        executor: Who reads: an executor of `concurrent.futures`, or `process:8` or `dask:tcp://host:8786`; by default
-            this process. Processes import the main module again, so that a script needs a main guard.
-        raw: Which of ncu's own values to keep: `none`, `values` (one a metric), or `all`, those of instances too.
+        executor: What reads them: an executor of `concurrent.futures`, or `process:8` or `dask:tcp://host:8786`; by
+            default this process. Processes import the main module again, so a script needs a main guard.
+        raw: Which of ncu's own values to keep: `none`, `values` (one per metric), or `all`, including instances.
 
     Returns:
         `report_count` and `kernel_count` of what was stored, `skipped_count`, and `failures` (path and error).
 
     Raises:
         InputError: A path does not exist, no folder holds a report, or the store cannot be written to.
-        UsageError: There is no such executor, or a path is empty or not one.
+        UsageError: The executor does not exist, or a path is empty or no path.
 
     >>> import rooflens as rl, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The verdict on a kernel: its limiter, and how far it is from that roof."""
+"""The verdict on a kernel: its limiter, and its distance from that roof."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rooflens.model import records
-    from rooflens.model.bounds import Bound, ShownClass
     from rooflens.model.records import Confidence, Gain, Limit, Move
+    from rooflens.model.verdict_classes import Bound, ShownClass
 
 
 class Verdict:
@@ -34,51 +34,51 @@ class Verdict:
         return f"<Verdict: {self.sentence}>"
 
     def _repr_html_(self) -> str:
-        """Write what a notebook shows: sentence, gain and limit."""
+        """Write the HTML that a notebook shows: sentence, gain and limit."""
         from rooflens.api.rendering import verdict_html
 
         return verdict_html(self._record)
 
     @property
     def bound(self) -> Bound:
-        """What bounds it: `memory`, `compute`, `latency`, `overhead`, `balanced`, or `unknown`."""
+        """What bounds the kernel: `memory`, `compute`, `latency`, `overhead`, `balanced`, or `unknown`."""
         return self._record.bound
 
     @property
     def or_bound(self) -> tuple[Bound, ...]:
-        """The classes that a side which was not measured could turn it into; empty where the class is sure."""
+        """The classes that an unmeasured side could turn it into; empty if the class is certain."""
         return self._record.or_bound
 
     @property
     def shown_class(self) -> ShownClass:
-        """What every output calls the class: `latency`, and `latency?` where another one is possible."""
+        """The class as every output shows it: `latency`, or `latency?` if another class is possible."""
         return self._record.shown_class
 
     @property
     def resource(self) -> str | None:
-        """The limiter, a memory level or pipe of `Kernel.levels` and `Kernel.pipes`; None where there is none."""
+        """The limiter: a memory level or pipe of `Kernel.levels` and `Kernel.pipes`, or None."""
         return self._record.resource
 
     @property
     def at_roof(self) -> bool:
-        """True where that resource is full, or nearly so: only less work or fewer bytes make the kernel faster."""
+        """True if that resource is full, or nearly so: only less work or fewer bytes make the kernel faster."""
         return self._record.at_roof
 
     @property
     def cause(self) -> str | None:
-        """A short phrase: `grid below one wave`, `waits for global memory`; None where `bound` says all."""
+        """A short phrase: `grid below one wave`, `waits for global memory`; None if `bound` says everything."""
         return self._record.cause
 
     @property
     def gain(self) -> Gain | None:
-        """What the first move brings, with `factor`, `time_after_ns`, `proven`, `changes`; None where not known."""
+        """What the first move gains, with `factor`, `time_after_ns`, `proven`, `changes`; None if unknown."""
         return self._record.gain
 
     @property
     def limit(self) -> Limit:
         """How much faster at most: `factor`, `floor_ns`, the side it comes `by`, and what is `missing`.
 
-        It is `proven`, or holds at today's traffic only.
+        It is either `proven`, or holds at today's traffic only.
         """
         return self._record.limit
 
@@ -89,15 +89,15 @@ class Verdict:
 
     @property
     def confidence(self) -> Confidence:
-        """How far the report's counters carry it: `high`, `medium` or `low`."""
+        """How well the report's counters support the verdict: `high`, `medium` or `low`."""
         return self._record.confidence
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence, with its decisive numbers and the move."""
+        """The verdict as a sentence, with its decisive numbers and the move."""
         return self._record.sentence
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """The numbers it rests on, a line each."""
+        """The numbers behind the verdict, a line each."""
         return self._record.evidence

@@ -1,1 +1,1 @@
-"""The command line: what meets the user, and the one place where errors are shown."""
+"""The command line: everything the user meets, and the only place where errors are shown."""

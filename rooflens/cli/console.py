@@ -1,4 +1,4 @@
-"""What the commands print: data on stdout; errors, progress and the last line on stderr."""
+"""What commands print: data on stdout; errors, progress and the last line on stderr."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 TABLE = "table"
-"""The format that is for a terminal; all others are texts that a file may hold."""
+"""The only format for terminals; the others are texts that may go into a file."""
 
 
 def echo(text: str, *, nl: bool = True) -> None:
-    """Print data of any origin to stdout: no control character in it reaches the terminal."""
+    """Print data of any origin to stdout, without control characters."""
     click.echo(harmless(text), nl=nl)
 
 
 def echo_command(argv: Sequence[str]) -> None:
-    """Print a command; on a terminal broken into lines that a shell joins again."""
+    """Print a command; on a terminal it is broken into lines that a shell joins again."""
     width = terminal_width()
     if width is None:
         echo(shlex.join(argv))
@@ -69,7 +69,7 @@ def say(line: str) -> None:
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
-    """Print one error and its hint to stderr."""
+    """Print an error and its hint to stderr."""
     line = f"error: {f'{about}: ' if about else ''}{error}"
     say(line)
     if error.hint:
@@ -79,7 +79,7 @@ def show_error(error: RooflensError, about: str = "") -> None:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[object], None]]:
-    """Show a bar on stderr while reports are read; nothing where stderr is not a terminal."""
+    """Show a progress bar on stderr while reports are read; nothing if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -124,7 +124,7 @@ def show_bugs(analyses: Iterable[Analysis]) -> None:
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal that stdout is; None if it is none, so that lines stay whole for `grep`."""
+    """Return the width of the terminal on stdout; None if it is no terminal, so that lines stay whole for `grep`."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -137,7 +137,7 @@ def show(document: Document) -> None:
 
 
 def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of what it writes and where: `style`, `output` and `force`."""
+    """Add a command's options for what to write and where: `style`, `output` and `force`."""
 
     def command(function: Callable[..., None]) -> Callable[..., None]:
         for option in (
@@ -152,7 +152,7 @@ def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Calla
                 "--format",
                 "style",
                 type=click.Choice(formats),
-                help="What to write; by default the table, or what the file's extension says.",
+                help="What to write; by default the table, or the format of the file's extension.",
             ),
         ):
             function = option(function)
@@ -162,7 +162,7 @@ def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Calla
 
 
 def deliver(answer: Answer, style: str, output: Path | None = None) -> None:
-    """Show an answer on the terminal, print it in a format, or write it to a file and say so."""
+    """Show an answer on the terminal, print it in a format, or write it to a file and report that."""
     if style == TABLE:
         show(answer.shown())
         for line in answer.remarks():
@@ -176,20 +176,20 @@ def deliver(answer: Answer, style: str, output: Path | None = None) -> None:
 
 
 def check_output(output: Path | None, style: str | None, formats: Sequence[str], page: str, *, force: bool) -> str:
-    """Find the format; refuse a page without a file, a table in one, and a place that is taken.
+    """Find the format; refuse a page without a file, a table in a file, and a file that must not be overwritten.
 
     Args:
-        output: The file that was asked for; None for stdout.
-        style: What --format says; None for the table on stdout, and for what a file's ending says.
-        formats: What the command can write.
-        page: What a page would be called, for the hint.
-        force: Whether to write over a file.
+        output: The file to write; None for stdout.
+        style: Value of --format; None for the table on stdout, or the format of the file's ending.
+        formats: Formats that the command can write.
+        page: Example name of a page, for the hint.
+        force: Whether to overwrite a file.
 
     Returns:
         The format, one of `formats`.
 
     Raises:
-        UsageError: Output and format do not go together, or the place is taken.
+        UsageError: Output and format do not fit together, or the file must not be overwritten.
     """
     if style != TABLE:
         style = format_of(output, style, formats) if output is not None else style or TABLE

@@ -1,4 +1,4 @@
-"""How a command ends that is asked to by a signal."""
+"""How a command ends when a signal asks it to."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _SIGNAL_STATUS = 128
-"""Added to the number of a signal it is the status that a shell gives a program that the signal ended."""
+"""Plus a signal's number, it is the exit status by which shells show that the signal ended a program."""
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end the block as an exception does, so that temporary files go with it."""
-    if threading.current_thread() is not threading.main_thread():  # which alone may set handlers
+    """Let SIGTERM and SIGHUP end the block like an exception, so that temporary files are removed."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heeded = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores one
+    heeded = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores SIGHUP
     for number in heeded:
         signal.signal(number, _end)
     try:
@@ -33,5 +33,5 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)  # a second one ends it at once
+    signal.signal(number, signal.SIG_DFL)  # a second signal ends it at once
     raise SystemExit(_SIGNAL_STATUS + number)

@@ -1,4 +1,4 @@
-"""What a page's kernels are expected to do: bundled workloads are recognized, users' own programs say it."""
+"""What kernels on a page should do: known for bundled workloads, stated by users for their own programs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import say, show
+from rooflens.cli.console import say
 from rooflens.files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.predict.measured import Checked, Prediction, Rule
+    from rooflens.model.predict.measured import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
     from rooflens.writing.rendering import Expected
 
@@ -26,11 +26,11 @@ PREDICT = click.option(
 
 
 def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
-    """Read what `--predict` was given, before any report is read: a prediction of all kernels, or rules by name.
+    """Read the value of `--predict` before any report: a prediction for all kernels, or rules by name.
 
     Raises:
-        UsageError: The prediction cannot be read.
-        InputError: The file cannot be.
+        UsageError: The prediction cannot be parsed.
+        InputError: The file cannot be read.
     """
     if given is None:
         return None
@@ -42,9 +42,9 @@ def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
 
 
 def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[Rule, ...] | None) -> Expected:
-    """Take what the user predicts, and for the other reports what bundled workloads are known to do.
+    """Combine the user's predictions with, for the other reports, what bundled workloads are known to do.
 
-    Names on stderr the patterns that no kernel has.
+    Patterns that match no kernel are named on stderr.
     """
     from rooflens.writing.rendering import Expected, bundled
 
@@ -61,22 +61,3 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[
         if rule.kernel not in met:
             say(f"warning: the prediction of `{rule.kernel}` matches no kernel")
     return Expected(bundled(runs), stated)
-
-
-def check_expected(reports: Sequence[AnalyzedReport], expected: Expected) -> tuple[Checked, ...]:
-    """Hold what is predicted against what was measured."""
-    from rooflens.model.predict.expectations import check_reports
-
-    return tuple(check_reports(reports, expected.reports, expected.rules))
-
-
-def print_expected(reports: Sequence[AnalyzedReport], found: Sequence[Checked]) -> None:
-    """Print for each prediction how it came out."""
-    from rooflens.report.document import Paragraph
-    from rooflens.report.page.along import along_lines
-    from rooflens.report.page.expectations import order_of, prediction_lines, without_parts
-
-    lines = [*along_lines(found, reports)]
-    for checked in sorted(without_parts(found), key=lambda one: order_of(one.prediction)):
-        lines += prediction_lines(checked)
-    show((Paragraph(tuple(lines)),))

@@ -1,6 +1,6 @@
-"""The command line: one group, one short function a command, and the one place where errors are shown.
+"""The command line: one group, a short function per command, and the only place where errors are shown.
 
-Heavy modules are imported inside the commands, so that `--help` answers at once.
+Heavy modules are imported inside the commands, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ SECTIONS = {
     "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),
 }
-"""The commands as `--help` lists them. Each is a file of `commands/`, imported when used."""
+"""The commands as `--help` lists them. Each is a file in `commands/`, imported when used."""
 
 ALIASES = {"diff": "compare"}
-"""Another name of a command -> the command."""
+"""Alias -> command."""
 
 MEANT = {
     "open": "report",
@@ -48,16 +48,16 @@ MEANT = {
     "import": "ingest",
     "help": "--help",
 }
-"""What people type for a command that has another name -> what does it."""
+"""What people type for a command with another name -> the command line to suggest."""
 
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 _SUMMARY = 100
-"""Characters of a command's summary, which is then wrapped, not cut."""
+"""Characters of a command's summary; longer ones would wrap, as they are not cut."""
 
 
 class _Group(NamedGroup):
-    """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
+    """Show errors that the user or the system can fix as `error:` and `hint:`; anything else stays a traceback."""
 
     meant = MEANT
 
@@ -107,7 +107,7 @@ class _Group(NamedGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a report in its place is analyzed, and what ncu printed is explained."""
+        """Find the command; instead of a command, a report is analyzed, and output of ncu is explained."""
         name, command, rest = self._meant(ctx, args)
         if name is None or command is None or ctx.resilient_parsing:
             return name, command, rest
@@ -135,16 +135,16 @@ class _Group(NamedGroup):
 
 
 def _is_to_read(name: str) -> bool:
-    """Return whether a report was meant, there or not, stdin, or a folder that is not called like a command."""
+    """Return whether the name means a report (existing or not), stdin, or a folder without a command's name."""
     try:
         is_folder = Path(name).is_dir() and not near_names(name, [*COMMANDS, *MEANT])
         return name == "-" or is_folder or is_report(name)
-    except OSError:  # a name too long for one
+    except OSError:  # a name too long for a file
         return False
 
 
 def _of_system(error: OSError) -> InputError:
-    """Explain an unexpected refusal of the operating system: its words, the file, and what may help."""
+    """Explain an unexpected error of the operating system: its words, the file, and what may help."""
     place = f": `{error.filename}`" if error.filename is not None else ""
     if told := _TOLD.get(error.errno or 0):
         return InputError(*told)
@@ -177,10 +177,10 @@ _TOLD = {
 def main(ctx: click.Context) -> None:
     """See what limits every GPU kernel.
 
-    Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
-    kernel what bounds it, how far it is from that limit, and which move can help. `rooflens REPORT` is short for
-    `rooflens analyze REPORT`, and `rooflens diff` for `rooflens compare`; `--json` is short for `--format json`.
-    Options have defaults in `rooflens.toml`, in `[tool.rooflens]` of pyproject.toml, and in `ROOFLENS_COMMAND_OPTION`.
+    Opens Nsight Compute reports, computes arithmetic intensity and positions on the hierarchical roofline, and says for
+    each kernel what bounds it, how far it is from that limit, and which move can help. `rooflens REPORT` is short for
+    `rooflens analyze REPORT`, `rooflens diff` for `rooflens compare`, and `--json` for `--format json`. Defaults of
+    options come from `rooflens.toml`, from `[tool.rooflens]` in pyproject.toml, and from `ROOFLENS_COMMAND_OPTION`.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

@@ -1,4 +1,4 @@
-"""The options that name reports, and the one way from them to analyzed reports."""
+"""The options that name reports, and the only way from them to analyzed reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rooflens.writing.answers import Answer
 
 _MOST_REMARKS = 10
-"""Most warnings, and most notes, to print; the rest are counted."""
+"""Most warnings, and most notes, to print; further ones are counted."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completed_by_files)
 STORE = click.option(
@@ -48,7 +48,7 @@ RAW_CELLS = click.option(
     "--csv-raw-cells",
     "raw_cells",
     is_flag=True,
-    help="Leave CSV cells as they are, even those a spreadsheet would run as a formula.",
+    help="Leave CSV cells unchanged, even if a spreadsheet would run them as formulas.",
 )
 TIMELINE = click.option(
     "--timeline",
@@ -60,7 +60,7 @@ TIMELINE = click.option(
 _READER = click.option(
     "--reader",
     type=click.Choice(["auto", "direct", "ncu-report"]),
-    help="What reads reports: rooflens, with the text of instructions from NVIDIA's module or without that module "
+    help="Reader of reports: rooflens with instruction text from NVIDIA's module (auto), rooflens without that module "
     "(direct), or the module alone.  [default: auto]",
 )
 GPU = click.option(
@@ -74,8 +74,8 @@ _KERNEL = click.option(
     "--kernel",
     multiple=True,
     metavar="PATTERN",
-    help="Only the kernel that tables call so, else those whose name contains this; or a glob (`flash*`), `re:` and a "
-    "regular expression, or a key. Repeatable.",
+    help="Only the kernel with this name in tables, else kernels whose names contain it; or a glob (`flash*`), "
+    "`re:` and a regular expression, or a key. Repeatable.",
 )
 _NVTX = click.option(
     "--nvtx",
@@ -86,7 +86,7 @@ _NVTX = click.option(
 
 
 def with_selection(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that choose kernels; they come together, as `selection`, None if all are wanted."""
+    """Add the options that choose kernels; the command gets them as `selection`, None if all kernels are wanted."""
 
     @_KERNEL
     @_NVTX
@@ -103,7 +103,7 @@ def with_selection(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_reading(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of how reports are read; they come together, as `reading`."""
+    """Add the options of reading reports; the command gets them as `reading`."""
 
     @_READER
     @GPU
@@ -121,17 +121,17 @@ def find_reports(
     paths: Sequence[str],
     reading: ReadOptions | None = None,
 ) -> Inputs:
-    """Find the reports that were given; name on stderr what else was in their folders.
+    """Find the given reports; name the other files of their folders on stderr.
 
-    What comes through a pipe is kept in a temporary file until the command ends.
+    The content of a pipe is kept in a temporary file until the command ends.
 
     Args:
         paths: Files, folders, `-` for stdin.
-        reading: How they will be read, and how much may come through a pipe.
+        reading: How to read the reports, and how much may come through a pipe.
 
     Raises:
-        UsageError: No path was given, or an empty one, or stdin is a keyboard.
-        InputError: There is no report, a path cannot be opened, or a pipe sends too much.
+        UsageError: No path or an empty path was given, or stdin is a keyboard.
+        InputError: There is no report, a path cannot be opened, or a pipe gives too much.
     """
     from rooflens.ingest.reports.inputs import find_inputs, is_pipe
 
@@ -149,7 +149,7 @@ def find_reports(
 
 
 def _received(given: str, reading: ReadOptions | None) -> Job:
-    """Keep all that comes through a pipe while the command runs; what came once is not asked for again."""
+    """Keep the content of a pipe while the command runs, as it cannot be read again."""
     received: dict[str, Job] = click.get_current_context().meta.setdefault(f"{__name__}.received", {})
     if given not in received:
         received[given] = _receive(given, reading)
@@ -167,19 +167,17 @@ def _receive(given: str, reading: ReadOptions | None) -> Job:
             raise UsageError(f"`{given}` reads stdin, but nothing is piped into it", "`ncu ... | rooflens analyze -`")
         path = ctx.with_resource(spooled(sys.stdin.buffer, max_bytes))
         if not path.stat().st_size:
-            raise InputError(
-                "nothing came through stdin", "the command before the pipe may have failed: see its messages"
-            )
+            raise InputError("stdin was empty", "the command before the pipe may have failed: see its messages")
         return Job(path, "<stdin>")
     stream = ctx.with_resource(Path(given).open("rb"))  # noqa: SIM115 - the context closes it
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
 
 
 def refuse_with_traces(traces: Traces, **given: object) -> None:
-    """Refuse options that have no place beside timelines.
+    """Refuse options that do not work with timelines.
 
     Raises:
-        UsageError: One was given.
+        UsageError: Such an option was given.
     """
     if idle := [name for name, value in given.items() if value]:
         raise UsageError(
@@ -189,22 +187,22 @@ def refuse_with_traces(traces: Traces, **given: object) -> None:
 
 
 class Traces(NamedTuple):
-    """Timelines that were given as paths, and the reports beside them."""
+    """Timelines given as paths, and the reports given with them."""
 
     jobs: tuple[Job, ...]
     reports: tuple[str, ...]
 
 
 def traces_of(paths: Sequence[str], reading: ReadOptions | None, **given: object) -> Traces | None:
-    """Part timelines from reports; None if there is no timeline. A folder without reports stands for its timelines.
+    """Separate timelines from reports; None if there is no timeline. A folder without reports stands for its timelines.
 
     Args:
-        paths: What was given.
-        reading: How reports will be read, and how much may come through a pipe.
-        given: Options that need a report, by name, each whether it was given.
+        paths: The given paths.
+        reading: How to read reports, and how much may come through a pipe.
+        given: Options that need a report, by name: whether each was given.
 
     Raises:
-        UsageError: An option needs a report, and there is none.
+        UsageError: An option needs a report, but none was given.
     """
     from rooflens.ingest.reports.inputs import is_pipe, is_timeline, timelines_in
     from rooflens.ingest.reports.jobs import Job
@@ -242,7 +240,7 @@ def answer_of(
     columns: Sequence[str] = (),
     raw_cells: bool = False,
 ) -> Answer:
-    """Answer what the kernels of timelines take and what can be won, with what reports beside them say of them."""
+    """Answer how long the kernels of timelines take and what can be won, with verdicts of reports given with them."""
     from rooflens.tracing import read_programs
     from rooflens.writing.answers import of_traces
 
@@ -258,7 +256,7 @@ def answer_of(
 
 
 def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
-    """Return what another command is given to read the same; nothing if a pipe was read, which is empty now."""
+    """Return the paths with which another command reads the same; empty after a pipe, which is empty now."""
     from rooflens.ingest.reports.inputs import is_pipe
 
     if store is not None:
@@ -282,25 +280,25 @@ def load_analyzed(
     timeline: Path | None = None,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
-    """Analyze reports from paths or from a store, and print the warnings.
+    """Analyze reports from paths or from a store, and print warnings.
 
     Args:
         paths: Reports, or folders of them.
-        store: A store, in their place.
+        store: A store instead of paths.
         thresholds: File of thresholds that override the shipped ones.
-        digits: What the digests of the wanted reports of a store begin with; empty for all of them.
+        digits: First digits of the wanted reports' digests in a store; empty for all reports.
         keep: Write the verdicts into the store.
-        without_nvidia: Withhold what NVIDIA's own rules say.
+        without_nvidia: Ignore the results of NVIDIA's own rules.
         with_evidence: Whether verdicts of a store need their lines of evidence.
-        reading: How the reports are read; `gpu` chooses kernels of a store.
+        reading: How to read the reports; for a store, `gpu` selects kernels.
         selection: Which launches are wanted; all by default. No verdict depends on it.
-        timeline: What the program does without ncu, in place of what was kept of that.
-        on_outcome: Called with what became of each report of the paths.
+        timeline: Figures without ncu, which replace the stored ones.
+        on_outcome: Called with the outcome of each report of the paths.
 
     Raises:
-        UsageError: Neither was given, or both; or a pattern cannot be read.
-        InputError: There is nothing to read, or nothing of it is wanted, or the timeline is of another program.
-        EnvironmentMissingError: The timeline is one that only nsys reads, and it is not here.
+        UsageError: Neither or both were given, or a pattern cannot be parsed.
+        InputError: There is nothing to read, nothing in it is wanted, or the timeline is of another program.
+        EnvironmentMissingError: Only nsys can read the timeline, and it is not installed.
     """
     from rooflens.analyzing import read_thresholds, read_timeline
 
@@ -315,7 +313,7 @@ def load_analyzed(
     wanted = selection or Selection()
     if store is not None and reading is not None and reading.gpu is not None:
         wanted = replace(wanted, gpu=reading.gpu)
-    chooser = Chooser(wanted) if wanted else None  # before anything is read: a pattern may be none
+    chooser = Chooser(wanted) if wanted else None  # before reading anything: a pattern may be invalid
     read = None if timeline is None else read_timeline(timeline)
     if store is not None:
         from rooflens.analyzing import analyze_store
@@ -353,10 +351,10 @@ def load_analyzed(
 
 
 def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
-    """Leave out the launches that are not wanted, and the reports that hold none of the others.
+    """Leave out unwanted launches, and reports without any other launch.
 
     Raises:
-        NoMatchError: No launch is wanted.
+        NoMatchError: No launch matches.
     """
     left = found.only(chooser.chosen(found.reports))
     if not found.reports and found.failures:
@@ -372,7 +370,7 @@ def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
 
 
 def print_remarks(read: Analyzed | Ingested) -> None:
-    """Report files that could not be used, and how reports were read where that matters."""
+    """Print which files could not be used, and how reports were read if that matters."""
     left_out = [(source, f"left out: {error}; {error.hint}") for source, error in read.warnings]
     incomplete = [(source, note) for source, note in read.notes if is_incomplete(Path(source))]
     notes = [(source, note) for source, note in read.notes if not is_incomplete(Path(source))]
@@ -385,10 +383,10 @@ def print_remarks(read: Analyzed | Ingested) -> None:
 
 
 def by_folder(remarks: Sequence[tuple[str, str]]) -> list[str]:
-    """Say a remark once for all the files of a folder that have it.
+    """Say a remark once for all files of a folder that share it.
 
     Args:
-        remarks: Path of a file, and what is said of it.
+        remarks: Path of a file, and the remark about it.
     """
     files: dict[tuple[str, str], list[str]] = {}
     for source, note in remarks:
@@ -406,7 +404,7 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
 
 
 def _note_idle_gpu(found: Analyzed, reading: ReadOptions | None) -> None:
-    """Say where --gpu changes nothing, as a report names its own GPU."""
+    """Say that --gpu has no effect because a report names its own GPU."""
     if reading is None or reading.gpu is None:
         return
     from rooflens.ingest.exports.read import displayed

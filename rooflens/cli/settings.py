@@ -1,7 +1,7 @@
-"""Defaults of options that somebody set: in `rooflens.toml`, in pyproject.toml, or in the environment.
+"""The user's defaults of options: from `rooflens.toml`, pyproject.toml or the environment.
 
-Click asks for them itself, where the command line says nothing: `default_map` is what a file says, and
-`auto_envvar_prefix` what the environment does, which comes first.
+Click applies them to options missing on the command line: `default_map` holds the file's values, and
+`auto_envvar_prefix` names the environment variables, which take precedence.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _ROOT = ".git"
 _HINT = 'for example `[compare]`, and below it `fail-on = "5%"`; in pyproject.toml `[tool.rooflens.compare]`'
 
 NOT_IN_FILES = frozenset({"ncu", "ncu-args", "executor", "force"})
-"""Options that say which program runs, where work is sent, or what is written over: a folder of others must not."""
+"""Options for programs, destinations of work or files to overwrite: somebody else's folder must not set them."""
 
 
 def file_settings(folder: Path, commands: Collection[str]) -> dict[str, Mapping[str, Any]]:
-    """Read the nearest file of settings: tables of options by command; empty if there is none.
+    """Read the nearest settings file: tables of options by command; empty if there is none.
 
     Args:
-        folder: Where to begin; the folders above follow, up to the root of the repository.
-        commands: The commands there are.
+        folder: Where to start; the search continues upwards to the root of the repository.
+        commands: The existing commands.
 
     Raises:
-        InputError: The file cannot be parsed, or holds something that is no table of a command.
-        UnknownNameError: There is no such command.
+        InputError: The file cannot be parsed, or has a key that is no table of a command.
+        UnknownNameError: The command does not exist.
     """
     for file in _files(folder):
         found = _read(file)
@@ -65,7 +65,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return what a file says to us; None if it is not there, or says nothing."""
+    """Return the settings for us in a file; None if the file does not exist or has none."""
     try:
         if not file.is_file():
             return None
@@ -80,7 +80,7 @@ def _read(file: Path) -> dict[str, Any] | None:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         if file.name == _PROJECT:
-            return None  # others will complain of it
+            return None  # other tools will complain
         raise InputError(f"{file.name}: {error}", _HINT) from error
     if file.name == FILE:
         return document
@@ -90,13 +90,13 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def defaults_of(command: click.Command, ctx: click.Context, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn a table of options into click's defaults; keys are spelt as on the command line.
+    """Turn a table of options into click's defaults; keys are spelled as on the command line.
 
-    Options that a group's commands share are given to each that has them.
+    Options shared by the commands of a group go to each command that has them.
 
     Raises:
-        UnknownNameError: No option is called so.
-        InputError: It may not come from a file.
+        UnknownNameError: The option does not exist.
+        InputError: The option must not come from a file.
     """
     if isinstance(command, click.Group):
         return _of_group(command, ctx, table)
@@ -131,7 +131,7 @@ def _of_group(group: click.Group, ctx: click.Context, table: Mapping[str, Any]) 
 
 
 def option_names(command: click.Command) -> dict[str, click.Option]:
-    """Return the options of a command by what the command line calls them, without dashes."""
+    """Return a command's options by their name on the command line, without dashes."""
     return {
         name.removeprefix("--"): one
         for one in command.params
@@ -152,17 +152,17 @@ def _default(option: click.Option, name: str, value: Any) -> dict[str, Any]:
 
 
 def with_names(command: click.Command, prefix: str) -> click.Command:
-    """Have the environment call options as the command line does: click would go by the name of the parameter."""
+    """Name environment variables after command-line options: click would use the parameter's name."""
     for name, option in option_names(command).items():
         if isinstance(command, click.Group):
-            option.allow_from_autoenv = False  # they are for what has no command of the group
+            option.allow_from_autoenv = False  # these are for options outside the group's commands
         elif option.name != name.replace("-", "_"):
             option.envvar = f"{prefix}_{name}".replace("-", "_").upper()
     return command
 
 
 def written_out(command: click.Command, args: list[str]) -> list[str]:
-    """Write `--json` as `--format json` where a command has that format and no option of this name."""
+    """Rewrite `--json` as `--format json` if a command has that format and no `--json` option."""
     known = option_names(command)
     style = known.get("format")
     if "json" in known or style is None or "json" not in getattr(style.type, "choices", ()):

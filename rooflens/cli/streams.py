@@ -1,4 +1,4 @@
-"""stdout and stderr as they may be: closed, a pipe whose reader went, a terminal that is not UTF-8."""
+"""Prepare stdout and stderr for anything: closed, a pipe without a reader, a terminal that is not UTF-8."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _BROKEN_ON_WINDOWS = ("win32", errno.EINVAL)
-"""What a pipe whose reader went answers there."""
+"""Errors of a pipe without a reader on Windows."""
 
 _STDERR = 2
 """stdout refuses writes: end quietly, with the command's own exit code."""
@@ -22,10 +22,10 @@ STDOUT_CLOSED = "stdout is closed: nothing can be written to it"
 
 
 def prepare() -> None:
-    """Make stdout and stderr such that writing to them does not end the command in the middle.
+    """Prepare stdout and stderr so that writing to them cannot end the command midway.
 
-    A pipe whose reader went (`| head`) takes all that comes after, and the command ends with the status it has. A
-    closed or full stderr does too; a closed stdout is an error as soon as something is to be written there.
+    A pipe whose reader is gone (`| head`) swallows the rest, and the command keeps its exit status. The same holds for
+    a closed or full stderr; a closed stdout is an error as soon as something is written there.
     """
     _fill_closed()
     sys.stdout = _prepared(sys.stdout, 1, closed=sys.stdout is None)
@@ -33,13 +33,13 @@ def prepare() -> None:
 
 
 def _fill_closed() -> None:
-    """Open those of the first three descriptors that are closed: else the next file opened would become stdout."""
+    """Open the closed ones of the first three descriptors: otherwise the next opened file would become stdout."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
             with contextlib.suppress(OSError):
-                opened = os.open(os.devnull, os.O_RDWR)  # the lowest one that is free
+                opened = os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor
                 os.set_inheritable(opened, True)  # noqa: FBT003 - the system's signature; children need theirs too
 
 
@@ -48,11 +48,11 @@ def _prepared(stream: TextIO | None, descriptor: int, *, closed: bool = False) -
         return _text(_Outlet(descriptor, closed=closed), "utf-8", line_buffering=descriptor == _STDERR)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
-        # Windows' own console is no file: it takes text in UTF-16, and its stream stays.
+        # Windows' console is no file: it takes UTF-16 text, so its stream is kept.
         if stream in {sys.__stdout__, sys.__stderr__} and _is_file(stream):
             stream.flush()
             return _text(_Outlet(descriptor), stream.encoding, line_buffering=stream.line_buffering)
-    return stream  # a test's, or a notebook's
+    return stream  # a stream of a test or notebook
 
 
 def _is_file(stream: io.TextIOWrapper) -> bool:
@@ -65,7 +65,7 @@ def _text(outlet: io.FileIO, encoding: str, *, line_buffering: bool) -> io.TextI
 
 
 class _Outlet(io.FileIO):
-    """A descriptor for output that has no reader any more; stderr goes here once it cannot be written."""
+    """An output descriptor without a reader; stderr is redirected here once it cannot be written."""
 
     def __init__(self, descriptor: int, *, closed: bool = False) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -86,10 +86,10 @@ class _Outlet(io.FileIO):
 
 
 def flush() -> None:
-    """Flush the output; a failed write is not tried again when the process ends.
+    """Flush the output; a failed write is not retried when the process ends.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The output cannot be written.
     """
     try:
         sys.stdout.flush()
@@ -100,7 +100,7 @@ def flush() -> None:
 
 
 def sink(descriptor: int) -> None:
-    """Let all that is written to a descriptor from now on go nowhere."""
+    """Discard everything written to a descriptor from now on."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

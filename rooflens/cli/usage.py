@@ -1,4 +1,4 @@
-"""Usage of a command line: its forms, the names that a shell completes, and suggestions where it cannot be parsed."""
+"""The usage of commands: their forms, names for shell completion, and suggestions for lines that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def examples(*lines: str) -> str:
-    """Write the examples below a command's options, each on a line of its own."""
+    """Write the examples below a command's options, a line each."""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
 
 
 def completed_by(
     names: Callable[[], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Make what click asks for the names that a shell may complete."""
+    """Make click's callback for the names that a shell may complete."""
 
     def completed(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -68,10 +68,10 @@ WORKLOADS = completed_by(_workloads)
 
 
 def complete_cases(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Complete the cases of the workload on the line; none where it names no workload."""
+    """Complete the cases of the workload on the line; nothing if the line names no workload."""
     from rooflens.workloads.registry import load_workloads
 
-    typed = {context.params.get("workload"), *context.args}  # click leaves it in `args` where `--case` has no value yet
+    typed = {context.params.get("workload"), *context.args}  # it stays in `args` while `--case` has no value
     cases = [case.name for workload in load_workloads() if workload.name in typed for case in workload.cases]
     return completed_by(lambda: cases)(context, parameter, begun)
 
@@ -80,10 +80,10 @@ REPORT_ENDINGS = (".ncu-rep", ".ncu-repz")
 
 
 def is_report(name: str) -> bool:
-    """Return whether a file was meant, there or not."""
+    """Return whether a name means a file, existing or not."""
     try:
         return name.endswith((*REPORT_ENDINGS, ".ncu-proj")) or Path(name).is_file()
-    except OSError:  # a name too long for one
+    except OSError:  # a name too long for a file
         return False
 
 
@@ -117,14 +117,14 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "--kill",
     ),
 }
-"""Heading of a command's help -> the options below it; all others are under `Options`."""
+"""Heading in a command's help -> its options; all others are under `Options`."""
 
 
 class Command(click.Command):
-    """A command whose help shows common options first, and the rest under headings."""
+    """A command whose help lists common options first, and the others under headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options; a few need no headings."""
+        """Write the options; if there are few, without headings."""
         shown = [
             (one.opts[-1], record)
             for one in self.get_params(ctx)
@@ -145,21 +145,21 @@ _FEW_OPTIONS = 8
 
 
 class NamedGroup(click.Group):
-    """A group that suggests commands where an unknown one is given, and tells errors of usage as all others."""
+    """A group that suggests commands for an unknown command, and shows usage errors like all other errors."""
 
     kind = "command"
     meant: Mapping[str, str] = MappingProxyType({})
-    """What people type for a command -> the command that does it."""
+    """What people type for a command -> the command that they mean."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Make it, or say what cannot be understood."""
+        """Make the context, or explain why the line cannot be parsed."""
         with _told():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, or say what cannot be understood."""
+        """Run the command, or explain why its line cannot be parsed."""
         with _told():
             return super().invoke(ctx)
 
@@ -187,12 +187,12 @@ _OPTIONS_MEANT = {
         ("-o", "--output"), ("", "it writes to stdout: `> FILE`; `rooflens report PATH -o FILE` writes files")
     ),
 }
-"""An option that people type -> the option that a command needs for the hint to be right, and the hint."""
+"""An option that people try -> the option that a command must have for the hint to be right, and the hint."""
 
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Tell an error of usage in our way; a group that was called without a command still shows its help."""
+    """Show a usage error in our form; a group called without a command still shows its help."""
     try:
         yield
     except (_Told, click.exceptions.NoArgsIsHelpError):
@@ -220,6 +220,6 @@ class _Told(click.UsageError):
 
 
 def _line(error: click.UsageError) -> str:
-    """Write click's sentence as our errors are written: from a small letter, without a full stop."""
+    """Write click's sentence like our errors: lower case, without a full stop."""
     text = error.format_message()
     return f"{text[:1].lower()}{text[1:]}".removesuffix(".")

@@ -1,4 +1,4 @@
-"""What `rooflens` says when it is called without a command: the next step, by what is at hand."""
+"""What `rooflens` prints without a command: the next step for what the user has."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOOKED_AT = 1_000
-"""Most files in a folder to look for reports: a greeting is not worth listing more."""
+"""Most files of a folder to search for reports: a greeting is not worth more."""
 
 
 def welcome(folder: Path) -> str:
-    """Write the three ways in: from a report, from a GPU, from neither.
+    """Write three ways to start: from a report, from a GPU, from neither.
 
     Args:
-        folder: Where the user stands; the newest report in it is the one of the first example.
+        folder: The current folder; the first example uses its newest report.
     """
     report = _newest_report(folder) or "report.ncu-rep"
     here = "" if shutil.which("nvidia-smi") else " (none found here)"

@@ -1,1 +1,1 @@
-"""Collect reports: plan, try, run the program with and without ncu, and say what went wrong or is missing."""
+"""Collect reports: plan, try one kernel, run the program with and without ncu, and say what failed or is missing."""

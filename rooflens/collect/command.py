@@ -24,20 +24,20 @@ Version = tuple[int, int]
 PER_LAUNCH_CONFIG_SINCE: Version = (2024, 1)
 CONFIG_FILE_SINCE: Version = (2024, 1)
 SOURCE_NAMES_SINCE: Version = (2021, 2)
-"""First release with today's names of memory accesses by instruction (`memory_*`)."""
+"""First release with the current names of memory accesses by instruction (`memory_*`)."""
 PM_SAMPLING_SINCE: Version = (2024, 1)
 """First release with the section that samples units over time."""
 DEFAULT_MAX_LAUNCHES = 200
-"""The most launches that are profiled unless the user says otherwise: at a second each, some minutes."""
+"""Most launches to profile unless the user says otherwise: at a second each, some minutes."""
 
 CLOCKS = ("base", "boost", "force-boost", "none", "reset")
-"""Values of `--clock-control`; which of them an ncu has is in its help."""
+"""Values of `--clock-control`; an ncu's help says which of them it has."""
 
 _BANNER = "Nsight Compute"
-"""What `ncu --version` of NVIDIA's says; npm-check-updates, whose command is called `ncu` too, does not."""
+"""What NVIDIA's `ncu --version` prints; npm-check-updates, whose command is also called `ncu`, does not."""
 _PER_SHAPE = ("--filter-mode", "per-launch-config")
 REGEX = "regex:"
-"""Begins an expression instead of a kernel's name."""
+"""Prefix of an expression instead of a kernel's name."""
 RANGE_MODES = ("range", "app-range")
 _INSTALL_PATTERNS = (
     "usr/local/cuda/bin/ncu",
@@ -73,7 +73,7 @@ _OURS = {
     "--config-file-path": None,
     "--profile-from-start": None,
 }
-"""Options that rooflens sets -> our option that changes them; None if none does."""
+"""Options that rooflens sets -> our option that changes them; None if there is no such option."""
 
 _NO_PROFILES = (
     "--help",
@@ -100,17 +100,17 @@ _SHORT = {
     "-v": "--version",
 }
 _LEAST_OF_A_NAME = 4
-"""ncu accepts the beginning of an option for all of it; none shorter than `--se` is unique."""
+"""ncu accepts abbreviated options; none shorter than `--se` is unique."""
 
 _EXAMPLE = "for example --ncu-args '--section MemoryWorkloadAnalysis --call-stack'"
 
 
 @dataclass(frozen=True, slots=True)
 class Ncu:
-    """One installed ncu; with an unknown version, None, it gets no option that older ones lack.
+    """An installed ncu; if its version is unknown (None), it gets no option that old versions lack.
 
     Attributes:
-        skipped: Programs called `ncu` that come before it and are not Nsight Compute.
+        skipped: Programs called `ncu` that were tried before it and are not Nsight Compute.
     """
 
     path: str
@@ -119,7 +119,7 @@ class Ncu:
     skipped: tuple[str, ...] = ()
 
     def knows(self, since: Version) -> bool:
-        """Return whether it is known to be as new as a release."""
+        """Return whether the version is known to be as new as a release."""
         return self.version is not None and self.version >= since
 
 
@@ -129,24 +129,24 @@ NEWEST = Ncu("ncu", (9999, 0), "assumed to be a current one")
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """One report to collect: what to run, which counters of which launches, and how.
+    """One report to collect: the program, the counters, the launches, and how to profile them.
 
     Attributes:
         program: Command line of the program.
         output: Report to write; ends in `.ncu-rep` or `.ncu-repz`.
         metrics: Exact metric names for the chip.
         sections: Identifiers of ncu's own sections, whose rules then run too.
-        extra_metrics: Names that the user adds.
+        extra_metrics: Metric names added by the user.
         kernel: Name of the kernels to profile, or `regex:` and an expression; None for all.
         launch_skip: Matching launches to skip.
         launch_count: Matching launches to profile.
-        max_launches: The most launches to profile where `launch_count` does not say.
-        one_of_each: Profile the first launch of each kernel and shape, instead of the first launches.
-        nvtx_include: NVTX filters: `NAME` is a start/end range, `NAME/` a push/pop one.
+        max_launches: Most launches to profile if `launch_count` is not given.
+        one_of_each: Profile the first launch of each kernel and shape instead of the program's first launches.
+        nvtx_include: NVTX filters: `NAME` for a start/end range, `NAME/` for a push/pop range.
         replay_mode: kernel, application, range or app-range.
         cache_control: all (flushed before every pass) or none.
         clock_control: One of `CLOCKS`; None leaves it to ncu.
-        target_processes: all or application-only.
+        target_processes: Which processes: all or application-only.
         graph_profiling: node or graph; None leaves it to ncu.
         nvidia_set: One of NVIDIA's own sets, which replaces metrics and sections.
         options: Further options of ncu.
@@ -183,15 +183,15 @@ class Collection:
 
 
 def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Ncu:
-    """Find ncu: the one given, else on PATH, else under CUDA_HOME or CUDA_PATH, else in the usual places.
+    """Find ncu: as given, else on PATH, else under CUDA_HOME or CUDA_PATH, else in the usual places.
 
     Args:
         given: Path, folder or name from the user.
         environment: Environment variables; by default those of this process.
-        root: Folder under which the usual places are; tests put their own here.
+        root: Folder under which the usual places are; tests use their own.
 
     Raises:
-        EnvironmentMissingError: There is none, the one given does not run, or this is macOS or Windows.
+        EnvironmentMissingError: There is no ncu, the given ncu does not run, or this is macOS or Windows.
     """
     check_system()
     environment = os.environ if environment is None else environment
@@ -210,7 +210,7 @@ def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = N
 
 
 def check_system() -> None:
-    """Make sure that this is Linux, where alone rooflens collects.
+    """Make sure that this is Linux, the only system on which rooflens collects.
 
     Raises:
         EnvironmentMissingError: This is macOS or Windows.
@@ -233,7 +233,7 @@ def _given(given: str, environment: Mapping[str, str]) -> Ncu:
 
 
 def _with_version(path: str) -> Ncu | None:
-    """Ask a program called `ncu` for its version; None if it does not say that it is Nsight Compute."""
+    """Ask a program called `ncu` for its version; None if it is not Nsight Compute."""
     answer = query((path, "--version")) or ""
     if _BANNER not in answer:
         return None
@@ -249,7 +249,7 @@ def _help(path: str) -> str:
 
 
 def clock_choices(ncu: Ncu) -> tuple[str, ...]:
-    """Return the values of `--clock-control` that an ncu lists in its help."""
+    """Return the values of `--clock-control` in an ncu's help."""
     if ncu is NEWEST:
         return CLOCKS
     listed = re.search(r"^ *--clock-control arg.*(?:\n(?! *-| *$).*)*", _help(ncu.path), re.MULTILINE)
@@ -258,16 +258,16 @@ def clock_choices(ncu: Ncu) -> tuple[str, ...]:
 
 
 def moves_ranks_in_step(ncu: Ncu) -> bool:
-    """Return whether one ncu can profile all ranks of a machine in step, through shared memory."""
+    """Return whether one ncu process can profile all ranks of a machine in step, through shared memory."""
     return ncu is NEWEST or "communicator-shmem" in _help(ncu.path)
 
 
 @cache
 def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
-    """Return the base names of the hardware metrics that an ncu knows on a chip; None if it does not know the chip.
+    """Return the base names of the hardware metrics that an ncu knows for a chip; None if it does not know the chip.
 
-    One unknown name in `--metrics` fails the whole profile, and older releases know fewer. No GPU is needed. The answer
-    takes seconds, so it is asked for once a process.
+    A single unknown name in `--metrics` fails the whole profile, and older releases know fewer names. No GPU is needed.
+    The answer takes seconds, so each process asks once.
     """
     answer = query((ncu.path, "--query-metrics", "--chips", chip))
     names = frozenset(line.split()[0] for line in (answer or "").splitlines() if "__" in line)
@@ -287,7 +287,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         *collection.options,
         *(("--config-file", "off") if ncu.knows(CONFIG_FILE_SINCE) else ()),
         *_files(collection, log_file),
-        "--nvtx",  # without a filter too: kernels then carry the ranges they were launched in
+        "--nvtx",  # also without a filter: kernels then carry the ranges around their launch
         *("--target-processes", collection.target_processes),
         *("--replay-mode", collection.replay_mode),
         *("--cache-control", collection.cache_control),
@@ -311,8 +311,8 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
 def can_profile_one_of_each(collection: Collection) -> bool:
     """Return whether ncu can be asked for the first launch of each kernel and shape.
 
-    `--kernel-id` counts launches of the whole program: with a range the first may be outside. It takes no
-    expression with a colon.
+    `--kernel-id` counts launches of the whole program, and the first may be outside a range. It accepts no expression
+    with a colon.
     """
     chosen = collection.launch_skip is not None or collection.launch_count is not None or collection.kill
     in_part = collection.nvtx_include or not collection.from_start or profiles_whole(collection)
@@ -321,14 +321,14 @@ def can_profile_one_of_each(collection: Collection) -> bool:
 
 
 def profiles_whole(collection: Collection) -> str:
-    """Name what ncu profiles as a whole instead of kernel by kernel: `ranges`, `CUDA graphs`; empty if nothing."""
+    """Name what ncu profiles as a whole instead of by kernel: `ranges`, `CUDA graphs`; empty if nothing."""
     if collection.replay_mode in RANGE_MODES:
         return "ranges"
     return "CUDA graphs" if collection.graph_profiling == "graph" else ""
 
 
 def check_modes(collection: Collection) -> None:
-    """Refuse what ncu refuses, or has no meaning, where it profiles ranges or CUDA graphs as a whole.
+    """Refuse options that fail or are meaningless when ncu profiles ranges or CUDA graphs as a whole.
 
     Raises:
         UsageError: The options contradict each other.
@@ -359,8 +359,8 @@ def names_kernels(options: Sequence[str]) -> bool:
 def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
     nvtx = tuple(part for name in collection.nvtx_include for part in ("--nvtx-include", name))
     if collection.one_of_each:
-        # NVIDIA's manual numbers the launches of each kernel, and in this mode those of each shape. Older versions lack
-        # the mode and take the first launch of each kernel. Not yet run on a GPU.
+        # NVIDIA's manual numbers the launches of each kernel and, in this mode, of each shape. Older versions lack the
+        # mode and take the first launch of each kernel. Not yet run on a GPU.
         by_shape = (
             _PER_SHAPE if ncu.knows(PER_LAUNCH_CONFIG_SINCE) else ("--launch-count", str(collection.max_launches))
         )
@@ -387,10 +387,10 @@ def _counters(collection: Collection) -> tuple[str, ...]:
 
 
 def further_options(given: str) -> tuple[str, ...]:
-    """Split the user's options for ncu as a shell does, and refuse those that rooflens sets.
+    """Split the user's options for ncu like a shell, and refuse options that rooflens sets.
 
     Raises:
-        UsageError: A quote is not closed, or rooflens sets an option itself, or with it ncu would write no report.
+        UsageError: A quote is not closed, rooflens sets an option itself, or an option keeps ncu from writing a report.
     """
     try:
         parts = tuple(shlex.split(given))
@@ -405,7 +405,7 @@ def further_options(given: str) -> tuple[str, ...]:
 
 
 def _refuse(option: str) -> None:
-    """Raise where ncu would take an option for one that rooflens sets, or would not profile."""
+    """Raise an error for an option that rooflens sets, or that keeps ncu from profiling, abbreviated or not."""
     long = _SHORT.get(option[:2], option) if not option.startswith("--") else option
     if long in _NO_PROFILES or long.startswith(_NO_PROFILES_BEGIN):
         raise UsageError(f"--ncu-args cannot contain `{option}`: ncu would write no report", _EXAMPLE)

@@ -1,4 +1,4 @@
-"""What a collection will cost: launches x passes x time, and which of these are unknown."""
+"""Estimate the cost of a collection: launches x passes x time, and which of these are unknown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
 
 
 def _passes(chip: str, metrics: tuple[str, ...]) -> int | None:
-    """Count the hardware passes, where NVIDIA's scheduler is installed: a bare GPU box may lack it."""
+    """Count the hardware passes if NVIDIA's scheduler is installed; a bare GPU machine may lack it."""
     from rooflens.collect.passes import count_passes  # noqa: PLC0415 - loads NVIDIA's library
 
     try:

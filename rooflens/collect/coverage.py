@@ -1,4 +1,4 @@
-"""How much of what ran is in a report, and whether it ran on the GPU whose counters were asked for."""
+"""How much of a program's run is in a report, and whether the report is of the GPU that the counters were for."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """How much of what ran is in a report.
+    """How much of the program's run is in a report.
 
     Attributes:
-        names: Names of kernels in the report, of those that ran.
+        names: Names of the kernels that ran and are in the report.
         of: Names of the kernels that ran.
-        time_share: Part of the kernels' time, 0 to 1; None if unknown.
-        missing: Names that are not in it, the longest time first, without those that wait for other ranks.
+        time_share: Fraction of the kernels' time, 0 to 1; None if unknown.
+        missing: Names that are not in the report, longest time first, without kernels that wait for other ranks.
     """
 
     names: int
@@ -40,10 +40,10 @@ class Covered:
 
 
 def covered(recording: Recording) -> Covered | None:
-    """Compare a report with the un-profiled run; None if that named no kernels.
+    """Compare a report with the un-profiled run; None if that run named no kernels.
 
-    Where nothing reads reports, ncu's log names them, without template arguments and cut where they are long. A report
-    of ranges or whole graphs names no kernels.
+    If no reader is installed, the kernels' names come from ncu's log, without template arguments and cut if they are
+    long. A report of ranges or whole graphs names no kernels.
     """
     whole = profiles_whole(recording.plan.collection)
     if whole or recording.unprofiled is None or not recording.unprofiled.launch_counts:
@@ -66,7 +66,7 @@ def covered(recording: Recording) -> Covered | None:
 
 
 def other_gpu(plan: Plan, report: Path) -> str:
-    """Say which GPU of a report has other counters than the chip they were asked for; empty if none has."""
+    """Say which GPU of a report has other counters than the chip that was planned for; empty if there is none."""
     kernels = _read(report)
     ran_on = {kernel.gpu: kernel.compute_capability for kernel in kernels if kernel.gpu and kernel.compute_capability}
     for name, capability in ran_on.items():
@@ -78,7 +78,7 @@ def other_gpu(plan: Plan, report: Path) -> str:
 
 
 def _read(report: Path) -> Sequence[Kernel]:
-    """Read the kernels of a report; none where it cannot be read here."""
+    """Read the kernels of a report; empty if it cannot be read here."""
     try:
         from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
 

@@ -1,7 +1,7 @@
-"""Check what a machine can do: reading reports everywhere, collecting them where a GPU and ncu are.
+"""Check what a machine can do: reading reports works anywhere, collecting needs a GPU and ncu.
 
-Only what reading reports needs can fail. What is missing and has another use is optional; what is there and does not
-work warns. Each says how to mend it.
+A check fails only if reading reports is affected. Missing software with another purpose is optional; software that is
+there but does not work is a warning. Each check says how to fix it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 State = Literal["ok", "optional", "warn", "fail"]
 
 _MIN_FREE_BYTES = 1e9
-"""Reports of large workloads and the store need about this much."""
+"""Space that reports of large workloads and the store need."""
 
 _NOT_FOR_READING = "reading reports does not need it"
 _ON_A_GPU = "collect on a machine with an NVIDIA GPU"
@@ -42,12 +42,12 @@ import torch
 there = torch.cuda.is_available()
 print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name() if there else "", sep="|")
 """
-"""Asked in a process of its own: importing torch takes seconds, and a broken one may end the process."""
+"""Runs in a process of its own: importing torch takes seconds, and a broken torch may crash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked, what was found, and how to mend it."""
+    """One check: what was found, and how to fix it."""
 
     name: str
     state: State
@@ -56,10 +56,10 @@ class Check:
 
 
 def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
-    """Run every check, one for each line that `rooflens doctor` prints.
+    """Run all checks; `rooflens doctor` prints a line for each.
 
     Args:
-        root: Folder under which `/proc` and the usual places of ncu are; tests put their own here.
+        root: Folder with `/proc` and the usual places of ncu; tests use their own.
     """
     gpu = _gpu_at_hand()
     return (
@@ -81,7 +81,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
 
 
 def _modules(name: str, modules: Sequence[str], purpose: str = "") -> Check:
-    """Import the packages of others that something needs; those with a purpose of their own are optional."""
+    """Import the packages that a feature needs; packages with a purpose of their own are optional."""
     for module in modules:
         try:
             importlib.import_module(module)
@@ -115,7 +115,7 @@ def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
 
 
 def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
-    """Check whether there is a GPU, whether its datasheet is in the table, and what hinders reading its counters."""
+    """Check whether there is a GPU, whether we have its datasheet, and what hinders reading its counters."""
     if isinstance(gpu, EnvironmentMissingError):
         return Check("GPU", "optional", f"{gpu}; {_NOT_FOR_READING}", gpu.hint)
     described = f"{gpu.name}, compute capability {gpu.compute_capability}"
@@ -136,7 +136,7 @@ def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
 
 
 def _is_in_table(gpu: str) -> bool:
-    """Return whether a GPU has a datasheet; True too on a bare box, which lacks what reads them."""
+    """Return whether a GPU has a datasheet; also True on a bare machine, which lacks the packages to read them."""
     try:
         from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - needs what a bare GPU box may lack
     except ImportError:
@@ -162,7 +162,7 @@ def _ncu(root: Path) -> Check:
 
 
 def _counters(root: Path) -> Check:
-    """Say who may read the GPU's counters: all, or those with CAP_SYS_ADMIN, which root has outside containers."""
+    """Say who may read the GPU's counters: all users, or only CAP_SYS_ADMIN, which root has outside containers."""
     name = "counter permission"
     if not (root / "proc/driver/nvidia/params").exists():
         return Check(name, "optional", f"not known without a driver; {_NOT_FOR_READING}", PERMISSION_HINT)
@@ -178,7 +178,7 @@ def _counters(root: Path) -> Check:
 
 
 def _nsys(root: Path) -> Check:
-    """Look for Nsight Systems, which alone sees the gaps between the kernels of a user's own program."""
+    """Look for Nsight Systems, the only tool that sees the gaps between the kernels of a user's program."""
     path = find_nsys(root)
     if path is None:
         lost = "gaps between kernels, and how often each is launched, stay unknown for your own programs"

@@ -1,4 +1,4 @@
-"""Say why profiling failed: one table from ncu's messages to our error, its message and the next step."""
+"""Explain why profiling failed: a table from ncu's messages to our error, its message and the next step."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One way for ncu to fail.
+    """One way in which ncu fails.
 
     Attributes:
         pattern: Regular expression searched for in ncu's messages; its first group fills `{}` in the message.
         error: Class to raise, which sets the exit code.
         message: What went wrong.
         hint: What to do next.
-        is_complaint: A consequence of something else, shown only if no cause is known.
+        is_complaint: The message is a consequence of something else, shown only if no cause matches.
     """
 
     pattern: str
@@ -371,11 +371,11 @@ PROGRAM_FAILURES = (
         "`compute-sanitizer` finds invalid accesses that otherwise go unnoticed",
     ),
 )
-"""What the program's own last words mean, where ncu says only that it failed."""
+"""What the program's own last words mean when ncu says only that it failed."""
 
 _NCU_LINE = re.compile(r"^==(?:ERROR|WARNING)==|^unrecognised option|^the argument ", re.MULTILINE)
 _PROGRESS = re.compile(r"^==PROF== (?:Profiling|Connected).*$", re.MULTILINE)
-"""Lines with names that the program chose."""
+"""Lines that contain names chosen by the program."""
 
 _ENDED_BADLY = re.compile(r"The application returned an error code")
 _SHOWN_ERRORS = 2
@@ -383,15 +383,15 @@ _SHOWN_KERNELS = 5
 
 
 def explain(log: str, program_streams: str, status: int | None, kernel: str | None = None) -> RooflensError:
-    """Make the error for a failed profile: it names every cause that ncu's messages tell, and what to do about each.
+    """Make the error for a failed profile, with every cause that ncu's messages give, and a hint for each.
 
-    It is an EnvironmentMissingError if any cause is, which sets the exit code; else it is of the first cause's class.
+    If any cause is an EnvironmentMissingError, so is the error, which sets the exit code; else the first cause decides.
 
     Args:
         log: ncu's log.
-        program_streams: What came out on stdout and stderr, of ncu and of the program.
-        status: Exit status of ncu; None if it was ended.
-        kernel: Name that kernels had to have.
+        program_streams: Output of ncu and of the program on stdout and stderr.
+        status: Exit status of ncu; None if rooflens ended it.
+        kernel: The filter of kernel names.
     """
     words = f"{_PROGRESS.sub('', log)}\n{ncu_lines(program_streams)}"
     found = _matches((failure for failure in FAILURES if not failure.is_complaint), words)
@@ -414,10 +414,10 @@ def explain(log: str, program_streams: str, status: int | None, kernel: str | No
 
 
 def said_of(text: str) -> tuple[tuple[str, str], ...]:
-    """Look up what ncu printed, as people paste it: one line, a whole log, or the name of an error.
+    """Look up pasted output of ncu: a line, a whole log, or the name of an error.
 
     Returns:
-        Message and hint of each cause that is in it, else of the consequences; empty if nothing is known.
+        Message and hint of each cause in it, else of each consequence; empty if nothing matches.
     """
     words = f"==ERROR== {text}"
     causes = _matches((one for one in (*FAILURES, *PROGRAM_FAILURES) if not one.is_complaint), words, re.IGNORECASE)
@@ -426,7 +426,7 @@ def said_of(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _available(log: str, kernel: str | None) -> str:
-    """List the kernels that ncu names as available, those nearest to the name first; empty if it names none."""
+    """List the kernels that ncu names as available, the most similar names first; empty if it names none."""
     _, _, after = log.partition("Available Kernels:")
     names = list(dict.fromkeys(re.findall(r"^\s*\d+\.\s+(\S.*?)\s*$", after, re.MULTILINE)))
     if kernel is not None:
@@ -437,7 +437,7 @@ def _available(log: str, kernel: str | None) -> str:
 
 
 def _killed(number: int) -> RooflensError:
-    """Make the error for an ncu that a signal ended."""
+    """Make the error for an ncu that was ended by a signal."""
     name = signal_name(number)
     how, is_killed = f"{name}, signal {number}", name == "SIGKILL"
     needed = f"the largest process had {peak / 1e9:.1f} GB of memory" if (peak := peak_memory_bytes()) else ""
@@ -451,7 +451,7 @@ def _killed(number: int) -> RooflensError:
 
 
 def _matches(failures: Iterable[Failure], words: str, flags: int = 0) -> list[tuple[Failure, str]]:
-    """Return the failures whose pattern these words match, each with its message."""
+    """Return the failures whose pattern matches, each with its message."""
     found = ((failure, re.search(failure.pattern, words, flags)) for failure in failures)
     return [
         (failure, failure.message.format(next((group for group in match.groups() if group), "")))
@@ -488,7 +488,7 @@ def too_slow(timeout_s: float, kernel: str | None) -> RooflensError:
 
 
 def stuck(kernel: str, quiet_s: float) -> RooflensError:
-    """Make the error for a profile that hangs in a kernel which waits for other ranks."""
+    """Make the error for a profile that hangs in a kernel that waits for other ranks."""
     return InputError(
         f"no kernel finished for {quiet_s:.0f} s inside `{kernel}`, which waits for other ranks",
         "without --kernel such kernels are left out; to profile them all ranks must move in step: "

@@ -1,4 +1,4 @@
-"""How far a run has come: any program by the clock, ncu by its log, with kernels profiled so far and passes."""
+"""Follow the progress of a run: of any program by the clock, of ncu by its log, with kernels profiled and passes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 _KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(?=:| \()')
 _DONE = re.compile(r"100% - (?P<passes>\d+) pass(?:es)?\b")
-"""Ends a kernel. ncu also tells the passes of a kernel that failed, but never reaches 100 %."""
+"""Marks the end of a kernel. ncu also prints the passes of a kernel that failed, but then never 100 %."""
 
 _REPLAYED = re.compile(r": Application replay pass (?P<number>\d+)\b")
-"""In application replay each run of the program shows one pass of each kernel; some versions of ncu show none."""
+"""In application replay each run of the program is one pass over all kernels; some versions of ncu print none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come.
+    """The progress of a run.
 
     Attributes:
         doing: `running` the program un-profiled, `tracing` it, or `profiling` it.
         profiled_count: How many kernels ncu has finished, with all passes.
-        kernel: Name of the current kernel, or of the last, as ncu abbreviates it.
+        kernel: Name of the current or last kernel, as abbreviated by ncu.
         passes: Passes of the last finished kernel.
-        quiet_s: Seconds since the last kernel was finished, or since the start.
+        quiet_s: Seconds since a kernel was last finished, or since the start.
     """
 
     doing: str
@@ -47,10 +47,10 @@ class Progress:
 def run_to_end(
     argv: Sequence[str], timeout_s: float | None, on_progress: Callable[[Progress], None], doing: str
 ) -> tuple[Finished, str, str]:
-    """Run a program with an empty standard input; return how it ended, and what it printed on stdout and stderr.
+    """Run a program with empty standard input; return its end, and its output on stdout and stderr.
 
     Raises:
-        EnvironmentMissingError: It cannot be started.
+        EnvironmentMissingError: The program cannot be started.
         StoppedError: Ctrl-C or a like signal.
     """
 
@@ -66,13 +66,13 @@ def run_to_end(
 
 
 class LogFollower:
-    """Read a growing log; each line is read once.
+    """Read a growing log, each line once.
 
-    In application replay each run of the program is a pass, and the run with most kernels gives their number.
+    In application replay each run of the program is a pass, and the run with the most kernels gives their number.
 
     Attributes:
-        names: Names of the kernels that are done, as ncu abbreviates them.
-        in_kernel: Whether a kernel was begun and is not done.
+        names: Names of the finished kernels, as abbreviated by ncu.
+        in_kernel: Whether a kernel has begun and is not finished.
     """
 
     def __init__(self, log_file: Path) -> None:
@@ -89,7 +89,7 @@ class LogFollower:
         self._replayed: Counter[int] = Counter()
 
     def progress(self, elapsed_s: float) -> Progress:
-        """Read what is new, and say how far ncu has come."""
+        """Read new lines, and return ncu's progress."""
         before = self.profiled_count
         self._read()
         if self.profiled_count != before:

@@ -1,4 +1,4 @@
-"""Time a program's kernels without ncu: Nsight Systems (`nsys`) traces it, and its SQLite export is summed up."""
+"""Time a program's kernels without ncu: Nsight Systems (`nsys`) traces it, and its SQLite export is summed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import Unprofiled
 
 _GRAPHS_BY_NODE = "--cuda-graph-trace=node"
-"""Without it newer drivers trace each graph as one, without its kernels; nsys has the option since 2021.4."""
+"""Without this option newer drivers trace each graph as a whole, without its kernels; nsys has it since 2021.4."""
 
 
 def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool = True) -> tuple[str, ...]:
@@ -28,8 +28,8 @@ def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool
     Args:
         nsys: The program to run.
         program: What is traced.
-        export: The file; its name ends in `.sqlite`.
-        by_node: Trace each kernel of a graph; older versions always do, and lack the option.
+        export: The file to write; its name ends in `.sqlite`.
+        by_node: Trace each kernel of a graph; older versions always do, and lack the option for it.
     """
     return (
         nsys,
@@ -42,7 +42,7 @@ def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool
 
 
 def _has_graph_option(nsys: str) -> bool:
-    """Return whether nsys names the option in its help; without an answer it is taken to be a current one."""
+    """Return whether the help of nsys names the option; if nsys does not answer, it is assumed to be current."""
     answer = query((nsys, "profile", "--help"))
     return answer is None or _GRAPHS_BY_NODE.partition("=")[0] in answer
 
@@ -53,7 +53,7 @@ def trace(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Unprofiled | None:
-    """Trace a program that is known to work; None where nsys shows no kernels.
+    """Trace a program that is known to work; None if nsys shows no kernels.
 
     Raises:
         StoppedError: Ctrl-C or a like signal.

@@ -1,8 +1,8 @@
-"""Count replay passes: ask NVIDIA's own scheduler, without a GPU, how often a kernel must run for a list of metrics.
+"""Count replay passes: NVIDIA's scheduler says, without a GPU, how often a kernel must run for a list of metrics.
 
-The scheduler is the host part of NVPW (`nvperf_host.h`, `nvperf_cuda_host.h`), a library in the `ncu-report` wheel and
-in CUPTI's. It knows hardware counters only: not what ncu computes itself (`launch__*`), samples (`smsp__pcsamp_*`) or
-counts by instrumenting the code (`sass__*`). ncu may add up to three passes of its own.
+The scheduler is the host part of NVPW (`nvperf_host.h`, `nvperf_cuda_host.h`), a library in the wheels of `ncu-report`
+and CUPTI. It knows hardware counters only: not what ncu computes itself (`launch__*`), samples (`smsp__pcsamp_*`) or
+counts from instrumented code (`sass__*`). ncu may add up to three passes of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PACKAGES = ("ncu_report", "nvidia")
 _LIBRARIES = ("libnvperf_host.so*", "nvperf_host.dll", "libnvperf_host.dylib")
 _UPGRADE = "pip install --upgrade ncu-report"
 _UNLISTED_CHIPS = ("gv100",)
-"""Chips that the library knows but does not list."""
+"""Chips that the library supports but does not list."""
 
 _PROFILER = 1
 """NVPA_ACTIVITY_KIND_PROFILER: counters of whole kernels, replayed."""
@@ -87,7 +87,7 @@ _STRUCTS: dict[str, tuple[tuple[str, Any], ...]] = {
     "NVPW_RawMetricsConfig_Destroy": (("config", _POINTER),),
     "NVPA_RawMetricRequest": (("name", _TEXT), ("isolated", _BYTE), ("keep_instances", _BYTE)),
 }
-"""Function of the library, or the one struct it takes arrays of -> fields after `structSize` and `pPriv`."""
+"""Function of the library, or a struct in its arrays -> fields after `structSize` and `pPriv`."""
 
 
 class _EvalRequest(ctypes.Structure):
@@ -98,11 +98,11 @@ class _EvalRequest(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """What the scheduler says of a list of metrics on one chip.
+    """The scheduler's answer for a list of metrics on one chip.
 
     Attributes:
-        unknown: Names that are not hardware counters of that chip.
-        hardware_passes: How many passes one kernel needs for all the others together.
+        unknown: Names that are no hardware counters of that chip.
+        hardware_passes: Passes that one kernel needs for all the others together.
     """
 
     unknown: tuple[str, ...]
@@ -133,8 +133,8 @@ def base_names(chip: str) -> frozenset[str]:
 def count_passes(chip: str, names: Iterable[str]) -> Passes:
     """Count the hardware passes that metrics need together on one chip.
 
-    The scheduler can be given metrics one by one or all at once, and may then need a pass more or less; ncu does not
-    say which way it takes. The count is the larger one.
+    The scheduler can be given metrics one by one or all at once, and the results may differ by a pass. Which of them
+    ncu uses is unknown, so the larger count is returned.
 
     Args:
         chip: The chip, as `gh100`.
@@ -153,7 +153,7 @@ def count_passes(chip: str, names: Iterable[str]) -> Passes:
 
 
 def _schedule(chip: str, groups: Iterable[tuple[bytes, ...]]) -> tuple[list[bool], int]:
-    """Add groups of raw counters to a new configuration; return which were accepted, and its passes."""
+    """Add groups of raw counters to a new configuration; return which were accepted, and the passes."""
     config = _checked("NVPW_CUDA_RawMetricsConfig_Create_V2", activity=_PROFILER, chip=chip.encode()).config
     try:
         _checked("NVPW_RawMetricsConfig_BeginPassGroup", config=config, max_passes=_MAX_PASSES)
@@ -215,7 +215,7 @@ def _names_of_kind(chip: str, kind: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluator:
-    """An evaluator of a chip's metrics, and the memory it lives in."""
+    """An evaluator of a chip's metrics, with the memory that it uses."""
 
     handle: int
     memory: Any
@@ -237,7 +237,7 @@ def _evaluator(chip: str) -> _Evaluator:
 
 
 def _checked(function: str, /, **values: Any) -> Any:
-    """Call a function that should not fail for a known chip; an error if it does."""
+    """Call a function that cannot fail for a known chip; raise an error if it does."""
     done = _call(function, **values)
     if done is None:
         raise EnvironmentMissingError(f"NVIDIA's pass scheduler failed in `{function}`", _UPGRADE)
@@ -245,7 +245,7 @@ def _checked(function: str, /, **values: Any) -> Any:
 
 
 def _call(function: str, /, **values: Any) -> Any:
-    """Call one function of the library; return its struct, filled in, or None if it reports a failure."""
+    """Call a function of the library; return its struct, filled in, or None if it fails."""
     record = _record(function, **values)
     status = getattr(_library(), function)(ctypes.byref(record))
     return None if status else record

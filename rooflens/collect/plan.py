@@ -1,6 +1,6 @@
-"""Plan a collection: which program runs, which counters are asked for, of which GPU; nothing is run here but nvcc.
+"""Plan a collection: which program, which counters, which GPU. Planning runs nothing but nvcc.
 
-Workloads and ncu meet here; flags and terminals are left to commands. Standard library only: it runs on a bare GPU box.
+Workloads and ncu meet here; commands handle flags and terminals. Standard library only: it runs on bare GPU machines.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1
 """One iteration is enough for counters; timing needs more."""
 _TOGETHER = "all-cases"
-"""Begins the ending of a report of many cases, until it is split: no case is called so."""
+"""Prefix of the ending of a report of many cases before it is split; no case has this name."""
 
 _ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
-"""Variables of the profiled program where the user has not set them: PyTorch's compiler forks workers, which ncu would
-follow as it follows every child, and wait for."""
+"""Variables of the profiled program unless the user has set them: PyTorch's compiler forks workers, and ncu would
+follow them like any child, and wait for them."""
 _IN_STEP = {"NCCL_NVLS_ENABLE": "0"}
-"""The same where ncu moves ranks in step: NVIDIA says that NCCL's kernels cannot be replayed with NVLS."""
+"""The same if ncu moves ranks in step: according to NVIDIA, NCCL's kernels cannot be replayed with NVLS."""
 
 _SCRIPTS = (".py", ".sh", ".jl")
 _STORED = Path(__file__).parents[2] / "fixtures"
@@ -62,7 +62,7 @@ _STORED = Path(__file__).parents[2] / "fixtures"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The program to profile: one case of a bundled workload, or a user's command, which may start several ranks."""
+    """The program to profile: a case of a bundled workload, or a user's command, which may start several ranks."""
 
     name: str
     workload: Workload | None = None
@@ -76,10 +76,10 @@ class Request:
     """What the user asks for.
 
     Attributes:
-        collection: How to profile; its program and its metrics are still to be found.
+        collection: How to profile; program and metrics are added later.
         detail: Tier of counters: quick, standard or deep.
-        chip: Chip to ask counters for; None for the one at hand.
-        ncu_path: The ncu to run; None to look for one.
+        chip: Chip whose counters to collect; None for the local GPU's.
+        ncu_path: The ncu to run; None to search for it.
         timeout_s: Seconds that the program without ncu, nsys and ncu may take together; None for no limit.
     """
 
@@ -92,10 +92,10 @@ class Request:
 
 
 class TimeLimit:
-    """Time limit in seconds for several programs together, counted from the first `left_s`; None for no limit.
+    """Time limit in seconds for several programs together, from the first call of `left_s`; None for no limit.
 
     Attributes:
-        starts: How often the user's program was started so far.
+        starts: Starts of the user's program so far.
     """
 
     def __init__(self, total_s: float | None) -> None:
@@ -104,7 +104,7 @@ class TimeLimit:
         self._end_s: float | None = None
 
     def left_s(self) -> float | None:
-        """Return the seconds that are left, 0 or more; None if there is no limit."""
+        """Return the remaining seconds, 0 or more; None if there is no limit."""
         if self.total_s is None:
             return None
         now_s = time.monotonic()
@@ -114,13 +114,13 @@ class TimeLimit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be run.
+    """What will run.
 
     Attributes:
         gpu: The GPU of this machine; None if unknown.
-        chip: Chip that the counters are of.
-        program: Command of the un-profiled run; that of the profile is in `collection`.
-        warnings: Why this machine or its ncu leaves counters out, in sentences.
+        chip: Chip whose counters are collected.
+        program: Command of the un-profiled run; `collection` has the profiled command.
+        warnings: Sentences about counters that this machine or its ncu leaves out.
         limit: Time limit for everything that is run.
     """
 
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Ncu's whole command line."""
+        """The whole command line of ncu."""
         return build_argv(self.ncu, self.collection)
 
 
@@ -151,15 +151,15 @@ def workload_target(name: str, case_name: str | None) -> Target:
 
 
 def command_target(command: tuple[str, ...]) -> Target:
-    """Make the target of a command, named after its script, else after its program."""
+    """Make the target of a command, named after its script, or after its program if there is no script."""
     script = next((part for part in command[1:] if part.endswith(_SCRIPTS)), command[0])
     return Target(Path(script).stem or "program", command=command, launcher=split_launcher(command))
 
 
 def _kernels(target: Target, collection: Collection) -> str | None:
-    """Return the filter of names: of a user's program, kernels that wait for other ranks are left out unasked.
+    """Return the filter of kernel names: a user's program leaves out kernels that wait for other ranks by default.
 
-    Ranges and whole graphs hold kernels of any name, and ncu takes no filter for them.
+    Ranges and whole graphs hold kernels of any name, and ncu accepts no filter for them.
     """
     chosen = collection.kernel is not None or names_kernels(collection.options) or profiles_whole(collection)
     if chosen or target.workload is not None or any(part.startswith(ONE_NCU) for part in collection.options):
@@ -168,10 +168,10 @@ def _kernels(target: Target, collection: Collection) -> str | None:
 
 
 def _clocks(ncu: Ncu, gpu: LocalGpu | None, wanted: str | None) -> tuple[str | None, str]:
-    """Return the clock control to ask for, None for ncu's own, and what is to be said of it.
+    """Return the clock control to use (None for ncu's default), and what to tell the user about it.
 
     Raises:
-        EnvironmentMissingError: This ncu does not have it.
+        EnvironmentMissingError: This ncu lacks the requested value.
     """
     if wanted is None and gpu is not None and gpu.mig:
         return "none", "clocks are left alone: MIG does not let one instance lock them"
@@ -183,11 +183,11 @@ def _clocks(ncu: Ncu, gpu: LocalGpu | None, wanted: str | None) -> tuple[str | N
 
 
 def make_plan(request: Request, *, dry_run: bool) -> Plan:
-    """Find the GPU, ncu, the counters and the program; start nothing that costs time but nvcc.
+    """Find the GPU, ncu, the counters and the program; nothing slow is started but nvcc.
 
     Args:
         request: What the user asks for.
-        dry_run: Only the command line is wanted: what is missing here may be there on the machine that runs it.
+        dry_run: Only print the command line: the machine that runs it may have what is missing here.
 
     Raises:
         EnvironmentMissingError: A GPU, ncu, PyTorch or nvcc is missing; a workload's hint says how to see its page.
@@ -219,7 +219,7 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
             },
         )
         assumed = gpu.assumed if gpu is not None and request.chip is None else ""
-        skipped = [f"`{path}` is not Nsight Compute and was passed over" for path in ncu.skipped]
+        skipped = [f"`{path}` is not Nsight Compute and was skipped" for path in ncu.skipped]
         alone = lacking_library(request.target.workload) if request.target.workload and not dry_run else ""
         said = (*skipped, *(obstacles(gpu) if gpu else ()), clocks_said, assumed, choice.reason, lacking, alone)
         warnings = tuple(warning for warning in said if warning)
@@ -227,10 +227,10 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
 
 
 def check_gpu(request: Request) -> None:
-    """Look for the GPU alone, before anything that takes longer.
+    """Look for the GPU only, before anything slower.
 
     Raises:
-        EnvironmentMissingError: There is none; a workload's hint says how to see its page.
+        EnvironmentMissingError: There is no GPU; for a workload the hint says how to see its page.
         UsageError: Options contradict each other.
     """
     check_modes(request.collection)
@@ -240,7 +240,7 @@ def check_gpu(request: Request) -> None:
 
 @contextmanager
 def replay_hinted(target: Target) -> Iterator[None]:
-    """Say in the hint of what is missing how to see a bundled workload without a GPU."""
+    """Add to the hint of a missing requirement how to see a bundled workload without a GPU."""
     try:
         yield
     except EnvironmentMissingError as error:
@@ -258,11 +258,11 @@ def replay_hinted(target: Target) -> Iterator[None]:
 
 
 def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail, whole: str) -> tuple[tuple[str, ...], str]:
-    """Return the names of a tier that this ncu knows on all of these chips, and a sentence about those it lacks.
+    """Return the metrics of a tier that this ncu knows on all of these chips, and a sentence about the missing ones.
 
-    What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists; counts by
-    instruction have their names since a known release. For what is profiled whole ncu refuses those that the hardware
-    lacks, and by NVIDIA's manual collects no opcode tables and no samples.
+    What ncu counts without the hardware (`launch__*`, opcode tables, samples) is not in its lists. Counts by
+    instruction exist since a known release. For ranges and graphs as a whole, ncu refuses metrics that the hardware
+    lacks and, according to NVIDIA's manual, collects neither opcode tables nor samples.
     """
     wanted = _of_all([metrics_for(chip, detail) for chip in chips])
     said = []
@@ -281,7 +281,7 @@ def _is_by_instruction(metric: Metric) -> bool:
 
 
 def _of_all(tiers: Sequence[Sequence[Metric]]) -> list[Metric]:
-    """Return the metrics that all of these tiers have, in the order of the first."""
+    """Return the metrics that all of these tiers share, in the order of the first."""
     names = [{metric.name for metric in tier} for tier in tiers]
     return [metric for metric in tiers[0] if all(metric.name in of_one for of_one in names)]
 
@@ -307,7 +307,7 @@ def _ncu(path: str | None, *, dry_run: bool) -> Ncu:
 
 
 def can_run(case: Case, chip: str | None) -> bool:
-    """Return whether the chip that is named, else the GPU at hand, can run a case; True where neither is known."""
+    """Return whether the given chip, else the local GPU, can run a case; True if neither is known."""
     if case.needs is None:
         return True
     if chip is not None:
@@ -319,7 +319,7 @@ def can_run(case: Case, chip: str | None) -> bool:
 
 
 def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
-    """Return the GPU at hand; None where `nvidia-smi` tells none, and either CUDA has one or none is needed."""
+    """Return the local GPU; None if `nvidia-smi` shows none but CUDA has a GPU, or no GPU is needed."""
     if not dry_run:
         check_system()
     try:
@@ -334,25 +334,25 @@ def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
 
 
 def _chip(given: str | None, gpu: LocalGpu | None) -> ChipChoice:
-    """Choose the chip to ask counters for: the user's choice, else that of the local GPU."""
+    """Choose the chip whose counters to collect: the user's choice, else the local GPU's."""
     if given is not None or gpu is None:
         return ChipChoice(check_chip(given or ""))
     return chip_of(gpu.compute_capability)
 
 
 def _architecture(gpu: LocalGpu | None, chip: str) -> str:
-    """Return what nvcc calls the GPU, as `sm_80`."""
+    """Return nvcc's name for the GPU: `sm_80`."""
     capability = gpu.compute_capability if gpu else next(known for known, family in FAMILIES if chip in family)
     return architecture_of(capability)
 
 
 def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the command that runs un-profiled, and the one that ncu runs."""
+    """Return the command that runs un-profiled, and the command that ncu runs."""
     if target.workload is None or target.case is None:
         return target.command, target.command
     binary = None
     if target.workload.kind == "cuda":
-        # A dry run compiles nothing: the program is shown without the folder and the digest of its cache entry.
+        # A dry run compiles nothing: it shows the program without the folder and digest of its cache entry.
         binary = Path(f"{target.workload.name}-{architecture}") if dry_run else build(target.workload, architecture)
     elif not dry_run:
         require_torch()
@@ -363,16 +363,16 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
 
 
 def plan_cases(plan: Plan, workload: Workload, names: Sequence[str]) -> Plan | None:
-    """Plan one ncu and one process for several cases of a PyTorch workload, from the first case's plan.
+    """Plan a single ncu and process for several cases of a PyTorch workload, from the first case's plan.
 
     Args:
-        plan: Of the first case.
+        plan: The plan of the first case.
         workload: The workload.
         names: The cases, as `WORKLOAD.CASE`.
 
     Returns:
-        The plan, whose report holds all cases; None where what is asked for counts launches of a case, or takes ncu's
-        place in choosing them.
+        The plan, whose report holds all cases; None if the request counts launches of a case, or the user's options for
+            ncu already choose them.
     """
     collection, limit_s = plan.collection, plan.request.timeout_s
     counts = collection.launch_skip, collection.launch_count, collection.kill or None, collection.options or None

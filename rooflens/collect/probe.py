@@ -1,6 +1,6 @@
-"""Launch a kernel of one thread through CUDA's driver, with Python alone: ncu is tried on it first.
+"""Launch a one-thread kernel through CUDA's driver, with Python alone: ncu is first tried on it.
 
-Run as a script. Not yet run on a GPU: its calls were run against a stand-in, and its kernel was assembled.
+Run as a script. Not yet run on a GPU: its calls ran against a stand-in, and its kernel was assembled.
 """
 
 from __future__ import annotations

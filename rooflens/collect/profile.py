@@ -1,6 +1,6 @@
-"""Carry out the plan of a collection: a trial, the program without ncu, then ncu; and what is kept beside the report.
+"""Carry out the plan of a collection: a trial, the program without ncu, then with ncu; keep files beside the report.
 
-Standard library only: it runs on a bare GPU box.
+Standard library only: it runs on bare GPU machines.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Recording:
     Attributes:
         plan: The plan as it was carried out.
         unprofiled: The run without ncu; None if it was left out.
-        collected: ncu's report, with what it warned about.
-        starts: How often the program was started; None where ncu started it for each pass.
-        lost: What could not be kept beside the report, in a sentence; empty if nothing was lost.
+        collected: ncu's report, with its warnings.
+        starts: Starts of the program; None if ncu started it for each pass.
+        lost: A sentence about what could not be kept beside the report; empty if nothing was lost.
     """
 
     plan: Plan
@@ -69,15 +69,15 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is carried out
     try_first: bool = True,
     on_first_run: Callable[[Plan, Unprofiled | None], None] = lambda *_: None,
 ) -> Recording:
-    """Carry out a plan: check the machine, run the program without ncu, then under ncu; keep the first run's figures.
+    """Carry out a plan: check the machine, run the program without ncu, then with ncu; keep the first run's figures.
 
     Args:
         plan: What to run.
-        on_progress: Called with how far a run is.
+        on_progress: Called with the progress of a run.
         run_first: False leaves out the run without ncu.
-        unprofiled: What a timeline shows of the program: the run without ncu is then left out, too.
+        unprofiled: Figures from a timeline; they also replace the run without ncu.
         try_first: False leaves out the checks before the program.
-        on_first_run: Called between the two runs, with the plan that ncu follows and what the first run measured.
+        on_first_run: Called between the two runs with ncu's plan and the first run's figures.
 
     Raises:
         ProgramError: The program failed without ncu.
@@ -108,12 +108,12 @@ def measure_cases(
 
     Args:
         workload: The workload.
-        cases: The cases, in the order to run them in.
-        limit_s: Seconds for each case; None for no limit.
-        on_progress: Called with how far the run is.
+        cases: The cases, in execution order.
+        limit_s: Seconds per case; None for no limit.
+        on_progress: Called with the progress of the run.
 
     Returns:
-        What each case measured, by its name. One that failed is left out: run alone, it says why.
+        Figures by case name. A failed case is left out: run alone, it gives the reason.
 
     Raises:
         EnvironmentMissingError: The program cannot be started.
@@ -129,17 +129,17 @@ def profile_cases(
     unprofiled: Mapping[str, Unprofiled],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Collected, tuple[Path, ...], str]:
-    """Run cases under one ncu, and split its report into one a case, with the run without ncu beside each.
+    """Run cases under one ncu, and split its report into a report per case, each with its un-profiled run beside it.
 
     Args:
         plan: As `plan_cases` makes it.
-        places: The report of each case, by its `WORKLOAD.CASE`.
-        unprofiled: What each measured without ncu, where it did, by the same.
-        on_progress: Called with how far the run is.
+        places: Report path by `WORKLOAD.CASE`.
+        unprofiled: Figures without ncu by `WORKLOAD.CASE`, as far as there are any.
+        on_progress: Called with the progress of the run.
 
     Returns:
-        What ncu did, the reports that were written, and what could not be kept beside one, in a sentence. A case that
-        failed or launched nothing has no report.
+        ncu's result, the reports that were written, and a sentence about what could not be kept beside them. A case
+        that failed or launched nothing has no report.
 
     Raises:
         EnvironmentMissingError, InputError, StoppedError: As `ncu.run.collect` raises them.
@@ -160,13 +160,13 @@ def profile_cases(
 
 
 def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
-    """Run the program once without ncu, and once more under what counts its kernels: nsys, else PyTorch's profiler.
+    """Run the program once without ncu, and once more under nsys or PyTorch's profiler, to count its kernels.
 
     A bundled workload measures itself in the first run.
 
     Raises:
         ProgramError: The program failed.
-        EnvironmentMissingError: It cannot be started, or a workload misses something.
+        EnvironmentMissingError: The program cannot be started, or a workload's requirement is missing.
         StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
     target = plan.request.target
@@ -179,8 +179,8 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
         error.is_of_program = True
         raise
     left_s = plan.limit.left_s()
-    half_s = None if left_s is None else left_s / 2  # counts are nice to have; the profile is the point
-    if target.launcher is not None:  # all ranks would be counted as one
+    half_s = None if left_s is None else left_s / 2  # counts are nice to have; the profile matters
+    if target.launcher is not None:  # all ranks would be counted together
         return Unprofiled(ran.wall_ns)
     if nsys := find_nsys():
         plan.limit.starts += 1
@@ -193,9 +193,9 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
 
 
 def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
-    """Profile each kernel once in each shape where the un-profiled run counted more launches than may be profiled.
+    """Profile each kernel once per shape if the un-profiled run had more launches than the limit.
 
-    Otherwise ncu profiles the first launches, up to the most that may be profiled.
+    Otherwise ncu profiles the first launches, up to the limit.
     """
     collection, counts = plan.collection, unprofiled.launch_counts
     is_more = (unprofiled.launches or 0) > collection.max_launches * unprofiled.iterations
@@ -208,7 +208,7 @@ def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
 
 
 def _longest(counts: Sequence[LaunchCount], most: int) -> str | None:
-    """Return a filter of the longest kernels, up to a number of shapes; None if all fit."""
+    """Return a filter for the longest kernels, up to a number of shapes; None if all fit."""
     shapes: Counter[str] = Counter()
     times_ns: Counter[str] = Counter()
     for entry in counts:
@@ -227,7 +227,7 @@ def _longest(counts: Sequence[LaunchCount], most: int) -> str | None:
 
 
 def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
-    """Run ncu; where it fails, keep the un-profiled run, if there was one, next to what there is of a report."""
+    """Run ncu; if it fails, keep any un-profiled run beside what exists of a report."""
     left_s = plan.limit.left_s()
     if left_s == 0:
         what = f"no time is left for ncu of the {plan.limit.total_s:g} s: the run without it took them all"
@@ -242,10 +242,10 @@ def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Prog
 
 
 def keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> str:
-    """Keep the un-profiled run beside its report, replacing that of an older report of this name.
+    """Write the un-profiled run beside its report, replacing that of an older report of the same name.
 
     Returns:
-        Why it could not be kept, in a sentence: the report is worth more, and stays. Else nothing.
+        A sentence saying why it could not be written (the report matters more, and stays); empty if it was.
     """
     place = sidecar(report)
     try:
@@ -256,5 +256,5 @@ def keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> str:
     except (InputError, OSError) as error:
         with suppress(OSError):
             place.unlink(missing_ok=True)
-        return f"`{report}` is written, but not what the run without ncu showed, which its gaps need: {error}"
+        return f"`{report}` is written, but not the figures of the run without ncu, which its gaps need: {error}"
     return ""

@@ -1,7 +1,8 @@
-"""Programs of several ranks, as `torchrun` starts them: each rank gets its own ncu, and so its own report.
+"""Programs of several ranks, as started by `torchrun`: each rank gets its own ncu, and so its own report.
 
-One ncu around `torchrun` would stop the ranks in turn while they wait for each other. So the command line is turned
-inside out: `torchrun` starts `rooflens collect` for each rank, which starts ncu and the script. Standard library only.
+A single ncu around `torchrun` would stop one rank after another while they wait for each other. So the command line is
+turned inside out: `torchrun` starts `rooflens collect` in each rank, which starts ncu and the script. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ if TYPE_CHECKING:
     from rooflens.collect.log import Progress
 
 RANK = "%q{RANK}"
-"""What ncu, and `-o` of `collect`, replace by the environment variable RANK."""
+"""A placeholder that ncu, and `-o` of `collect`, replace by the environment variable RANK."""
 
 NO_COMMUNICATION = f"regex:^(?!{'|'.join(WAITING)})"
-"""All kernels except those that wait for other ranks."""
+"""All kernels that do not wait for other ranks."""
 
 ONE_NCU = "--communicator"
-"""Begins ncu's own options that move all ranks in step."""
+"""Prefix of ncu's own options that move all ranks in step."""
 _SHARED_MEMORY = re.compile(r"--communicator[= ]shmem\b")
 _STARTERS = {"accelerate", "deepspeed", "vllm", "mpirun", "mpiexec", "srun", "horovodrun"}
-"""Programs that start several ranks, and whose command lines are not turned inside out."""
+"""Programs that start several ranks, but whose command lines are not turned inside out."""
 
 _LAUNCHER, _MODULES = "torchrun", ("torch.distributed.run", "torch.distributed.launch")
 _PLAIN, _MODULE, _OTHER = "--no-python", "--module", "--run-path"
 _FLAGS = {"--standalone", "--use-env", _PLAIN, _MODULE, "-m", _OTHER}
-"""Options of torchrun that take no value; every other one takes one."""
+"""Options of torchrun that take no value; all others take one value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """A command line of `torchrun`, split.
+    """A `torchrun` command line, split.
 
     Attributes:
-        head: torchrun with its options, including `--no-python`, so that it starts any program.
-        program: What each rank runs.
+        head: torchrun with its options, including `--no-python`, which lets it start any program.
+        program: The command that each rank runs.
     """
 
     head: tuple[str, ...]
@@ -62,14 +63,14 @@ _SIZES = (
     ("PMI_SIZE", "PMI_RANK", "mpirun"),
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
 )
-"""Variables with the number of ranks and with this one's, and what sets them. SLURM_NTASKS is none of them: a batch
-script, which is one process, has it too."""
+"""Variables with the number of ranks and the own rank, and the launcher that sets them. SLURM_NTASKS is not usable: a
+batch script, which is a single process, has it too."""
 _LOCAL_RANK = "LOCAL_RANK"
-"""Set by whatever starts ranks of PyTorch; clusters set WORLD_SIZE alone for the one `torchrun` of each machine."""
+"""Set by every launcher of PyTorch ranks; clusters set WORLD_SIZE alone for each machine's `torchrun`."""
 
 
 def own_rank(environment: Mapping[str, str] | None = None) -> tuple[str, str] | None:
-    """Name the variable that holds the rank of this process, and what started it; None if it is not one of several.
+    """Name the variable with the rank of this process, and its launcher; None if there is only one process.
 
     Args:
         environment: Environment variables; by default those of this process.
@@ -83,7 +84,7 @@ def own_rank(environment: Mapping[str, str] | None = None) -> tuple[str, str] | 
 
 
 def is_of_one_rank(output: Path, variable: str, environment: Mapping[str, str] | None = None) -> bool:
-    """Return whether a report's name differs by rank: it names a variable, or a part of it is this rank's number."""
+    """Return whether a report's name differs by rank: it names the variable, or a part of it is this rank's number."""
     variables = os.environ if environment is None else environment
     number = re.escape(variables[variable])
     own = re.compile(rf"(?:^|[^A-Za-z0-9]|rank|r)0*{number}(?![A-Za-z0-9])")
@@ -91,12 +92,12 @@ def is_of_one_rank(output: Path, variable: str, environment: Mapping[str, str] |
 
 
 def starts_ranks(command: Sequence[str]) -> bool:
-    """Return whether a command line is known to start several ranks."""
+    """Return whether a command line starts several ranks, as far as known."""
     return bool(command) and (Path(command[0]).name in _STARTERS or _after_name(command) > 0)
 
 
 def is_one_ncu(options: Sequence[str]) -> bool:
-    """Return whether these options of ncu let one ncu profile all ranks, through shared memory."""
+    """Return whether options of ncu let a single ncu profile all ranks, through shared memory."""
     return bool(_SHARED_MEMORY.search(" ".join(options)))
 
 
@@ -122,7 +123,7 @@ def split_launcher(command: Sequence[str]) -> Launcher | None:
 
 
 def _after_name(command: Sequence[str]) -> int:
-    """Return where the launcher's options begin; 0 where the command is not a launcher."""
+    """Return where the launcher's options begin; 0 if the command is no launcher."""
     if command and Path(command[0]).name == _LAUNCHER:
         return 1
     is_module = len(command) > 2 and command[1] == "-m" and command[2] in _MODULES
@@ -130,7 +131,7 @@ def _after_name(command: Sequence[str]) -> int:
 
 
 def _python_of(command: Sequence[str]) -> str:
-    """Return the Python that the launcher would start scripts with."""
+    """Return the Python with which the launcher would start scripts."""
     if Path(command[0]).name != _LAUNCHER:
         return command[0]
     if own := os.environ.get("PYTHON_EXEC"):
@@ -145,10 +146,10 @@ def _python_of(command: Sequence[str]) -> str:
 
 
 def parse_ranks(given: str) -> tuple[int, ...] | None:
-    """Read which ranks to profile; None for all.
+    """Parse the ranks to profile; None for all.
 
     Raises:
-        UsageError: It is neither `all` nor numbers.
+        UsageError: The value is neither `all` nor numbers.
     """
     if given == "all":
         return None
@@ -158,12 +159,12 @@ def parse_ranks(given: str) -> tuple[int, ...] | None:
 
 
 def rank_argv(launcher: Launcher, profiled: Sequence[str], ranks: tuple[int, ...] | None = None) -> tuple[str, ...]:
-    """Write the command line that starts the program under the profiler in each rank, or only in some.
+    """Write the command line that starts the program under the profiler in all ranks, or in some of them.
 
     Args:
-        launcher: What the user gave.
-        profiled: Command that profiles the program appended to it.
-        ranks: The ranks to profile; the others run the program as it is. None for all.
+        launcher: The user's command line, split.
+        profiled: Command to which the program is appended to profile it.
+        ranks: The ranks to profile, None for all; the others run the program unprofiled.
     """
     if ranks is None:
         return (*launcher.head, *profiled, *launcher.program)
@@ -173,10 +174,10 @@ def rank_argv(launcher: Launcher, profiled: Sequence[str], ranks: tuple[int, ...
 
 
 def expanded(path: Path, environment: Mapping[str, str] | None = None) -> Path:
-    """Replace `%q{NAME}` in a report's name by the environment variable of that name, as ncu does.
+    """Replace `%q{NAME}` in a report's name by the environment variable NAME, as ncu does.
 
     Raises:
-        UsageError: There is no such variable.
+        UsageError: The variable is not set.
     """
     variables = os.environ if environment is None else environment
 
@@ -190,7 +191,7 @@ def expanded(path: Path, environment: Mapping[str, str] | None = None) -> Path:
 
 
 def reports_of(output: Path) -> list[Path]:
-    """Return the reports of all ranks that match a name with a rank in it, sorted by rank."""
+    """Return the reports of all ranks that match a name containing the rank, sorted by rank."""
     before, _, after = output.name.removesuffix(PLAIN_SUFFIX).partition(RANK)
     name = re.compile(
         rf"{re.escape(before)}(\d+){re.escape(after)}({re.escape(PLAIN_SUFFIX)}|{re.escape(PACKED_SUFFIX)})"
@@ -209,13 +210,13 @@ def run_ranks(
     """Run all ranks to their end and return their reports, sorted by rank.
 
     Args:
-        argv: As `rank_argv` writes it.
-        output: The reports' name, with `RANK` in place of the number.
-        timeout_s: Seconds after which all are ended; None for no limit.
+        argv: The command line from `rank_argv`.
+        output: The reports' name, with `RANK` instead of the number.
+        timeout_s: Seconds after which all ranks are ended; None for no limit.
         on_progress: Called many times a second.
 
     Raises:
-        InputError: A rank failed, or left no report; what others left is named in the hint.
+        InputError: A rank failed or left no report; the hint names the reports of the others.
         StoppedError: Ctrl-C or a like signal.
     """
     before = {path: path.stat().st_mtime_ns for path in reports_of(output)}
@@ -232,7 +233,7 @@ def run_ranks(
 
 
 def _explained(said: str, status: int | None, written: Sequence[Path]) -> InputError:
-    """Make the error from the output of the first failed rank, which comes before the launcher's own messages."""
+    """Make the error from the output of the first failed rank, which precedes the launcher's own messages."""
     error = re.search(r"(?:^|: ?|\]:)error: (.+)$", said, re.MULTILINE)
     hint = re.search(r"(?:^|: ?|\]:)hint: (.+)$", said[error.end() :] if error else "", re.MULTILINE)
     lines = [line.strip() for line in said.splitlines() if line.strip()]

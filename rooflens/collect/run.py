@@ -1,4 +1,4 @@
-"""Run ncu, follow it, and explain its failures. The output name gets a complete report or none; a part has its own."""
+"""Run ncu, follow it, and explain its failures. Only a complete report gets the output name; a part gets another."""
 
 from __future__ import annotations
 
@@ -39,37 +39,37 @@ if TYPE_CHECKING:
 _SUFFIXES = (PLAIN_SUFFIX, PACKED_SUFFIX)
 _PARTIAL = ".partial"
 _LEFT_AS = ("", "z", PLAIN_SUFFIX, PACKED_SUFFIX)
-"""What ncu may append to the name it was given. From 2026.3 on it compresses its reports and says so in their names;
-whether it changes the suffix or appends one is not yet seen on a GPU, so both are looked for."""
+"""Suffixes that ncu may append to a given name. Since 2026.3 it compresses reports and shows that in the name. Whether
+it changes the suffix or appends another has not been seen on a GPU, so both are looked for."""
 
 WATCHDOG_SECONDS = 60.0
-"""A kernel that waits for other ranks and takes longer under ncu waits for ever."""
+"""A kernel that waits for other ranks, and takes longer than this under ncu, waits forever."""
 
 _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
 
 _RESET_SECONDS = 60.0
 _LAST_WORDS_BYTES = 64 << 10
-"""How much of the program's output is kept, from its end; ncu's log is kept whole."""
+"""How much of the end of the program's output is kept; ncu's log is kept whole."""
 
 _FULL_BYTES = 1 << 20
-"""A disk with less left than the smallest report takes is full."""
+"""A disk with less space than the smallest report needs is full."""
 
 _NO_EMPTY_BYTES = 64 << 10
-"""A report without kernels is smaller: a header and the machine's description. A larger one may hold some."""
+"""A report without kernels is smaller: a header and the machine's description. A larger report may hold kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A report that was written.
+    """A collected report.
 
     Attributes:
-        report: The name asked for, with the suffix of what ncu wrote: plain or compressed.
-        profiled_count: Kernels that ncu's log calls done, else results in the report; None if neither tells.
-        max_passes: The most passes that a kernel took.
-        capped: Whether ncu was stopped at the cap on launches, so that there may be more kernels than these.
-        warnings: What ncu warned of.
-        names: Names of the kernels that ncu's log calls done, as it abbreviates them.
+        report: The requested name, with the suffix of what ncu wrote: uncompressed or compressed.
+        profiled_count: Kernels that ncu's log marks as done, else results in the report; None if both are unknown.
+        max_passes: Most passes of any kernel.
+        capped: Whether ncu was stopped at the limit on launches, so that the program may have more kernels.
+        warnings: ncu's warnings.
+        names: Names of the kernels that ncu's log marks as done, as abbreviated there.
     """
 
     report: Path
@@ -83,7 +83,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of ncu: the files of its log, stdout and stderr, and who follows the log."""
+    """A run of ncu: its log, stdout and stderr as files, and the follower of the log."""
 
     command: tuple[str, ...]
     words: tuple[Path, Path, Path]
@@ -104,10 +104,10 @@ def collect(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Collected:
-    """Run ncu. It writes the report under another name beside, renamed when ncu succeeded and the report is complete.
+    """Run ncu. It writes to a temporary name beside the output, renamed once ncu succeeded and the report is complete.
 
-    Whether it is compressed is ncu's choice; its suffix tells, and no older report of the other kind stays. If anything
-    fails, ncu's messages are kept as `NAME.ncu.log`, and what there is of a report as `NAME.ncu-rep.incomplete`:
+    ncu decides whether the report is compressed; the suffix tells, and an older report of the other kind is removed. If
+    anything fails, ncu's messages are kept as `NAME.ncu.log`, and any partial report as `NAME.ncu-rep.incomplete`:
     profiling it may have taken hours.
 
     Args:
@@ -119,15 +119,15 @@ def collect(
     Raises:
         EnvironmentMissingError: Something about this machine prevents profiling.
         InputError: ncu profiled nothing, failed, did not end in time or wrote a damaged report.
-        UsageError: There is nothing to run, or no counters.
+        UsageError: There is no program, or there are no counters.
         StoppedError: Ctrl-C or a like signal.
     """
     partial = _partial(collection.output)
     with TemporaryDirectory(prefix="rooflens-") as name:
         words = Path(name, "ncu's log"), Path(name, "stdout"), Path(name, "stderr")
         done = _Run(build_argv(ncu, replace(collection, output=partial), words[0]), words, LogFollower(words[0]))
-        # ncu has no cap of its own on distinct launches. In application replay no kernel is complete before the last
-        # run of the program: stopping would lose all.
+        # ncu cannot limit distinct launches by itself. In application replay all kernels complete with the last run of
+        # the program, so stopping earlier would lose everything.
         may_be_capped = collection.one_of_each and collection.replay_mode == "kernel"
         limit = collection.max_launches if may_be_capped else None
         in_step = any(option.startswith(ONE_NCU) for option in collection.options)
@@ -154,9 +154,9 @@ def collect(
 
 
 def _accept(done: _Run, finished: Finished, collection: Collection, left: Path, *, capped: bool) -> Collected:
-    """Give the report its name, or raise."""
+    """Give the report its name, or raise an error."""
     follower = done.follower
-    # A program that ncu killed as it was asked to has the status of a killed program.
+    # If ncu killed the program as requested, the status is that of a killed program.
     killed = collection.kill and follower.profiled_count >= (collection.launch_count or collection.max_launches)
     good_end = (_WRITTEN in done.log) if capped or killed else finished.status == 0
     if not good_end or not left.exists():
@@ -190,16 +190,16 @@ def _accept(done: _Run, finished: Finished, collection: Collection, left: Path, 
 
 
 def both_names(output: Path) -> tuple[Path, Path]:
-    """Return the name of a report if ncu writes it plain, and if it compresses it."""
+    """Return a report's name if ncu writes it uncompressed, and if it compresses it."""
     plain, packed = (output.with_suffix(suffix) for suffix in _SUFFIXES)
     return plain, packed
 
 
 def reset_clocks(ncu: Ncu) -> None:
-    """Let ncu give back the clocks that an earlier run locked.
+    """Let ncu unlock the clocks that an earlier run left locked.
 
     Raises:
-        EnvironmentMissingError: It cannot.
+        EnvironmentMissingError: ncu may not unlock them.
     """
     done = capture((ncu.path, "--clock-control", "reset"), _RESET_SECONDS)
     if done.status != 0:
@@ -209,10 +209,10 @@ def reset_clocks(ncu: Ncu) -> None:
 
 
 def check_place(output: Path) -> None:
-    """Make sure that a report can be written, and make nothing yet.
+    """Check that a report can be written, without creating anything.
 
     Raises:
-        InputError: Its folder, or the nearest there is above it, cannot be written to.
+        InputError: Its folder, or the nearest existing folder above it, is not writable.
         EnvironmentMissingError: The disk is full.
     """
     folder = _nearest(output)
@@ -227,7 +227,7 @@ def _nearest(output: Path) -> Path:
 
 
 def _full_disk(output: Path) -> EnvironmentMissingError | None:
-    """Make the error for a disk on which a report has no place; None if there is some."""
+    """Make the error for a disk without room for a report; None if there is room."""
     left_bytes = shutil.disk_usage(_nearest(output)).free
     if left_bytes >= _FULL_BYTES:
         return None
@@ -239,7 +239,7 @@ def _full_disk(output: Path) -> EnvironmentMissingError | None:
 
 def _partial(output: Path) -> Path:
     if output.suffix not in _SUFFIXES:
-        raise InputError(f"`{output}` does not end like a report", "end it in `.ncu-rep`")
+        raise InputError(f"`{output}` does not end in a report's suffix", "end it in `.ncu-rep`")
     try:
         make_folder(output.parent)
     except OSError as error:
@@ -249,7 +249,7 @@ def _partial(output: Path) -> Path:
 
 
 def _sweep(output: Path) -> None:
-    """Remove what a killed collection left behind."""
+    """Remove the leftovers of a killed collection."""
     for path in output.parent.glob(f".{escape(output.stem)}.*{_PARTIAL}{PLAIN_SUFFIX}*"):
         pid = path.name.rpartition(_PARTIAL)[0].rpartition(".")[2]
         if pid.isdecimal() and not _is_alive(int(pid)):
@@ -257,7 +257,7 @@ def _sweep(output: Path) -> None:
 
 
 def _left_by_ncu(partial: Path) -> Path:
-    """Return where ncu wrote its report, or the name it was given if it wrote none."""
+    """Return the file that ncu wrote, or the given name if it wrote none."""
     places = [partial.with_name(f"{partial.name}{suffix}") for suffix in _LEFT_AS]
     return next((place for place in places if place.exists()), partial)
 
@@ -277,15 +277,15 @@ def _text(file: Path) -> str:
 
 
 def _result_count(report: Path) -> int | None:
-    """Count the results of a report; None where what reads reports is not installed, as on a bare GPU box.
+    """Count the results of a report; None if no reader is installed, as on a bare GPU machine.
 
     Raises:
-        InputError: It is cut or damaged.
+        InputError: The report is cut or damaged.
     """
     try:
         from rooflens.ingest.reports.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
 
-        with unpacked(report) as plain:  # a compressed one needs pyarrow too
+        with unpacked(report) as plain:  # a compressed report needs pyarrow too
             return inspect(plain).result_count
     except ImportError:
         return None
@@ -300,9 +300,9 @@ def _warnings(log: str) -> tuple[str, ...]:
 
 
 def _keep_rest(error: RooflensError, run: _Run, left: Path, output: Path) -> RooflensError:
-    """Keep what a failed run left: ncu's messages, and the part of a report; return the error with a hint about both.
+    """Keep ncu's messages and the partial report of a failed run; return the error with a hint about both.
 
-    If the user stopped it before any kernel was done, nothing is kept.
+    If the user stopped the run before any kernel was finished, nothing is kept.
     """
     kept = None
     profiled_count, count = run.follower.profiled_count, _kernels_in(left)
@@ -329,7 +329,7 @@ def _keep_rest(error: RooflensError, run: _Run, left: Path, output: Path) -> Roo
 
 
 def _kernels_in(left: Path) -> int | None:
-    """Count the kernels that can be read; None if it cannot be read on this machine."""
+    """Count the readable kernels; None if the report is unreadable on this machine."""
     if not left.exists():
         return 0
     try:
@@ -342,7 +342,7 @@ def _kernels_in(left: Path) -> int | None:
 
 
 def _keep_words(run: _Run, output: Path) -> Path | None:
-    """Write the command and what was printed into one file; None if nothing was printed, or it cannot be written."""
+    """Write the command and all output into a file; None if there was no output, or the file cannot be written."""
     said = [(file.name, _end(file, whole=index == 0)) for index, file in enumerate(run.words)]
     if not any(text for _, text in said):
         return None

@@ -1,10 +1,10 @@
-"""Metric tiers: what a collection asks ncu for, by chip, in the fewest replay passes.
+"""Metric tiers: the metrics that a collection requests from ncu, by chip, in the fewest replay passes.
 
-The rows of `rooflens.model.counters` say in which tier a counter is asked for, in which forms, on which chips. `quick`
-places a kernel under the DRAM roof, `standard` has all that the model uses, `deep` adds what explains it.
-`rooflens.collect.passes` asks NVIDIA's scheduler what a tier costs, and a test holds the answers.
+The rows of `rooflens.model.counters` say which tier has a counter, in which forms, on which chips. `quick` places a
+kernel under the DRAM roof, `standard` has everything that the model uses, `deep` adds metrics that explain it. The pass
+counts of all tiers come from NVIDIA's scheduler (`rooflens.collect.passes`), and a test holds them.
 
-Standard library only: `collect` reads this on machines that have nothing else.
+Standard library only: `collect` uses this on machines with nothing else installed.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ NVIDIA_SECTIONS: dict[Detail, tuple[str, ...]] = {
     "standard": (),
     "deep": ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats"),
 }
-"""ncu's own sections that a tier also asks for: its rules run only for them. Their counters are rows of `deep`."""
+"""ncu's sections that a tier also requests: ncu runs its rules only for them. Their counters are rows of `deep`."""
 
 PM_SAMPLING = "PmSampling"
-"""ncu's section of units sampled over time. Metric names differ by chip and version, so ncu chooses them, and the
+"""ncu's section that samples units over time. Metric names differ by chip and version, so ncu chooses them and the
 sampling interval."""
 
 
 def sections_for(chip: str, detail: Detail, *, pm_sampling: bool) -> tuple[str, ...]:
-    """Return ncu's own sections that a tier asks for on one chip.
+    """Return ncu's sections that a tier requests on a chip.
 
     Args:
         chip: The chip, as `gh100`.
@@ -46,14 +46,14 @@ def sections_for(chip: str, detail: Detail, *, pm_sampling: bool) -> tuple[str, 
 
 
 def metrics_for(chip: str, detail: str) -> tuple[Metric, ...]:
-    """Return what a tier asks ncu for on one chip, by the exact names that this chip knows.
+    """Return the metrics that a tier requests on a chip, by the exact names that this chip knows.
 
     Args:
         chip: The chip, as `gh100`.
-        detail: The tier: quick, standard or deep. Each holds the one before.
+        detail: The tier: quick, standard or deep; each includes the previous tier.
 
     Raises:
-        UsageError: No such chip, or no such tier.
+        UsageError: The chip or the tier does not exist.
     """
     if detail not in DETAILS:
         raise UnknownNameError("tier", detail, DETAILS)
@@ -62,7 +62,7 @@ def metrics_for(chip: str, detail: str) -> tuple[Metric, ...]:
 
 
 def hardware_names(chip: str, detail: str) -> tuple[str, ...]:
-    """Return the names of a tier that cost hardware passes; the scheduler knows these."""
+    """Return the names of a tier that cost hardware passes: those that the scheduler knows."""
     return tuple(metric.name for metric in metrics_for(chip, detail) if metric.kind == "hardware")
 
 

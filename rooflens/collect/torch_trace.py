@@ -1,6 +1,6 @@
 """Count a Python program's kernels without ncu and nsys: PyTorch's own profiler traces it.
 
-Watching slows the host, so the trace shows no gaps: only what was launched, how often, and for how long it ran.
+Tracing slows the host, so the trace cannot show gaps, only which kernels were launched, how often and for how long.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _VALUED = {"-W", "-X", "--check-hash-based-pycs"}
 _PROGRAM = re.compile(r"-(?P<flags>[A-VY-Za-z?]*)(?P<kind>[cm])")
 _HAS_TORCH = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _MOST_BYTES = 1 << 30
-"""A larger trace takes more memory to read than the answer is worth."""
+"""Larger traces take more memory to read than the answer is worth."""
 
 
 def split_python(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Part a Python command before its script, `-m` or `-c`; None if it is not one."""
+    """Split a Python command before its script, `-m` or `-c`; None if it is no Python command."""
     if not command or not _PYTHON.fullmatch(Path(command[0]).name):
         return None
     at = 1
@@ -53,7 +53,7 @@ def split_python(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ..
 def count_launches(
     program: Sequence[str], timeout_s: float | None, on_progress: Callable[[Progress], None]
 ) -> tuple[LaunchCount, ...] | None:
-    """Run a program under PyTorch's profiler; empty if that shows no kernels, None if it cannot be run so.
+    """Run a program under PyTorch's profiler; empty if it shows no kernels, None if the program cannot run that way.
 
     Raises:
         StoppedError: Ctrl-C or a like signal.

@@ -1,4 +1,4 @@
-"""Profile one bundled kernel before the program is started, so that what makes ncu fail is said at once."""
+"""Profile one bundled kernel before the program starts, so that obstacles for ncu are reported at once."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _TRIAL_SECONDS = 60.0
 """One kernel takes two seconds under ncu; waking the driver, or the counters of `deep`, may take longer."""
 
 _tried: set[tuple[str, ...]] = set()
-"""Command lines that one kernel was profiled with in this process, without their program and report."""
+"""Command lines that already passed the trial in this process, without program and report."""
 
 
 def check_machine(plan: Plan, on_progress: Callable[[Progress], None] = lambda _: None) -> tuple[str, ...]:
-    """Look for what would make ncu fail before the program is started, and profile one kernel under the same options.
+    """Look for obstacles before the program starts, and profile one kernel with the same options.
 
     Returns:
-        What did not go well and may still be no obstacle, in sentences.
+        Sentences about what went wrong but may be no obstacle.
 
     Raises:
-        EnvironmentMissingError: This user may not read the counters, or ncu names what is in its way.
-        InputError: The report cannot be written, or ncu knows no such metric or section.
+        EnvironmentMissingError: This user may not read the counters, or ncu names an obstacle.
+        InputError: The report cannot be written, or a metric or section is unknown to ncu.
         UsageError: The filter of kernels is not a valid expression.
         StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
@@ -59,10 +59,10 @@ def check_machine(plan: Plan, on_progress: Callable[[Progress], None] = lambda _
 
 
 def _try(plan: Plan, on_progress: Callable[[Progress], None]) -> tuple[str, ...]:
-    """Profile one kernel; raise if ncu names the obstacle, return a sentence if only the trial failed.
+    """Profile one kernel; raise an error if ncu names the obstacle, return a sentence if only the trial failed.
 
-    The probe always uses kernel replay: application replay would start it for each pass, and it has no
-    range. What ncu says of the mode it says while it reads its command line, with a program that launches nothing.
+    The probe always uses kernel replay: application replay would start it for each pass, and it has no range.
+    Complaints about the mode come when ncu reads its command line, for which a program without launches suffices.
     """
     with TemporaryDirectory(prefix="rooflens-") as folder:
         output = Path(folder, plan.collection.output.name)
@@ -97,7 +97,7 @@ def _tried_out(plan: Plan, trial: Collection, on_progress: Callable[[Progress], 
 
 
 def _trial(collection: Collection, output: Path) -> Collection:
-    """Return the collection of one bundled kernel under the same options, with an expression that must compile."""
+    """Return the collection of one bundled kernel with the same options, and an expression that must compile."""
     kernel = collection.kernel or ""
     in_step = any(part.startswith(ONE_NCU) for part in collection.options)
     return replace(

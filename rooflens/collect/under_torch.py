@@ -1,6 +1,6 @@
 """Run a Python program under PyTorch's profiler: `python under_torch.py TRACE [-m MODULE | -c CODE | SCRIPT] ...`.
 
-It runs in the program's own Python, which may lack rooflens: the standard library and torch alone.
+It runs in the program's own Python, which may lack rooflens, so it uses only the standard library and torch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run the program as Python itself would, and write the trace however it ends."""
+    """Run the program as Python itself would, and write the trace whichever way the program ends."""
     import torch  # noqa: PLC0415 - what is shown is the program's own failure, not one of this import
 
     trace, how, *rest = sys.argv[1:]

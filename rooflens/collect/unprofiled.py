@@ -1,6 +1,6 @@
-"""Run a program without the profiler: does it work, how long does it take, and how much of that is gaps?
+"""Run a program without the profiler: whether it works, how long it takes, and how much of that is gaps.
 
-ncu runs kernels one at a time, so its reports cannot show launch gaps: they take a run of their own. What it shows is
+ncu runs kernels one at a time, so its reports cannot show launch gaps: these need a run without ncu, whose figures are
 kept beside the report as `NAME.unprofiled.json`.
 """
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from rooflens.collect.log import Progress
 
 _MISSING_STATUS = 3
-"""What a bundled workload returns where PyTorch or a GPU is missing."""
+"""Exit status of a bundled workload if PyTorch or a GPU is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run of a program that succeeded."""
+    """A successful run of a program."""
 
     wall_ns: int
     stdout: str
@@ -38,11 +38,11 @@ def run_program(
     on_progress: Callable[[Progress], None] = lambda _: None,
     doing: str = "running",
 ) -> Ran:
-    """Run a program once to its end, with an empty standard input.
+    """Run a program once to its end, with empty standard input.
 
     Raises:
-        EnvironmentMissingError: It cannot be started.
-        ProgramError: It failed, or did not end in time.
+        EnvironmentMissingError: The program cannot be started.
+        ProgramError: The program failed, or did not end in time.
         StoppedError: Ctrl-C or a like signal.
     """
     finished, stdout, stderr = run_to_end(argv, timeout_s, on_progress, doing)
@@ -62,11 +62,11 @@ def run_workload(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Unprofiled:
-    """Run a bundled workload, which says on its last line how long it took.
+    """Run a bundled workload, which prints its time on its last line.
 
     Raises:
         EnvironmentMissingError: PyTorch or a GPU is missing.
-        ProgramError: It failed.
+        ProgramError: The workload failed.
         StoppedError: Ctrl-C or a like signal.
     """
     try:
@@ -83,9 +83,9 @@ def run_cases(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> dict[str, Unprofiled]:
-    """Run cases of a bundled workload in one process, and return what each measured, by its name.
+    """Run cases of a bundled workload in one process; return their figures by case name.
 
-    A case whose result was wrong, that failed, or that the process did not reach is left out.
+    Cases that failed, gave a wrong result or were not reached are left out.
 
     Raises:
         EnvironmentMissingError: The program cannot be started.
@@ -97,7 +97,7 @@ def run_cases(
 
 
 def parse_cases(stdout: str) -> dict[str, Unprofiled | None]:
-    """Read what bundled workloads say of their cases, by `WORKLOAD.CASE`; None if a result was wrong."""
+    """Parse the lines that bundled workloads print for their cases, by `WORKLOAD.CASE`; None for a wrong result."""
     lines = [_object(line) for line in stdout.splitlines()]
     return {
         f"{values.get('workload')}.{values['case']}": _measured(values) if values.get("ok") is True else None
@@ -107,7 +107,7 @@ def parse_cases(stdout: str) -> dict[str, Unprofiled | None]:
 
 
 def parse_workload(ran: Ran) -> Unprofiled:
-    """Read the JSON line of a bundled workload; without one only the wall time is known."""
+    """Parse the JSON line of a bundled workload; without the line only the wall time is known."""
     for line in reversed(ran.stdout.splitlines()):
         values = _object(line)
         if isinstance(values.get("wall_ns"), int):
@@ -116,7 +116,7 @@ def parse_workload(ran: Ran) -> Unprofiled:
 
 
 def _measured(values: dict[str, Any]) -> Unprofiled:
-    """Read what a bundled workload says of a case."""
+    """Read a bundled workload's figures for a case."""
     return Unprofiled(
         wall_ns=values["wall_ns"],
         kernel_ns=_count(values.get("kernel_ns")),
@@ -146,7 +146,7 @@ def _failure(status: int | None, stdout: str, stderr: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the most telling line: the last that begins with `error`, else the last."""
+    """Return the most informative line: the last that begins with `error`, else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if line.lower().startswith("error")]
     return (named or lines or [""])[-1].removeprefix("error: ")

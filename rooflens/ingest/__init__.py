@@ -1,6 +1,6 @@
-"""Nsight Compute reports -> records and tables, in memory or in a store.
+"""Read Nsight Compute reports into records and tables, in memory or in a store.
 
-It is also a verb of the Python API: `rooflens.ingest(paths, store)`, which `rooflens.api.verbs.ingest` describes.
+The package is also callable: `rooflens.ingest(paths, store)` is a verb of the API (`rooflens.api.verbs.ingest`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 class _Verb(ModuleType):
-    """A package that can be called."""
+    """A package that can be called like a function."""
 
     def __call__(self, *arguments: object, **options: object) -> object:
         """Read reports into a store, as `rooflens.api.verbs.ingest` says."""

@@ -1,7 +1,7 @@
-"""Read reports into memory or into a store, in this process or by workers.
+"""Read reports into memory or into a store, in this process or with workers.
 
-There is one way: reports in groups, an executor, and what became of each report. Workers read, and make the tables for
-the store; this process alone writes it.
+Every way works alike: reports in groups, an executor, and an outcome per report. Workers read and make the tables for
+the store; only this process writes them.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import Unprofiled
 
 _MUCH_BYTES = 256 << 20
-"""From here on several processes save more than the second that they take to start."""
+"""Total size from which workers save more than the second that they take to start."""
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 500, 4 << 20, 128 << 20
 _GROUPS_PER_WORKER = 4
 
 
 _PART_REPORTS, _PART_KERNELS = 500, 20_000
-"""So many reports, or kernels, are committed before more are read: some seconds to a minute of one core."""
+"""Reports, or kernels, per commit: some seconds to a minute of one core."""
 
 
 class Remarks(Struct, kw_only=True):
-    """What is to be said of the reports that were asked for.
+    """What to tell the user about the requested reports.
 
     Attributes:
-        failures: Path as it was given, and error, of those that could not be read, or not wholly.
-        skipped_count: How many were the same as another one under a different name, or in the store already.
-        notes: Path, and what a user should know about how that report was read.
+        failures: Path as given, and error, of each report that could not be read in full.
+        skipped_count: Reports that repeat another report under a different name, or are already stored.
+        notes: Path, and what a user should know about the reading of that report.
     """
 
     failures: list[tuple[str, InputError]] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Remarks(Struct, kw_only=True):
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     def take(self, outcome: Outcome) -> Report | None:
-        """Keep what is to be said of an outcome; return its report, if there is one."""
+        """Keep the remarks of an outcome; return its report, if there is one."""
         source, report = outcome.job.source, outcome.result
         if isinstance(report, InputError):
             self.failures.append((source, report))
@@ -72,7 +72,7 @@ class Remarks(Struct, kw_only=True):
 
 
 class Loaded(Remarks, kw_only=True):
-    """Reports in the order they were asked for, and the errors of those that could not be read.
+    """Reports in the order requested, with the errors of those that could not be read.
 
     Attributes:
         reports: Each run with its kernels.
@@ -87,10 +87,10 @@ class Ingested(Remarks, kw_only=True):
     """The outcome of an ingest.
 
     Attributes:
-        report_count: How many reports were stored.
-        kernel_count: How many kernels they have.
-        part_count: In how many commits.
-        warnings: Path of a report, and why a file beside it is not stored with it.
+        report_count: Reports stored.
+        kernel_count: Kernels stored.
+        part_count: Commits made.
+        warnings: Path of a report, and why its un-profiled run is not stored with it.
     """
 
     report_count: int = 0
@@ -103,8 +103,8 @@ class Batch(Struct, frozen=True):
     """The outcome of a group of reports.
 
     Attributes:
-        outcomes: One for each report; those for the store come without their kernels and values.
-        tables: Rows for the store by table, of all reports together or of each.
+        outcomes: One per report; for a store, without kernels and values.
+        tables: Rows for the store by table, of all reports together or per report.
         warnings: The source of each report whose un-profiled run cannot be stored with it, and why.
     """
 
@@ -124,7 +124,7 @@ def load_reports(
 
     Args:
         jobs: Files to read.
-        on_outcome: Called with what became of each report.
+        on_outcome: Called with each report's outcome.
         options: What to read.
         executor: Where to read them; by default in this process.
         on_read: Called for each report as it is read.
@@ -142,7 +142,7 @@ def load_reports(
 
 
 def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job], None] = lambda _: None) -> Batch:
-    """Read some reports, here or on a worker; NVIDIA's disassembler is slow to start, so it runs once for all."""
+    """Read some reports, here or on a worker; NVIDIA's disassembler starts slowly, so it runs once for all."""
     outcomes = []
     for job in jobs:
         outcomes.append(read_one(job, replace(options, texts_later=not job.address)))
@@ -167,7 +167,7 @@ def read_one(job: Job, options: ReadOptions) -> Outcome:
         with said(), fetched(job) as path:
             return Outcome(job, read_report(path, job.source, options))
     except InputError as error:
-        # Drop the traceback: its frames hold what had been read, and would keep it in memory.
+        # Drop the traceback: its frames hold the data that was read, and would keep it in memory.
         error.__cause__ = error.__context__ = None
         return Outcome(job, error.with_traceback(None))
 
@@ -186,22 +186,22 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
     executor: ExecutorChoice | Workers | None = None,
     on_commit: Callable[[Ingested], None] = lambda _: None,
 ) -> Ingested:
-    """Read reports into a store, some hundred in each commit; those that it holds already are skipped.
+    """Read reports into a store, some hundred per commit, skipping those that it already holds.
 
-    What is committed stays, even if the rest fails. Memory does not grow with the number of reports.
+    Committed reports stay even if a later one fails. Memory does not grow with the number of reports.
 
     Args:
         jobs: Files to read.
-        store: Where to.
+        store: Where to store them.
         on_read: Called for each report as it is read.
-        unprofiled_of: Finds a report's un-profiled run, to be stored with it; it can be imported by its name. If it
-            raises InputError, the report is stored without.
-        options: What to read of each report; by default its values too.
+        unprofiled_of: Finds a report's un-profiled run, to be stored with it; must be importable by name. If it raises
+            InputError, the report is stored without.
+        options: What to read of each report; by default including its stored values.
         executor: Where to read them; by default in this process.
-        on_commit: Called with what became of the reports so far, after each commit that more may follow.
+        on_commit: Called with the outcome so far after each commit but the last.
 
     Raises:
-        InputError: The store cannot be written to; the message says what it has taken before.
+        InputError: The store cannot be written; the message says how much was stored before.
     """
     tabulate = partial(tabulate_group, options or ReadOptions(raw="values"), unprofiled_of)
     ingested, held = Ingested(), _Held(store, unprofiled_of)
@@ -223,14 +223,14 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
             if not is_over:
                 on_commit(ingested)
     for name in held.remove_replaced():
-        ingested.notes.append((name, "lacks files; its reports are stored anew, but it could not be removed"))
+        ingested.notes.append((name, "lacks files; its reports are stored again, but it could not be removed"))
     # Workers finish in any order; two ingests of the same files must print the same.
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
 
 
 def _add_part(batches: Iterator[Batch], writer: Writer, held: _Held, ingested: Ingested) -> bool:
-    """Write reports until they are enough for a commit; return whether they were the last."""
+    """Write reports until there are enough for a commit; return whether they were the last."""
     unread: list[tuple[str, InputError]] = []
     kernel_count = 0
     for batch in batches:
@@ -243,7 +243,7 @@ def _add_part(batches: Iterator[Batch], writer: Writer, held: _Held, ingested: I
         ingested.warnings += batch.warnings
         for outcome in batch.outcomes:
             if ingested.take(outcome) is not None:
-                ingested.skipped_count += 1  # unless it is among those just written
+                ingested.skipped_count += 1  # unless it was just written
             else:
                 unread.append(ingested.failures[-1])
         if len(writer.run_ids) >= _PART_REPORTS or kernel_count >= _PART_KERNELS:
@@ -274,7 +274,7 @@ def tabulate_group(
             except InputError as error:
                 warnings.append((job.source, error))
             rows[number] = ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances)
-            # The kernels are rows now: sending both back to the parent would double what is pickled.
+            # The kernels are rows now; sending both back to the parent would double what is pickled.
             outcomes[number] = Outcome(job, Report(report.run, (), notes=report.notes, loss=report.loss))
     tables, refused = _tables(rows)
     for number, why in refused.items():
@@ -283,7 +283,7 @@ def tabulate_group(
 
 
 def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]], dict[int, InputError]]:
-    """Make the tables of all reports together, or one by one if some value fits no table."""
+    """Make the tables of all reports together, or one by one if a value fits no table."""
     from rooflens.model.store.tables import report_tables  # noqa: PLC0415 - as above
 
     if not rows:
@@ -291,7 +291,7 @@ def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]
     try:
         return [report_tables(*{report.run.digest: report for report in rows.values()}.values())], {}
     except Exception as error:  # noqa: BLE001 - a value of any kind, or memory
-        # Alone it still fails, so this report is the one to refuse; otherwise find it by trying each.
+        # A report that fails alone is the one to refuse; otherwise find it by trying each.
         if len(rows) == 1:
             return [], dict.fromkeys(rows, _refusal(error))
     each = [_tables({number: report}) for number, report in rows.items()]
@@ -312,10 +312,10 @@ def _batches(
     executor: ExecutorChoice | Workers | None,
     on_read: Callable[[Job], None],
 ) -> Iterator[Batch]:
-    """Read reports in groups where it was asked for; each of the jobs comes out, with an outcome."""
-    # By all jobs: which of them are new is found out only while they are read.
+    """Read reports in groups on the chosen executor; every job comes out with an outcome."""
+    # Counts all jobs: which of them are new turns out only while they are read.
     total_bytes = sum(map(bytes_of, all_jobs))
-    # A dict, not a set: jobs without an answer are named in the order they were asked for.
+    # A dict, not a set: jobs without an answer are named in the order requested.
     without_answer: dict[Job, None] = {}
 
     def groups(workers: int) -> Iterator[tuple[Job, ...]]:
@@ -339,13 +339,13 @@ def _batches(
                 on_read(outcome.job)
         yield batch
     if without_answer:
-        yield Batch([Outcome(job, InputError("no answer came back for it", BUG_HINT)) for job in without_answer])
+        yield Batch([Outcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
 
 
 def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:
-    """Return processes of this machine where the reports are large enough for them to save time; else None.
+    """Return local worker processes if the reports are large enough for them to save time; else None.
 
-    NVIDIA's reader takes so long that two reports are enough.
+    NVIDIA's reader is so slow that two reports are enough.
     """
     if len(jobs) < 2 or usable_cores() == 1:
         return None
@@ -358,7 +358,7 @@ def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers |
 
 
 def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
-    """Group reports up to a size in bytes, unpacked, and at most 2,000; a larger report stays alone."""
+    """Group reports up to an unpacked size in bytes, at most 2,000 each; a larger report stays alone."""
     group: list[Job] = []
     held_bytes = 0
     for job in jobs:
@@ -373,12 +373,12 @@ def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
 
 
 def group_bytes(total_bytes: int, workers: int) -> int:
-    """Return how many bytes are read together: each worker gets several groups, of at most 128 MB."""
+    """Return how many bytes to read per group: at most 128 MB, and several groups per worker."""
     return max(_LEAST_BYTES, min(_MOST_BYTES, total_bytes // (_GROUPS_PER_WORKER * workers)))
 
 
 def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
-    """Yield the reports that are not stored yet, and count the others; with an empty store no file is read for that."""
+    """Yield the reports that are not stored yet, and count the others; for an empty store this reads no file."""
     for job in jobs:
         if held.has(job, ingested.notes):
             ingested.skipped_count += 1
@@ -387,10 +387,10 @@ def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
 
 
 class _Held:
-    """What a store holds before an ingest, and what the ingest adds to it besides new reports.
+    """What a store held before an ingest, and what the ingest adds besides new reports.
 
     Attributes:
-        whole: The run of each report that need not be stored again, by its digest.
+        whole: Run by digest, for each report that need not be stored again.
     """
 
     def __init__(self, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> None:
@@ -402,7 +402,7 @@ class _Held:
         self._is_new = not self.whole and not self._lacking
 
     def has(self, job: Job, notes: list[tuple[str, str]]) -> bool:
-        """Return whether a report is stored; its un-profiled run may have been written since, and is noted then."""
+        """Return whether a report is stored; if so, note an un-profiled run that was written since."""
         if self._is_new:
             return False
         try:
@@ -412,7 +412,7 @@ class _Held:
                 return False
             found = self._unprofiled_of(job.path)
         except (OSError, InputError):
-            return False  # the reader says why it cannot be read
+            return False  # the reader will report the error
         if digest not in self.whole:
             kept = self._unprofiled.get(self._lacking[digest])
             if found is None and kept is not None:
@@ -424,7 +424,7 @@ class _Held:
         return True
 
     def write(self, writer: Writer, unread: Iterable[tuple[str, InputError]]) -> None:
-        """Write un-profiled runs that came later, and failures, each once however often it was tried."""
+        """Write newer un-profiled runs, and failures, each of them once however often it was tried."""
         run_ids = self.whole | writer.run_ids
         if later := {digest: self._later.pop(digest) for digest in [*self._later] if digest in run_ids}:
             from rooflens.model.store.tables import unprofiled_table  # noqa: PLC0415 - pyarrow: as below
@@ -438,12 +438,12 @@ class _Held:
             writer.add_rows("failures", failure_table(new))
 
     def remove_replaced(self) -> list[str]:
-        """Remove what the ingest has replaced; name what could not be removed."""
+        """Remove what the ingest has replaced; name whatever could not be removed."""
         return self._store.remove_replaced() if self._lacking else []
 
 
 def _digest(path: Path) -> str:
-    """Return the digest that a reader gives a report: the same plain and compressed."""
+    """Return a report's digest as a reader computes it, the same compressed or not."""
     if is_packed(path):
         digest = hashlib.sha256()
         for chunk in chunks(path):

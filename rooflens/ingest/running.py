@@ -1,6 +1,6 @@
-"""Run work on an executor: all that goes in comes out, in its order, as a result or as a named error.
+"""Run work on an executor: every item that goes in comes out in order, as a result or as an error that names it.
 
-Workers may die. What then has no result is run again alone, item by item, and only an item that fails alone is lost.
+Workers may die. Items left without a result are run again one by one, so only an item that fails alone is lost.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ExecutorChoice: TypeAlias = str | Executor
-"""What `--executor` accepts, or any executor that pickles its calls or shares our memory."""
+"""The values of `--executor`, or any executor that pickles its calls or shares our memory."""
 
 _IN_FLIGHT = 2
-"""Groups handed over for each that can run at once, so that no worker waits for its next."""
+"""Groups submitted per worker, so that no worker waits for its next group."""
 
 _FORMS = "`process:8` or `dask:tcp://host:8786`"
 _BYTES_PER_WORKER = 1 << 30
 _MOST_ON_WINDOWS = 61
-"""Processes that Python's executor can wait for there."""
+"""Most processes that Python's executor can wait for on Windows."""
 
 _CONNECT_SECONDS = 20.0
 _LOST_HINT = "read it alone (`rooflens analyze`) to see what it does; the other reports are not affected"
 
 
 class Workers(Struct, frozen=True):
-    """Where work is done.
+    """Where work runs.
 
     Attributes:
-        open: Opens the executor for a block; again if it broke.
-        alone: Opens the executor in which items are tried again, one at a time.
-        count: About how many groups run at once.
+        open: Opens the executor for a block, and again if it broke.
+        alone: Opens the executor that retries items one at a time.
+        count: Approximate number of groups that run at once.
     """
 
     open: Callable[[], AbstractContextManager[Executor]]
@@ -62,15 +62,15 @@ def run(
 ) -> Iterator[tuple[tuple[Item, ...], Result | InputError]]:
     """Call a function for each group of items; yield each group with its result, in order.
 
-    A group whose call fails comes item by item, each with a result of its own, or with why there is none.
+    If a call fails, its group's items come one by one, each with its result, or with the reason why there is none.
 
     Args:
-        function: Pickled, where the executor does so: one that can be imported by its name, or a partial of one.
-        groups: Consumed only as there is room.
-        workers: Where to call it.
+        function: A function importable by name, or a partial of it: some executors pickle it.
+        groups: Consumed only as workers become free.
+        workers: Where to call the function.
 
     Raises:
-        RooflensError: The function raised it: it concerns all groups.
+        RooflensError: Raised by the function; it concerns all groups.
         EnvironmentMissingError: The workers cannot import what they need.
     """
     waiting: deque[tuple[tuple[Item, ...], Future[Result]]] = deque()
@@ -92,7 +92,7 @@ def run(
             if error is None:
                 yield group, future.result()
             else:
-                if isinstance(error, BrokenExecutor):  # with all that it had: nothing new starts before that is done
+                if isinstance(error, BrokenExecutor):  # with all its work: start nothing new before that is done
                     executor = None
                     stack.close()
                 yield from _one_by_one(function, group, error, workers)
@@ -108,7 +108,7 @@ def _submitted(executor: Executor, function: Callable[[Item], Result], group: It
 
 
 def _error_of(future: Future[Result]) -> BaseException | None:
-    """Wait for a call; return what it raised, or that it was cancelled."""
+    """Wait for a call; return the exception that it raised or that cancelled it."""
     try:
         return future.exception()
     except CancelledError as error:
@@ -118,7 +118,7 @@ def _error_of(future: Future[Result]) -> BaseException | None:
 def _one_by_one(
     function: Callable[[tuple[Item, ...]], Result], group: tuple[Item, ...], error: BaseException, workers: Workers
 ) -> Iterator[tuple[tuple[Item, ...], Result | InputError]]:
-    """Run the items of a group that failed, one at a time, in an executor that is opened anew when it breaks."""
+    """Run the items of a failed group one at a time, in an executor that is reopened if it breaks."""
     _raise_if_general(error)
     items = deque(group)
     while items:
@@ -137,7 +137,7 @@ def _one_by_one(
 
 
 def _raise_if_general(error: BaseException) -> None:
-    """Raise what concerns all items, or was never about them."""
+    """Raise an error that concerns all items, or has nothing to do with them."""
     if isinstance(error, ImportError):
         raise EnvironmentMissingError(
             f"a worker cannot import what it needs: {error}", "install the same rooflens where the workers run"
@@ -154,11 +154,11 @@ def _lost(error: BaseException) -> InputError:
 
 
 def find_workers(choice: ExecutorChoice) -> Workers:
-    """Find the executor of a choice.
+    """Find the executor for a value of `--executor`.
 
     Raises:
-        UsageError: There is no such kind.
-        EnvironmentMissingError: What it needs is not installed, or nothing answers at the address.
+        UsageError: The value is not an executor.
+        EnvironmentMissingError: A package is not installed, or nothing answers at the address.
     """
     if isinstance(choice, Executor):
         return Workers(lambda: _lent(choice), lambda: _lent(choice), max(1, getattr(choice, "_max_workers", 1)))
@@ -174,14 +174,14 @@ def find_workers(choice: ExecutorChoice) -> Workers:
 
 @contextmanager
 def _lent(executor: Executor) -> Iterator[Executor]:
-    """Give an executor of the caller's, who ends it."""
+    """Give an executor that the caller owns and shuts down."""
     yield executor
 
 
 def processes(count: int | None = None) -> Workers:
-    """Return processes of this machine: by default one for each core, as far as the memory suffices.
+    """Return local worker processes: by default one per core, as far as memory suffices.
 
-    They import the main module of the program again, so that only the command line may choose them by itself.
+    They import the program's main module again, so only the command line may choose them by default.
     """
     if count is None:
         room = (physical_bytes() or _BYTES_PER_WORKER) // _BYTES_PER_WORKER
@@ -193,15 +193,15 @@ def processes(count: int | None = None) -> Workers:
 
 @contextmanager
 def _pool(count: int) -> Iterator[Executor]:
-    # Only workers of this pool may be killed; the program that calls us may have children of its own.
+    # Only this pool's workers may be killed; the calling program may have other children.
     before = multiprocessing.active_children()
-    # What a worker that is killed leaves unpacked goes with the folder.
+    # Whatever a killed worker left unpacked is deleted with the folder.
     with tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True) as scratch:
         # Not fork: the parent may run threads (pyarrow, Jupyter), whose locks a forked child would inherit held.
         executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (count, scratch))
         try:
             yield executor
-        except (KeyboardInterrupt, SystemExit):  # nobody waits for what they do
+        except (KeyboardInterrupt, SystemExit):  # nobody waits for the workers' results
             for worker in multiprocessing.active_children():
                 if worker not in before:
                     worker.kill()
@@ -211,16 +211,16 @@ def _pool(count: int) -> Iterator[Executor]:
 
 
 def _begin(count: int, scratch: str) -> None:
-    """Set up a worker: it may take its share of the memory, and ends at Ctrl-C and with the process that started it."""
+    """Set up a worker: limit its share of memory; let it end at Ctrl-C and with the process that started it."""
     import pyarrow as pa  # noqa: PLC0415 - for its first array alone
 
     tempfile.tempdir = scratch
     limit_memory(count)
     collect_seldom()
     with without_pandas():
-        # pyarrow imports pandas with its first array, which would cost each worker time and memory.
+        # With its first array pyarrow imports pandas, which would cost each worker time and memory.
         pa.array([1.0])
-    # The terminal sends Ctrl-C to the whole group; a traceback from each worker would bury the message.
+    # The terminal sends Ctrl-C to the whole process group; a traceback per worker would bury the message.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, name="rooflens-parent", daemon=True).start()
 

@@ -1,1 +1,1 @@
-"""A server of the Model Context Protocol, through which a language model reads reports."""
+"""A Model Context Protocol server through which a language model reads reports."""

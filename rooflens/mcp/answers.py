@@ -1,4 +1,4 @@
-"""What the tools answer: Markdown of bounded size, which says where to continue if there is more."""
+"""The tools' answers: Markdown of bounded size, which says where to continue if there is more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from rooflens import format as fmt
-from rooflens.analyzing import Analyzed, looked_into, with_code
+from rooflens.analyzing import Analyzed
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
@@ -30,6 +30,7 @@ from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
+from rooflens.report.forecast.data import to_objects
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
@@ -48,7 +49,7 @@ from rooflens.writing.about import explained
 from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
 
 MOST_TOKENS = 4000
-"""No answer is longer, whatever is asked for."""
+"""Upper limit of an answer, whatever is requested."""
 
 PAGE_TOKENS = 1200
 ROWS = 25
@@ -59,21 +60,21 @@ _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 Path = Annotated[str, Field(description="report, trace, folder of them or store, relative to the root folder")]
 Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
 Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
-Tokens = Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
+Tokens = Annotated[int, Field(description="size limit of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
 Offset = Annotated[int, Field(description="where to continue, as the previous answer says", ge=0)]
 
 
 class Told(str):
-    """What a tool answers: the text, and for clients that compute with it the numbers of the same answer.
+    """A tool's answer: the text, and the same numbers as data for clients that compute.
 
     Attributes:
-        data: An object of JSON; empty where the text has no numbers that it is about.
+        data: A JSON object; empty if the text has no numbers of its own.
     """
 
     __slots__ = ("data",)
 
     def __new__(cls, text: str, data: Mapping[str, Any] | None = None) -> Self:
-        """Take both."""
+        """Take text and data."""
         told = super().__new__(cls, text)
         told.data = data or {}
         return told
@@ -82,7 +83,7 @@ class Told(str):
 
 
 class Answers:
-    """Answers about the reports below one folder; clients see signatures and docstrings of the public methods."""
+    """Answers about the reports in one folder; clients see signatures and docstrings of the public methods."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -105,10 +106,10 @@ class Answers:
         return Told(text, {"paths": names, **_place(offset, len(rows), total)})
 
     def _reports_in(self, folder: str, traces: Sequence[Job]) -> Sequence[Job]:
-        """Find the reports of a folder; none where it holds traces alone.
+        """Find the reports of a folder; empty if it holds only traces.
 
         Raises:
-            InputError: There is neither.
+            InputError: There are neither reports nor traces.
         """
         try:
             return self._root.inputs(folder).jobs
@@ -199,7 +200,7 @@ class Answers:
     def compare(
         self,
         base: Path,
-        head: Annotated[str, Field(description="what came of it; empty where base is a folder of versions")] = "",
+        head: Annotated[str, Field(description="recording after a change; empty if base is a folder of versions")] = "",
         kernel: Pattern = "",
         max_tokens: Tokens = PAGE_TOKENS,
         offset: Offset = 0,
@@ -209,27 +210,21 @@ class Answers:
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
         programs = [
-            {"program": one.program, "factor": one.total.factor, "warnings": list(one.warnings)} for one in ladders
+            {"program": one.program, "factor": one.speed.factor, "warnings": list(one.warnings)} for one in ladders
         ]
         return Told(page, {"programs": programs})
 
     def predict(
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
-        sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
+        sizes: Annotated[dict[str, int], Field(description="by name, such as m, n, k of gemm; {} returns the names")],
         **options: Any,
     ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         given = Options(**{name: value for name, value in options.items() if value})
         row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
-        _, step = row.steps[0]
-        numbers = {
-            "flop": step.flop,
-            "bytes": step.moved_bytes,
-            "intensity": step.intensity,
-            "regime": step.regime,
-            "floor_ns": 1e9 * step.t_lower_s,
-        }
+        (written,) = to_objects([row])
+        numbers = {name: written[name] for name in _FORECAST if written[name] is not None}
         return Told(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
 
     def about(self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0) -> Told:
@@ -239,20 +234,20 @@ class Answers:
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         return self._analyzed(path, kernel, nvtx).reports
 
-    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "", *, inside: bool = True) -> Analyzed:
-        found = self._root.analyzed(path, inside=inside)
+    def _analyzed(self, path: str, kernel: str = "", nvtx: str = "") -> Analyzed:
+        found = self._root.analyzed(path)
         if not found.reports and found.failures:
             raise found.failures[0][1]
         return found.only(select(found.reports, _selection(kernel, nvtx)))
 
     def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
-        first = self._analyzed(base, kernel, inside=False)
+        first = self._analyzed(base, kernel)
         if not head and len(first.reports) == 1:
             raise UsageError(f"`{base}` is one recording", "give another one as head, or a folder of versions as base")
         if not head:
             return pair_versions(first.reports, base)
-        second = self._analyzed(head, kernel, inside=False)
+        second = self._analyzed(head, kernel)
         if len(first.reports) == 1 and len(second.reports) > 1:
             others = [one for one in second.reports if one.run.digest != first.reports[0].run.digest]
             found = pair_with_versions(first.reports[0], others)
@@ -262,10 +257,10 @@ class Answers:
         elif {one.run.digest for one in second.reports} <= {one.run.digest for one in first.reports}:
             hint = f"give `{head}` as base and `{base}` as head, or `{base}` alone to compare all of its versions"
             raise UsageError(f"`{base}` holds `{head}` itself", hint)
-        return pair_sides([side.reports for side in with_code([first, second])], (base, head))
+        return pair_sides([first.reports, second.reports], (base, head))
 
     def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[AnalyzedReport, Analysis, list[str]]:
-        """Look into the kernel with most to win, and name the others that a pattern matches; give its report, too."""
+        """Choose the kernel with most to win, and name the others that a pattern matches; give its report, too."""
         found = self._analyzed(path, kernel, nvtx)
         reports, analyses = found.reports, found.analyses
         chosen = most_at_stake(analyses)
@@ -276,14 +271,19 @@ class Answers:
             for one in in_rank(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
-        whole, seen = looked_into(found, chosen)
+        whole = found.whole_of(chosen)
         if not others or not (kernel or nvtx):
-            return whole, seen, []
+            return whole, chosen, []
         head = f"{fmt.count(len(others) + 1, 'kernel')} match, and this one has most to win. The others: "
-        return whole, seen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
+        return whole, chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
 
 
 _MOVE_BYTES = 400
+_FORECAST = (
+    *("flop", "bytes", "intensity", "regime", "t_lower_s"),
+    *("time_over_floor", "time_over_attainable", "time_verdict"),
+)
+"""Keys of a forecast's JSON that clients get as numbers."""
 
 
 def _ranked(reports: Sequence[AnalyzedReport]) -> Sequence[KernelSummary]:
@@ -291,13 +291,13 @@ def _ranked(reports: Sequence[AnalyzedReport]) -> Sequence[KernelSummary]:
 
 
 def _place(offset: int, shown: int, total: int) -> dict[str, int | None]:
-    """Say how many rows there are, and where the next one is."""
+    """Say how many rows there are, and where the next page starts."""
     end = offset + shown
     return {"total": total, "next_offset": end if shown and end < total else None}
 
 
 def _numbers(group: KernelSummary) -> dict[str, Any]:
-    """Give the numbers of one kernel; null where they were not measured or are not known."""
+    """Return the numbers of a kernel; null for values that are unknown or were not measured."""
     analysis = group.analysis
     verdict = analysis.verdict
     return {
@@ -321,7 +321,7 @@ def _factor(gain: Gain | None) -> float | None:
 
 
 def _selection(kernel: str, nvtx: str) -> Selection:
-    """Select by a client's patterns; no regular expressions, as one can be made to run without end."""
+    """Select by a client's patterns, without regular expressions, which can be made to run endlessly."""
     if any(pattern.startswith("re:") for pattern in (kernel, nvtx)):
         raise UsageError(
             "regular expressions are not supported here", "a glob such as `flash*` chooses several kernels"
@@ -360,9 +360,9 @@ def _kernel_row(place: int, group: KernelSummary, *, several: bool) -> tuple[Wor
 
 
 def _page(text: str, offset: int, most_tokens: int = PAGE_TOKENS, least: int = 0) -> str:
-    """Return a page of a text: whole lines from line `offset` on, at least those before line `least`.
+    """Return a page of a text: whole lines from line `offset` on, at least up to line `least`.
 
-    No heading ends a page, and one that begins within a table repeats the head of the table.
+    No page ends with a heading; a page that starts inside a table repeats the table's head.
     """
     lines = text.rstrip().splitlines()
     head = _head_of_table(lines, offset)
@@ -382,7 +382,7 @@ def _page(text: str, offset: int, most_tokens: int = PAGE_TOKENS, least: int = 0
 
 
 def _head_of_table(lines: Sequence[str], at: int) -> Sequence[str]:
-    """Return the two lines that head the table which a line is a row of; nothing for other lines."""
+    """Return the two head lines of the table that a line belongs to; empty for other lines."""
     if at >= len(lines) or not lines[at].startswith("|"):
         return ()
     start = at
@@ -392,12 +392,12 @@ def _head_of_table(lines: Sequence[str], at: int) -> Sequence[str]:
 
 
 def _is_opening(lines: Sequence[str], at: int) -> bool:
-    """Return whether a line says nothing without the next one: a heading, the head of a table, an empty line."""
+    """Return whether a line is meaningless without the next: a heading, a table's head, an empty line."""
     return not lines[at] or any(line.startswith(("#", "|--")) for line in lines[at : at + 2])
 
 
 def _more(text: str, offset: int, shown: int, total: int, noun: str = "row") -> str:
-    """Say below a page where to go on; or that nothing is there."""
+    """Say below a page where to continue, or that there is nothing here."""
     end = offset + shown
     if not shown and offset:
         return f"nothing after {noun} {total}"

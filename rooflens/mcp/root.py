@@ -1,17 +1,17 @@
-"""The folder that a client may read: paths are relative to it, and links that lead out of it are not followed."""
+"""The folder that a client may read: paths are relative to it, and links that leave it are not followed."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
@@ -23,41 +23,41 @@ from rooflens.model.store import MARKER
 from rooflens.tracing import read_programs
 
 Stamp = tuple[tuple[str, int, int], ...]
-"""Path, time of the last change in nanoseconds and size in bytes of each file that was read."""
+"""Path, time of the last change in nanoseconds, and size in bytes of each file read."""
 
 _LISTED = "`list_reports` names the reports"
 _NAMED_CHARACTERS = 200
-_KEPT = 16
-"""Analyses that are kept, of a place with its code and without: a client asks several things about one report."""
+_KEPT = 8
+"""Places whose analyses are kept: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
-"""A place with more kernels is for the command line: all analyses are held in memory here, some 15 kB each."""
+"""Larger places are for the command line: all analyses are held in memory here, some 15 kB per kernel."""
 
 
 class Root:
-    """Reads reports, folders of them and stores below one folder, and keeps what it analyzed last."""
+    """Read reports, folders of them and stores below one folder, and cache the latest analyses."""
 
     def __init__(self, folder: Path) -> None:
         """Take the folder.
 
         Raises:
-            InputError: It is not a folder.
+            InputError: The path is no folder.
         """
         self.folder = folder.resolve()
         if not self.folder.is_dir():
             raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
-        self._kept: OrderedDict[tuple[str, bool], tuple[Stamp, Analyzed]] = OrderedDict()
+        self._kept: OrderedDict[Path, tuple[Stamp, Analyzed]] = OrderedDict()
         self._lock = threading.Lock()
 
     def inside(self, given: str) -> Path:
         """Resolve a path relative to the folder.
 
         Raises:
-            InputError: It is not a path, or leads out of the folder.
+            InputError: The path is invalid, or leads out of the folder.
         """
         try:
             place = (self.folder / given).resolve()
-            place.exists()  # refuses what is longer than the system takes
+            place.exists()  # raises if the path is too long for the system
         except (OSError, ValueError, RuntimeError) as error:
             raise InputError(f"`{cut_middle(given, _NAMED_CHARACTERS)}` is not a path", _LISTED) from error
         if not place.is_relative_to(self.folder):
@@ -65,10 +65,10 @@ class Root:
         return place
 
     def inputs(self, given: str) -> Inputs:
-        """Find the reports of a file or a folder; links that lead out of the folder are skipped.
+        """Find the reports of a file or a folder; links that leave the folder are skipped.
 
         Raises:
-            InputError: The path leads out, or holds no report.
+            InputError: The path leads out of the folder, or holds no report.
         """
         place = self.inside(given)
         try:
@@ -82,7 +82,7 @@ class Root:
         return replace(found, jobs=jobs)
 
     def _near(self, given: str) -> str:
-        """Suggest what is below the folder and is called like a path that leads nowhere."""
+        """Suggest paths below the folder whose name resembles a missing path."""
         with suppress(InputError):
             paths = [self._shown(job.path) for job in find_inputs([str(self.folder)]).jobs if self._is_inside(job.path)]
             folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."}
@@ -96,7 +96,7 @@ class Root:
         return _LISTED
 
     def stores(self) -> list[str]:
-        """Name the stores in the folder itself and in the folders below it."""
+        """Return the stores in the folder itself and in its subfolders."""
         return sorted(
             self._shown(marker.parent) or "."
             for marker in (self.folder / MARKER, *self.folder.glob(f"*/{MARKER}"))
@@ -104,21 +104,21 @@ class Root:
         )
 
     def traces(self, given: str = ".") -> list[Job]:
-        """Find the traces, and exports of nsys, that a path names: itself, or those of a folder, with its reports.
+        """Find the traces, and exports of nsys, at a path: the file itself, or those of a folder, also beside reports.
 
         Raises:
-            InputError: The path leads out.
+            InputError: The path leads out of the folder.
         """
         place = self.inside(given)
         found = timelines_in(place, beside_reports=True) if place.is_dir() else (place,) if is_timeline(place) else ()
         return [Job(path, self._shown(path)) for path in found if path.resolve().is_relative_to(self.folder)]
 
     def programs(self, given: str, selection: Selection) -> tuple[Program, ...]:
-        """Read a trace, or all those of a folder without reports; none where it is neither.
+        """Read a trace, or all traces of a folder without reports; empty if the path is neither.
 
         Raises:
-            InputError: The path leads out, or a trace cannot be read.
-            NoMatchError: No kernel is wanted.
+            InputError: The path leads out of the folder, or a trace cannot be read.
+            NoMatchError: No kernel matches.
         """
         place = self.inside(given)
         jobs = [] if place.is_dir() and not timelines_in(place) else self.traces(given)
@@ -129,31 +129,24 @@ class Root:
         except InputError as error:
             raise type(error)(self._without_folder(str(error)), error.hint) from error
 
-    def analyzed(self, given: str, *, inside: bool = True) -> Analyzed:
+    def analyzed(self, given: str) -> Analyzed:
         """Analyze a report, a folder of them, or a store; what has not changed is not read again.
 
         Args:
             given: Its path, relative to the folder.
-            inside: Look inside of the kernels with most to win, too.
 
         Raises:
-            InputError: The path leads out, holds no report, or too many kernels.
+            InputError: The path leads out of the folder, or holds no report or too many kernels.
         """
         place = self.inside(given)
         with self._lock:
             stamp = tuple(self._stamps(place))
-            found = self._once((str(place), False), stamp, lambda: self._read(place, given))
-            if inside and not (place / MARKER).is_file():
-                found = self._once((str(place), True), stamp, lambda: look_into(found))
-        return found
-
-    def _once(self, key: tuple[str, bool], stamp: Stamp, make: Callable[[], Analyzed]) -> Analyzed:
-        """Return what is kept of a place, or make and keep it; forget what was asked for longest ago."""
-        kept = self._kept.pop(key, None)
-        found = kept[1] if kept and kept[0] == stamp else make()
-        self._kept[key] = stamp, found
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+            kept = self._kept.pop(place, None)
+            found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
+            self._kept[place] = stamp, found
+            # What was asked for longest ago is forgotten.
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
         return found
 
     def _read(self, place: Path, given: str) -> Analyzed:
@@ -169,8 +162,7 @@ class Root:
                 f"`{given}` holds {kernels:,} kernels, too many for a client",
                 "name a smaller place, or use the command line",
             )
-        # A store names where its reports once lay, which may be anywhere: those are not opened.
-        return replace(analyze_store(place), places=None)
+        return analyze_store(place)
 
     def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:
         files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from rooflens.errors import UnknownNameError, near_names
 from rooflens.format import percent, sentence_case
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.counters.accesses import ATOMICS, CONFLICTS, HOST, LOCAL, USE
 from rooflens.model.counters.balance import BALANCE, CAPACITY, SAMPLED_AS, SAMPLED_ONLY, WAITS
 from rooflens.model.counters.chips import CHIPS
@@ -27,6 +26,7 @@ from rooflens.model.findings.stalls import counters_of_wait
 from rooflens.model.knowledge.items import KINDS, Kind, Word, find_item, names_of, words
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.model.verdict_classes import BOUNDS
 
 
 class About(Struct, frozen=True):

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.keys import first_key, short_names
 from rooflens.model.records import Analysis, Finding, JudgedLoop, Kernel, Outside, Pipe
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
-from rooflens.model.roofline.levels import place_levels
+from rooflens.model.roofline.levels import place_levels, shares_of
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.decide import decide, write_verdict
-from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts, earned
 from rooflens.model.verdict.flags import find_flags
-from rooflens.model.verdict.library import role_of
+from rooflens.model.verdict.library import library_of, role_of
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
@@ -71,8 +72,11 @@ def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, p
         kernel,
         levels,
         pipes,
+        shares_of(levels, pipes),
+        stall_shares(kernel),
         limits,
-        flops,
+        library=library_of(kernel.name, kernel.function_name),
+        flops=flops,
         phases=find_phases(kernel.series),
         outside=outside,
     )
@@ -80,6 +84,11 @@ def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, p
 
 def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: bool) -> Analysis:
     kernel, flops = facts.kernel, facts.flops
+    loops: tuple[JudgedLoop, ...] = ()
+    if kernel.inside is not None:
+        from rooflens.model.verdict.inside import judged  # noqa: PLC0415 - few kernels are looked into
+
+        loops = judged(facts, kernel.inside)
     by_dtype: dict[str, float] = defaultdict(float)
     for work in flops.work:
         by_dtype[work.dtype_key] += work.ops
@@ -97,21 +106,14 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         flags=facts.flags,
         launches=facts.outside.launches,
         findings=tuple(
-            replace(one, gain=facts.earned(one.gain, one.confidence)) if one.gain else one for one in findings
+            replace(one, gain=earned(one.gain, facts.confidence, one.confidence)) if one.gain else one
+            for one in findings
         ),
         phases=facts.phases,
         key=facts.outside.key or first_key(kernel),
         in_program=facts.outside.in_program,
         short_name=facts.outside.short_name or short_names([kernel.name])[kernel.name],
-        role=role_of(kernel),
-        loops=_loops(facts),
+        role=role_of(kernel.name, kernel.function_name, facts.library),
+        library=facts.library,
+        loops=loops,
     )
-
-
-def _loops(facts: Facts) -> tuple[JudgedLoop, ...]:
-    """Judge the loops of a kernel that was looked into."""
-    if facts.kernel.inside is None:
-        return ()
-    from rooflens.model.verdict.inside import judged  # noqa: PLC0415 - few kernels are looked into
-
-    return judged(facts)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from rooflens.errors import InputError, UnknownNameError
-from rooflens.model.bounds import Bound
+from rooflens.model.verdict_classes import Bound
 
 Kind = Literal["cuda", "torch"]
 KINDS: tuple[Kind, ...] = ("cuda", "torch")

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import cache
-from operator import attrgetter, methodcaller
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import STALL, WaitFor, leading_stall, waits_for
 from rooflens.model.records import (
     LEVELS,
@@ -26,6 +25,8 @@ from rooflens.model.records import (
     Kernel,
     LoopKind,
     MoveKind,
+    PredictedQuantity,
+    PredictedVerdict,
     Role,
     Severity,
     Status,
@@ -35,6 +36,7 @@ from rooflens.model.records import (
 from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
+from rooflens.model.verdict_classes import BOUNDS
 
 SCHEMA_VERSION = 5
 """Version of the JSON: raised when a key is removed or changes its meaning."""
@@ -263,17 +265,6 @@ def _counter(name: str) -> Callable[[Analysis], float | None]:
     return lambda analysis: analysis.kernel.counters.get(name)
 
 
-def _size(what: str) -> Callable[[Analysis], float | None]:
-    """Take the blocks of a grid or the threads of a block, which reports state as a counter or along three axes."""
-
-    def value(analysis: Analysis) -> float | None:
-        axes = getattr(analysis.kernel, what)
-        counted = analysis.kernel.counters.get(f"{what}_size")
-        return math.prod(axes) if counted is None and axes else counted
-
-    return value
-
-
 PIPE = fixed(
     Key("amount_per_s", NUMBER, "work a second, in its unit"),
     Key("peak_per_s", NUMBER, "its roof at the profiled clock, in its unit"),
@@ -290,7 +281,7 @@ def _level_key(level: str) -> Key:
         Key("share", NUMBER, "of the peak of its busiest stage", "share", f"{at} busy", page="Levels"),
         Key("stages", mapping(NUMBER), "share of peak by stage", "share"),
     )
-    return Key(level, keys, value=lambda analysis: analysis.levels[level])
+    return Key(level, keys, value=itemgetter(level))
 
 
 GAIN = fixed(
@@ -375,7 +366,7 @@ WAIT = fixed(
     Key("file", TEXT_OR_NULL, "source file of the instruction that is waited for", value=attrgetter("wait.file")),
     Key("line", NUMBER, "from 1; null without line information", value=attrgetter("wait.line")),
     Key("pc", POSITION, "offset from the start of the kernel's code", "B", value=attrgetter("wait.pc")),
-    Key("sass", TEXT, "the instruction in text", value=attrgetter("wait.sass")),
+    Key("sass", TEXT_OR_NULL, "the instruction in text", value=attrgetter("wait.sass")),
     Key("share", NUMBER, "of the samples here", "share"),
     Key("reason", TEXT, "why these samples wait", value=attrgetter("wait.reason")),
     Key(
@@ -635,9 +626,25 @@ KERNEL = fixed(
         "the kernel in its program without the profiler; null where no launch was timed",
     ),
     Key("grid", SIZE, "blocks of the launch in x, y and z", "blocks", value=attrgetter("kernel.grid")),
-    Key("grid_size", NUMBER, "blocks of the launch", "blocks", "Grid", value=_size("grid"), page="Launch"),
+    Key(
+        "grid_size",
+        NUMBER,
+        "blocks of the launch",
+        "blocks",
+        "Grid",
+        value=attrgetter("kernel.grid_blocks"),
+        page="Launch",
+    ),
     Key("block", SIZE, "threads of a block in x, y and z", "threads", value=attrgetter("kernel.block")),
-    Key("block_size", NUMBER, "threads of a block", "threads", "Block", value=_size("block"), page="Launch"),
+    Key(
+        "block_size",
+        NUMBER,
+        "threads of a block",
+        "threads",
+        "Block",
+        value=attrgetter("kernel.block_threads"),
+        page="Launch",
+    ),
     Key(
         "registers_per_thread",
         NUMBER,
@@ -742,7 +749,6 @@ KERNEL = fixed(
         "levels",
         _at_levels(_level_key),
         "share = the largest stage; fractions of the report's own peaks at the profiled clock",
-        value=_itself,
     ),
     Key(
         "role",
@@ -807,15 +813,18 @@ OPPORTUNITY = fixed(
 COMPARED = fixed(
     Key(
         "quantity",
-        choice("work", "dram_bytes", "intensity", "floor", "attainable"),
-        "the last two are times that the measured one is set against: no kernel is faster, published ones take as long",
+        choice(*get_args(PredictedQuantity)),
+        "the last two are times that the measured one is compared with: no kernel is faster, published ones take as "
+        "long",
         value=attrgetter("name"),
     ),
-    Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both"),
+    Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both", flat=False),
     Key("predicted", NUMBER, "by formula, of one iteration"),
     Key("measured", NUMBER, "of its kernels"),
-    Key("factor", NUMBER, "measured over predicted", "factor"),
+    Key("factor", NUMBER, "measured over predicted", "factor", "ratio"),
+    Key("verdict", choice(*get_args(PredictedVerdict)), "what the measured amount is beside the predicted one"),
 )
+"""A row of predicted against measured: a `Compared`; tables have a column for each key that is flat."""
 
 CHECKED = fixed(
     Key("digest", TEXT, "of the report"),

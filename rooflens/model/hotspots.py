@@ -67,6 +67,12 @@ def leading_stall(hotspot: Hotspot) -> str | None:
     return max(stalls, key=lambda name: stalls[name]).removeprefix(STALL) if stalls else None
 
 
+def leading_part(hotspot: Hotspot) -> float | None:
+    """Return the part of the samples there that wait for the leading reason, 0 to 1; None without samples."""
+    reason = leading_stall(hotspot)
+    return ratio(hotspot.measures.get(f"{STALL}{reason}"), hotspot.measures.get("samples")) if reason else None
+
+
 MOST_WAITS = 5
 """Most instructions to name that the samples of one line wait for."""
 _LEAST_WAIT = 0.01

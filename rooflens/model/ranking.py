@@ -19,8 +19,6 @@ from rooflens.format import count, percent
 from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdict, timed
 from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
-from rooflens.model.verdict.facts import is_nearly_alone
-from rooflens.model.verdict.thresholds import default_thresholds
 
 ORDER = "gains by time won, then by time (no gains: by limit); libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
@@ -61,10 +59,10 @@ def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
     leads = of_libraries_ns >= LIBRARIES_LEAD_FROM * total_ns
     found = []
     for kernel in kernels:
-        role = kernel.analysis.role
+        role, verdict = kernel.analysis.role, kernel.analysis.verdict
         if role == "fill":
             found.append(Tier.FILL)
-        elif kernel.analysis.verdict.gain is not None or (role == "kernel" and _is_hardly_spread(kernel)):
+        elif verdict.gain is not None or (role == "kernel" and verdict.is_nearly_alone):
             found.append(Tier.GAIN)
         elif role in _OF_LIBRARIES and not leads:
             found.append(Tier.LIBRARY)
@@ -81,11 +79,6 @@ def _stakes_ns(kernels: Sequence[KernelSummary], found: Sequence[Tier]) -> list[
         kernel.at_stake_ns if tier in at_stake else kernel.duration_ns or 0.0
         for kernel, tier in zip(kernels, found, strict=True)
     ]
-
-
-def _is_hardly_spread(kernel: KernelSummary) -> bool:
-    """Return whether its launch leaves nearly the whole GPU idle, which costs more than counters can tell."""
-    return is_nearly_alone(kernel.analysis.kernel, default_thresholds())
 
 
 def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Literal
 
 from msgspec import Struct, field
 
 from rooflens.format import GUESSED
-from rooflens.model.bounds import Bound, ShownClass, shown_class
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
+from rooflens.model.verdict_classes import Bound, ShownClass, shown_class
 
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
 Role = Literal["kernel", "library", "fill", "copy"]
 """What a kernel is to its reader: code that can be changed, a library's, or what fills or copies memory."""
+Accuracy = Literal["exact", "lower", "upper"]
 SharedMove = Literal["", "graph", "collect", "fills"]
 """One graph around many launches, counters that many kernels lack, a report of nothing but fills."""
 MoveKind = Literal[
@@ -51,6 +53,16 @@ MoveKind = Literal[
 """What a move changes, in one word: a sentence may offer more ways to it, and programs count by this."""
 
 Grain = Literal["line", "sass", "function"]
+
+PredictedQuantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
+"""What is predicted and measured; the last two are times."""
+AmountVerdict = Literal["as predicted", "more", "less", "lower bound", "not measured"]
+"""What a measured amount is beside the predicted one; a `lower bound` may be equal, for launches are missing."""
+FloorVerdict = Literal["too fast", "below the floor", "near the floor", "above the floor"]
+"""What a measured time is beside its cold floor; `too fast` is shorter than the work takes with all data in L2."""
+AttainedVerdict = Literal["faster than half", "slower than half", "slower than most"]
+"""What a measured time is beside those of published kernels."""
+PredictedVerdict = Literal[AmountVerdict, FloorVerdict, AttainedVerdict]
 
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
@@ -150,20 +162,22 @@ class Wait(Struct, frozen=True):
     Attributes:
         pc: Its offset from the start of the kernel's code, in bytes.
         file, line: What it was compiled from; None if unknown.
-        sass: The instruction in text.
+        opcode: Its opcode without modifiers.
         samples: Samples that wait for it.
         reason: The stall reason of these samples.
         how: What tells: the scoreboard that it sets, registers alone, the queue that it fills, that it takes the most
             time before the barrier, or that it is the last store before the wait.
+        sass: The instruction in text; None where no disassembler was asked.
     """
 
     pc: int
     file: str | None
     line: int | None
-    sass: str
+    opcode: str
     samples: float
     reason: str
     how: WaitFound
+    sass: str | None = None
 
 
 LoopKind = Literal["loop", "straight"]
@@ -262,6 +276,7 @@ class JudgedLoop(Struct, frozen=True):
         wait: Stall reason of most of its own samples that wait; None without one.
         wait_share: Part of its own samples that wait for that.
         job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...
+        pipe: The pipe that does most of its operations; None without any.
     """
 
     loop: Loop
@@ -278,6 +293,7 @@ class JudgedLoop(Struct, frozen=True):
     wait: str | None
     wait_share: float | None
     job: str
+    pipe: str | None
 
 
 class Inside(Struct, frozen=True):
@@ -288,7 +304,7 @@ class Inside(Struct, frozen=True):
         waits: What the samples at an instruction wait for, most first, by its offset.
         pcs: Offsets of the instructions of each line, by file and line.
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
-        texts: Instructions in text, by offset: of what ran.
+        indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
         note: Why nothing is known; empty where something is.
     """
@@ -297,7 +313,7 @@ class Inside(Struct, frozen=True):
     waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
     pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     row_of: Mapping[int, int] = field(default_factory=dict)
-    texts: Mapping[int, str] = field(default_factory=dict)
+    indexes_constants: bool = False
     code_digest: str = ""
     note: str = ""
 
@@ -327,7 +343,7 @@ class Kernel(Struct, frozen=True):
         hotspots: Its hottest lines, instructions and functions.
         code_totals: Sum over all of its instructions, by measure of the hot spots; 0 where measured and none found.
         series: What was sampled while it ran; None if the report holds no samples.
-        inside: Its loops and waits; None if nobody looked, as only kernels that are shown in full are looked into.
+        inside: Its loops and waits; None if nothing was counted by instruction, or the report holds figures alone.
     """
 
     digest: str
@@ -385,6 +401,40 @@ class Kernel(Struct, frozen=True):
         """True when it failed while it was profiled, holds an impossible value, or could not be analyzed."""
         return self.status == "failed"
 
+    @property
+    def block_threads(self) -> int | None:
+        """Threads of a block, as stated or by its shape; None where neither is known."""
+        return _size(self.counters.get("block_size"), self.block)
+
+    @property
+    def grid_blocks(self) -> int | None:
+        """Blocks of the grid, as stated or by its shape; None where neither is known."""
+        return _size(self.counters.get("grid_size"), self.grid)
+
+    @property
+    def own_smem_bytes(self) -> float | None:
+        """Shared memory of a block but for the driver's part; None if a part is unknown and nothing else is taken."""
+        parts = [self.counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
+        return sum(filter(None, parts)) or (None if None in parts else 0.0)
+
+    @property
+    def active_part(self) -> float | None:
+        """Part of the elapsed cycles in which the mean SM had work, 0 to 1; None if unknown."""
+        counters = self.counters
+        elapsed = counters.get("sm_cycles_elapsed_avg") or counters.get("elapsed_cycles")
+        part = ratio(counters.get("sm_cycles_active_avg"), elapsed)
+        return None if part is None else min(1.0, part)
+
+    @property
+    def dram_clock_part(self) -> float:
+        """DRAM's peak at the profiled clock over that at its own top clock, 0 to 1; 1 where either is unknown."""
+        now, top = (self.counters.get(f"{of}dram_peak_bytes_per_s") for of in ("", "device_"))
+        return ratio(now, top) or 1.0
+
+
+def _size(stated: float | None, axes: tuple[int, int, int] | None) -> int | None:
+    return int(stated) if stated is not None else prod(axes) if axes else None
+
 
 class Level(Struct, frozen=True):
     """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
@@ -395,6 +445,7 @@ class Level(Struct, frozen=True):
         stages: Share of peak by stage (0 to 1); `share` is the largest of them.
         intensity_flop_per_byte: FLOP of the kernel per byte at this level; None without FLOPs or bytes.
         attainable_per_s: Bytes per second that a calibration of this GPU reached; None if none is known.
+        accuracy: Whether the bytes are all that were moved, or a lower or an upper bound.
     """
 
     amount_bytes: float | None = None
@@ -405,6 +456,7 @@ class Level(Struct, frozen=True):
     stages: Mapping[str, float] = field(default_factory=dict)
     intensity_flop_per_byte: float | None = None
     attainable_per_s: float | None = None
+    accuracy: Accuracy = "exact"
 
 
 class Pipe(Struct, frozen=True):
@@ -445,6 +497,11 @@ class Bottleneck(Struct, frozen=True):
     resource: str | None
     share: float
     unit: str | None = None
+
+
+def in_order(*sides: Bottleneck | None) -> tuple[Bottleneck, ...]:
+    """Put the sides that are known in order of falling share."""
+    return tuple(sorted(filter(None, sides), key=lambda side: -side.share))
 
 
 FAR = 10.0
@@ -594,6 +651,9 @@ class Verdict(Struct, frozen=True):
         limit: How much faster it could be at most.
         sentence: The verdict in one sentence with its decisive numbers and the move.
         bottleneck: The busiest unit: the limiter where there is one; None if no share is known.
+        memory: The busiest memory level; None if nothing is known of memory.
+        compute: The busiest pipe; None if nothing is known of compute.
+        is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
     """
 
     bound: Bound
@@ -606,7 +666,15 @@ class Verdict(Struct, frozen=True):
     evidence: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     bottleneck: Bottleneck | None = None
+    memory: Bottleneck | None = None
+    compute: Bottleneck | None = None
+    is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
+
+    @property
+    def sides(self) -> tuple[Bottleneck, ...]:
+        """The busiest level and the busiest pipe, as far as known, the busier one first."""
+        return in_order(self.memory, self.compute)
 
     @property
     def shown_class(self) -> ShownClass:
@@ -655,6 +723,11 @@ class Outside(Struct, frozen=True):
     key: str = ""
     short_name: str = ""
 
+    @property
+    def waiting(self) -> InProgram | None:
+        """Its typical launch in its program, where the gaps around it outweigh its time."""
+        return self.in_program if self.in_program is not None and self.in_program.gap_outweighs else None
+
 
 class Analysis(Struct, frozen=True):
     """Everything the model says about a kernel: the record that every output is made from.
@@ -674,6 +747,7 @@ class Analysis(Struct, frozen=True):
         in_program: What it takes in its program without the profiler; None if no launch was timed.
         short_name: What sets its name apart in its report.
         role: What it is to its reader.
+        library: The library that it is part of; None if its name tells none.
         loops: Its loops and straight parts, each with its class; empty if nobody looked inside.
     """
 
@@ -695,6 +769,7 @@ class Analysis(Struct, frozen=True):
     in_program: InProgram | None = None
     short_name: str = ""
     role: Role = "kernel"
+    library: str | None = None
     loops: tuple[JudgedLoop, ...] = ()
 
     def __repr__(self) -> str:

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration
-from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, Place, Verdict, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
+from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 
 UNKNOWN_GPU = "unknown GPU"
 
@@ -143,7 +143,7 @@ def summarize(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tup
         analyses: The launches of any number of reports; failed ones count in no time.
         each_launch: Make a summary of each launch alone.
     """
-    times_ns = [counted_ns(analysis) or 0.0 for analysis in analyses]
+    times_ns = [_counted_ns(analysis) or 0.0 for analysis in analyses]
     total_ns = sum(times_ns)
     names = [identity(analysis) for analysis in analyses]
     short = short_names(name for _, name, _ in names)
@@ -236,7 +236,7 @@ def median_launch(analyses: Sequence[Analysis]) -> Analysis:
 
 
 def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_key: str, short_name: str) -> Launch:  # noqa: PLR0913, PLR0917 - each says one thing of it
-    duration_ns, verdict = counted_ns(analysis), analysis.verdict
+    duration_ns, verdict = _counted_ns(analysis), analysis.verdict
     factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
     winnable_ns = None if duration_ns is None or factor is None else duration_ns * (1 - 1 / factor)
     return Launch(
@@ -313,9 +313,14 @@ def class_times_ns(launches: Iterable[Launch]) -> dict[ShownClass, float]:
     return {shown: times[shown] for shown in SHOWN_CLASSES if times[shown] > 0}
 
 
-def counted_ns(analysis: Analysis) -> float | None:
+def _counted_ns(analysis: Analysis) -> float | None:
     """Return the GPU time that counts in sums, in nanoseconds; None for a failed launch, or where it is unknown."""
     return None if analysis.kernel.failed else analysis.gpu_time_ns
+
+
+def total_ns_of(analyses: Iterable[Analysis]) -> float:
+    """Sum the GPU time of launches that counts in sums, in nanoseconds."""
+    return sum(_counted_ns(analysis) or 0.0 for analysis in analyses)
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:

@@ -144,7 +144,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of as many cells as there are columns.
+    """Rows of as many cells as there are columns; a row of one cell goes across all of them.
 
     Attributes:
         shown: How many of the rows a terminal and Markdown show; 0 for all.
@@ -160,6 +160,10 @@ class Table:
     amount: int = 0
     rest: str = ""
     label: str = ""
+
+    def is_across(self, row: Sequence[Words]) -> bool:
+        """Return whether a row is one cell across all columns."""
+        return len(row) == 1 < len(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,8 +400,10 @@ def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Tab
         if isinstance(block, Table):
             kept = [i for i, column in enumerate(block.columns) if not column.page]
             rows = block.rows[: block.shown or None]
-            cells = rows if len(kept) == len(block.columns) else (tuple(row[i] for i in kept) for row in rows)
-            yield replace(block, columns=tuple(block.columns[i] for i in kept), rows=tuple(cells))
+            cells = rows
+            if len(kept) < len(block.columns):
+                cells = tuple(row if block.is_across(row) else tuple(row[i] for i in kept) for row in rows)
+            yield replace(block, columns=tuple(block.columns[i] for i in kept), rows=cells)
             yield from rest_note(block.amount or len(block.rows), len(rows), block.rest)
         elif isinstance(block, Bars):
             yield from for_text((block.table,))

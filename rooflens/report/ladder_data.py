@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.catalogue import (
     NUMBER,
     POSITION,
@@ -27,6 +26,7 @@ from rooflens.model.compare.compare import Outcome, Timing
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.records import Analysis
 from rooflens.model.summary import first_move
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.words.ladder import step_words, why_words
 
 TRUTH_OR_NULL = Shape({"type": ["boolean", "null"]})

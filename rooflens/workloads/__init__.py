@@ -1,1 +1,1 @@
-"""What is measured: one folder a workload."""
+"""The bundled programs that rooflens measures: a folder per workload."""

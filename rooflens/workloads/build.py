@@ -1,4 +1,4 @@
-"""Compiles CUDA workloads with nvcc, once for each source, flags, compiler and architecture."""
+"""Compile CUDA workloads with nvcc, once per source, flags, compiler and architecture."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from rooflens.model.cases import Workload
 
 FLAGS = ("-O3", "-std=c++17", "-lineinfo")
-"""`-lineinfo` lets ncu lead back to the source, and does not change the code."""
+"""`-lineinfo` lets ncu map instructions to source lines, and does not change the code."""
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """Architectures that every CUDA workload compiles for."""
 
 _SPECIFIC_ARCHITECTURES = {"sm_90": "sm_90a"}
-"""Architectures whose fastest tensor instruction is only in code for the one chip."""
+"""Architectures whose fastest tensor instructions exist only in code for that exact chip."""
 
 _LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
-"""CUDA's major version -> the oldest driver that runs its programs: minor-version compatibility, CUDA release notes."""
+"""CUDA's major version -> oldest driver for its programs: minor-version compatibility, CUDA release notes."""
 
 _INSTALLED = ("usr/local/cuda/bin/nvcc",)
 _SHARED = tuple(sorted(Path(__file__).parent.glob("*.cuh")))
 _SOURCE_SUFFIXES = {".cu", ".cuh"}
 _CUBLAS_HEADER = "cublas_v2.h"
 _CUBLAS_PACKAGES = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12"}
-"""CUDA's major version -> the package that brings its cuBLAS; from 13 on they share one name."""
+"""CUDA's major version -> the package with its cuBLAS; from 13 on all versions share a name."""
 _CACHE_HINT = "set XDG_CACHE_HOME to a folder that you can write to, on a disk with space"
 _SHOWN_LINES = 20
 
@@ -49,8 +49,8 @@ class Cublas:
     """A cuBLAS to compile against.
 
     Attributes:
-        library: The file to link; in a toolkit its name has no version, in Python's packages it has.
-        headers: Folder of its headers where nvcc does not look by itself; else None.
+        library: The file to link; its name has no version in a toolkit, but has one in Python packages.
+        headers: Folder of its headers; None if nvcc finds them by itself.
     """
 
     library: Path
@@ -59,11 +59,11 @@ class Cublas:
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """An nvcc, and the cuBLAS to link with its programs.
+    """An nvcc, and the cuBLAS to link into its programs.
 
     Attributes:
         version: What `nvcc --version` prints.
-        cublas: That of its toolkit, else that of this Python's environment; None where both lack it.
+        cublas: The cuBLAS of its toolkit, else of this Python environment; None if both lack it.
     """
 
     path: Path
@@ -72,21 +72,21 @@ class Compiler:
 
     @property
     def cuda(self) -> int | None:
-        """Major version of its CUDA; None where it does not say."""
+        """Major version of its CUDA; None if unknown."""
         release = re.search(r"release (\d+)", self.version)
         return int(release[1]) if release else None
 
 
 def build(workload: Workload, architecture: str | None = None, cache: Path | None = None) -> Path:
-    """Compile a workload, or find it compiled; return the program.
+    """Compile a workload unless it is compiled already; return the program.
 
     Args:
-        workload: One of kind `cuda`.
-        architecture: `sm_90`, or None for the GPU of this machine.
-        cache: Folder of the compiled programs, `cache_folder()` for None.
+        workload: A workload of kind `cuda`.
+        architecture: Such as `sm_90`; None for this machine's GPU.
+        cache: Folder of compiled programs; None for `cache_folder()`.
 
     Raises:
-        InputError: The workload is not a CUDA one.
+        InputError: The workload is no CUDA workload.
         EnvironmentMissingError: There is no nvcc, it fails, or the cache cannot be written.
     """
     if workload.kind != "cuda":
@@ -106,7 +106,7 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     """Find nvcc on PATH, in CUDA_HOME, in CUDA_PATH, else in `/usr/local/cuda`.
 
     Raises:
-        EnvironmentMissingError: It is in none of them, or does not run.
+        EnvironmentMissingError: nvcc is in none of these places, or does not run.
     """
     found = find_program("nvcc", os.environ if environment is None else environment, _INSTALLED)
     if found is None:
@@ -123,7 +123,7 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
 
 
 def _check_driver(compiler: Compiler) -> None:
-    """Raise where this machine's driver is too old for the compiler's programs; without a GPU they run elsewhere."""
+    """Raise an error if the driver is too old for the compiler's programs; without a GPU they run elsewhere."""
     try:
         driver = local_gpu().driver
     except EnvironmentMissingError:
@@ -137,7 +137,7 @@ def _check_driver(compiler: Compiler) -> None:
 
 
 def _cublas_of_toolkit(nvcc: Path) -> Cublas | None:
-    """Return the cuBLAS of nvcc's toolkit where it has header and library."""
+    """Return the cuBLAS of nvcc's toolkit if it has both header and library."""
     root = nvcc.resolve().parent.parent
     targets = sorted(root.glob("targets/*"))
     header = any((folder / "include" / _CUBLAS_HEADER).exists() for folder in (root, *targets))
@@ -147,7 +147,7 @@ def _cublas_of_toolkit(nvcc: Path) -> Cublas | None:
 
 
 def _cublas_of_python(cuda: int | None) -> Cublas | None:
-    """Return the cuBLAS that NVIDIA's packages put beside PyTorch, of nvcc's major version: another would not link."""
+    """Return the cuBLAS of NVIDIA's Python packages if its major version is nvcc's: another would not link."""
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations if spec else None) or ():
         for package in (Path(place, f"cu{cuda}"), Path(place, "cublas")):
@@ -158,7 +158,7 @@ def _cublas_of_python(cuda: int | None) -> Cublas | None:
 
 
 def local_architecture() -> str:
-    """Return the architecture of the first GPU that programs see: `sm_90a`, or `native` where only nvcc can tell."""
+    """Return the architecture of the first visible GPU: `sm_90a`, or `native` if only nvcc can tell."""
     try:
         capability = local_gpu().compute_capability
     except EnvironmentMissingError:
@@ -167,23 +167,23 @@ def local_architecture() -> str:
 
 
 def architecture_of(compute_capability: str) -> str:
-    """Return what nvcc calls a compute capability: `sm_80` for `8.0`, and with all of its instructions `sm_90a`."""
+    """Return nvcc's name of a compute capability: `sm_80` for `8.0`, or `sm_90a` with all of its instructions."""
     name = f"sm_{compute_capability.replace('.', '')}"
     return _SPECIFIC_ARCHITECTURES.get(name, name)
 
 
 def sources(workload: Workload) -> tuple[Path, ...]:
-    """List the files that a program is made of: its folder's and the headers that all share."""
+    """List a program's sources: the files of its folder and the shared headers."""
     own = sorted(path for path in workload.folder.iterdir() if path.suffix in _SOURCE_SUFFIXES)
     return (*own, *_SHARED)
 
 
 def library_flags(workload: Workload, compiler: Compiler) -> tuple[str, ...]:
-    """Return what links cuBLAS, for workloads that compare with it and compilers that have it."""
+    """Return the flags that link cuBLAS, if the workload compares with it and the compiler has it."""
     if compiler.cublas is None or not _uses_cublas(workload):
         return ()
     library, headers = compiler.cublas.library, compiler.cublas.headers
-    # Behind nvcc's own headers: the folder of Python's packages may hold those of another CUDA, too.
+    # After nvcc's own headers: the folder of Python packages may hold headers of another CUDA too.
     found = ("-Xcompiler", f"-idirafter,{headers}") if headers else ()
     name = "-lcublas" if library.suffix == ".so" else f"-l:{library.name}"
     folder = library.parent
@@ -195,7 +195,7 @@ def _uses_cublas(workload: Workload) -> bool:
 
 
 def lacking_library(workload: Workload) -> str:
-    """Say that a workload cannot be compared with cuBLAS, where that is missing; empty where it is there or not used.
+    """Say that a workload cannot be compared with cuBLAS because it is missing; empty if there is no problem.
 
     Raises:
         EnvironmentMissingError: There is no nvcc, or it does not run.
@@ -211,7 +211,7 @@ def lacking_library(workload: Workload) -> str:
 
 
 def cache_key(workload: Workload, flags: Sequence[str], version: str) -> str:
-    """Hash all that a program depends on: names and contents of its sources, flags and architecture, nvcc's version."""
+    """Hash everything that a program depends on: source names and contents, flags, architecture, nvcc's version."""
     digest = hashlib.sha256()
     for part in (version, *flags):
         digest.update(part.encode() + b"\0")
@@ -227,10 +227,10 @@ def compile_command(compiler: Compiler, workload: Workload, flags: Sequence[str]
 
 
 def _cache_folder(given: Path | None) -> Path:
-    """Return the folder of the compiled programs.
+    """Return the folder of compiled programs.
 
     Raises:
-        EnvironmentMissingError: There is no home folder to put it into.
+        EnvironmentMissingError: There is no home folder for it.
     """
     try:
         return (given or cache_folder()) / "cuda"
@@ -256,7 +256,7 @@ def _compile(program: Path, workload: Workload, flags: Sequence[str], compiler: 
                 "nvcc must know this GPU's architecture and accept the host compiler: "
                 "a newer CUDA toolkit, or an older g++, is the usual cure",
             )
-        output.chmod(output.stat().st_mode | stat.S_IXUSR)  # a compiler may fill the file that is there
+        output.chmod(output.stat().st_mode | stat.S_IXUSR)  # a compiler may write into the existing file
 
 
 def _tail(text: str) -> str:

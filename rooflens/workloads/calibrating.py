@@ -1,4 +1,4 @@
-"""Measure what this machine's GPU attains: compile the calibration program, run it, and return what it prints."""
+"""Measure what this machine's GPU attains: compile the calibration program, run it and return its output."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ PROGRAM = Workload(
     folder=Path(__file__).parent / "calibrate",
     cases=(),
 )
-"""Compiled like a workload but not one: it has no `workload.toml`, so nothing profiles it."""
+"""Compiled like a workload, but without a `workload.toml`, so that nothing profiles it."""
 
 REPETITIONS = 20
 
 _NO_GPU = "no NVIDIA GPU can be used"
-"""What every CUDA program of ours says where it finds none (`require_gpu` in `common.cuh`)."""
+"""What each of our CUDA programs prints if it finds no GPU (`require_gpu` in `common.cuh`)."""
 
 _LONGEST_S = 600
-"""A run takes well under a minute; one that takes this long hangs."""
+"""A run takes well under a minute; after this time it hangs."""
 
 
 def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
-    """Measure the first GPU of this machine and return the JSON document that describes it.
+    """Measure the first GPU of this machine; return the JSON document about it.
 
     Args:
-        cache: Folder of the compiled programs, `cache_folder()` for None.
+        cache: Folder of compiled programs; None for `cache_folder()`.
         repetitions: How often each rate is measured.
 
     Raises:
-        EnvironmentMissingError: There is no GPU, there is no nvcc, or it fails.
+        EnvironmentMissingError: There is no GPU or no nvcc, or nvcc fails.
         ProgramError: The program fails, hangs, or prints something else.
     """
     require_gpu()
@@ -46,10 +46,10 @@ def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
 
 
 def compile_program(cache: Path | None = None) -> Path:
-    """Compile the calibration program for this machine's GPU, where it is not there yet.
+    """Compile the calibration program for this machine's GPU, unless it is compiled already.
 
     Raises:
-        EnvironmentMissingError: There is no nvcc, or it fails.
+        EnvironmentMissingError: There is no nvcc, or nvcc fails.
     """
     return build(PROGRAM, cache=cache)
 

@@ -1,4 +1,4 @@
-"""The command line of a bundled workload: a compiled CUDA program, or the harness of the PyTorch ones."""
+"""The command line of a bundled workload: a compiled CUDA program, or the harness of PyTorch workloads."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ HARNESS = "rooflens.workloads.torch_harness"
 _HARNESS = (sys.executable, "-m", HARNESS)
 _WATCHING = ("--timing", "profiler")
 CASE_VARIABLE = "ROOFLENS_CASE"
-"""Variable by which a compiled program learns the `WORKLOAD.CASE` that it is to mark, as the harness does."""
+"""Variable that tells a compiled program its `WORKLOAD.CASE` to mark; the harness does that itself."""
 _LIMITED = r"(?:timeout\s+(?:--\S+\s+)*\d+\s+)?"
-"""What may stand before a program that must not hang."""
+"""Prefixes of a command line that stop a program after some time."""
 TORCH_SINCE = (2, 5)
 _NEEDS = "attention with grouped heads, RMSNorm and products of fp8 as they are called since"
-"""What older ones lack: `enable_gqa` came with 2.5, `rms_norm` with 2.4, and `_scaled_mm` took its scales so in 2.5."""
+"""Missing from older releases: `enable_gqa` (2.5), `rms_norm` (2.4), and the scales of `_scaled_mm` as of 2.5."""
 
 
 def command_for(
     workload: Workload, case: Case, iterations: int, binary: Path | None = None, *, watch_kernels: bool = False
 ) -> tuple[str, ...]:
-    """Write the command that runs one case.
+    """Write the command that runs a case.
 
     Args:
         workload: The workload.
-        case: One of its cases.
-        iterations: How often it does its work inside the profiled range.
+        case: A case of the workload.
+        iterations: Repetitions of its work inside the profiled range.
         binary: The compiled program of a CUDA workload.
-        watch_kernels: Let a PyTorch workload time its kernels, too. Not under ncu: two profilers exclude each other.
+        watch_kernels: Let a PyTorch workload also time its kernels; not under ncu, as two profilers exclude each other.
 
     Raises:
-        ValueError: A CUDA workload came without its program.
+        ValueError: The program of a CUDA workload is missing.
     """
     if workload.kind == "torch":
         named = (workload.name, "--case", case.name)
@@ -57,8 +57,8 @@ def measuring_command(names: Sequence[str], iterations: int, seconds: float | No
 
     Args:
         names: The cases, as `WORKLOAD.CASE`.
-        iterations: How often each does its work.
-        seconds: No case begins after this time; None for no limit.
+        iterations: Repetitions of each case's work.
+        seconds: Time after which no case begins; None for no limit.
     """
     return (*_HARNESS, *names, "--iterations", str(iterations), *_WATCHING, *_until(seconds))
 
@@ -66,7 +66,7 @@ def measuring_command(names: Sequence[str], iterations: int, seconds: float | No
 def profiled_command(names: Sequence[str], seconds: float | None = None) -> tuple[str, ...]:
     """Write the command that runs cases of PyTorch workloads once each under ncu, in one process.
 
-    A range `WORKLOAD.CASE` inside the one of all workloads tells their kernels apart; nothing is checked.
+    Inside the range of all workloads, a range `WORKLOAD.CASE` marks each case's kernels; results are not checked.
     """
     return (*_HARNESS, *names, "--iterations", "1", "--check", "0", "--mark-cases", *_until(seconds))
 
@@ -76,14 +76,14 @@ def _until(seconds: float | None) -> tuple[str, ...]:
 
 
 def command_of_case(command_line: str, name: str) -> str:
-    """Say of a command line that ran many cases what ran one of them, so that its part of the report is recognized.
+    """Reduce a command line of many cases to that of one case, so that its part of the report is recognized.
 
     Args:
-        command_line: The profiler's, of the harness or of a shell that runs compiled programs one after another.
+        command_line: The profiler's command line, for the harness or for a shell that runs compiled programs in turn.
         name: The case, as `WORKLOAD.CASE`.
 
     Returns:
-        The line as it is where it does not name the case.
+        The line unchanged if it does not name the case.
     """
     profiler, shell, script = command_line.partition(" sh -c ")
     marked = rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+{_LIMITED}([^;'\"]+)"
@@ -97,10 +97,10 @@ def command_of_case(command_line: str, name: str) -> str:
 
 
 def require_torch() -> None:
-    """Check, without importing it, that a PyTorch is installed which the bundled workloads run on.
+    """Check, without importing it, that the installed PyTorch can run the bundled workloads.
 
     Raises:
-        EnvironmentMissingError: There is none, or it is too old.
+        EnvironmentMissingError: PyTorch is missing or too old.
     """
     if importlib.util.find_spec("torch") is None:
         raise EnvironmentMissingError("PyTorch is not installed", "pip install torch")
@@ -109,17 +109,17 @@ def require_torch() -> None:
     try:
         check_torch(metadata.version("torch"))
     except metadata.PackageNotFoundError:
-        return  # one that was built here and has no record: the workload's own process looks again
+        return  # a local build without metadata: the workload's own process checks again
 
 
 def check_torch(version: str) -> None:
-    """Check that the bundled workloads run on a release of PyTorch.
+    """Check that a release of PyTorch can run the bundled workloads.
 
     Args:
-        version: As PyTorch states it: `2.4.1+cu121`; one that does not begin like a release counts as new enough.
+        version: As PyTorch states it: `2.4.1+cu121`; a version without a release number counts as new enough.
 
     Raises:
-        EnvironmentMissingError: It is too old.
+        EnvironmentMissingError: The release is too old.
     """
     release = re.match(r"(\d+)\.(\d+)", version)
     if release is not None and (int(release[1]), int(release[2])) < TORCH_SINCE:

@@ -1,8 +1,8 @@
-"""Recognise from a report's command line which case of which bundled workload ran.
+"""Recognise from a report's command line which case of a bundled workload ran.
 
-A PyTorch workload is `-m` and the harness of this package; a compiled one has the name that `build` gives it: workload,
-architecture and the SHA-256 of its sources, so that nobody else's program is taken for one by its name alone. All that
-follows, to the end of the line, must be options that it takes, each parameter of a compiled one among them.
+A PyTorch workload is `-m` and this package's harness. A compiled workload has the name given by `build`: workload,
+architecture and the SHA-256 of its sources, so that nobody else's program is mistaken for it. The rest of the line must
+consist of options that the workload takes, and for a compiled workload include each parameter.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _HARNESS_FLAGS = {"toy", "mark-cases"}
 _PROGRAM_OPTIONS = {"iterations", "check"}
 _HARNESS_ITERATIONS = 1
 _PROGRAM_ITERATIONS = 10
-"""What the programs do where the command line does not say."""
+"""Defaults of the programs."""
 
 
 class Recognized(Struct, frozen=True):
     """A bundled workload as it ran.
 
     Attributes:
-        case: The case whose formulas hold for what ran.
-        parameters: Sizes as they were given; those of the case where `as_listed`.
-        iterations: How often the program did its work.
+        case: The case whose formulas apply.
+        parameters: Sizes as given; the case's own sizes if `as_listed`.
+        iterations: Repetitions of the work.
     """
 
     workload: Workload
@@ -48,12 +48,12 @@ class Recognized(Struct, frozen=True):
 
     @property
     def as_listed(self) -> bool:
-        """True when the case itself ran, so that the limiter it is expected to hit holds too."""
+        """True if exactly the case ran, so that its expected limiter applies too."""
         return dict(self.parameters) == dict(self.case.parameters)
 
     @property
     def source(self) -> str:
-        """Where the formulas come from; a case that refers to another one has that one's words."""
+        """Where the formulas come from; a case that refers to another case uses its words."""
         for case in self.workload.cases:
             if self.case.source == f"as {case.name}":
                 return case.source
@@ -61,11 +61,11 @@ class Recognized(Struct, frozen=True):
 
 
 def recognize(command_line: str | None) -> Recognized | None:
-    """Find the workload and the case that a profiler's command line ran; None where it ran something else."""
+    """Find the workload and case that a profiler's command line ran; None if it ran something else."""
     words = (command_line or "").split()
     try:
         return _harness(words) or _program(words)
-    except UnknownNameError:  # a name or a case that this version of the package does not have
+    except UnknownNameError:  # a workload or case unknown to this version of the package
         return None
 
 
@@ -94,7 +94,7 @@ def _harness(words: Sequence[str]) -> Recognized | None:
 
 
 def _options(words: Sequence[str], names: set[str], flags: set[str]) -> dict[str, str] | None:
-    """Read `--name value`, `--name=value` and `--flag` to the end; None where there is more, or a name twice."""
+    """Parse `--name value`, `--name=value` and `--flag` to the end; None if there is anything else, or a name twice."""
     options: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -111,7 +111,7 @@ def _options(words: Sequence[str], names: set[str], flags: set[str]) -> dict[str
 
 
 def _count(text: str | None, default: int) -> int | None:
-    """Read the number of iterations; None where it is not a positive number."""
+    """Parse the number of iterations; None if it is not positive."""
     if text is None:
         return default
     return int(text) if _NUMBER.fullmatch(text) and int(text) > 0 else None
@@ -138,7 +138,7 @@ def _program(words: Sequence[str]) -> Recognized | None:
 
 
 def _case_of(workload: Workload, parameters: Mapping[str, int]) -> Case | None:
-    """Choose the case that agrees in most parameters; None on a tie of cases with different formulas."""
+    """Choose the case that agrees in most parameters; None if cases with different formulas tie."""
     agreeing = {case.name: _agreement(case, parameters) for case in workload.cases}
     most = max(agreeing.values())
     nearest = [case for case in workload.cases if agreeing[case.name] == most]

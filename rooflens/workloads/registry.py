@@ -1,6 +1,6 @@
-"""The workloads: every folder here with a `workload.toml` is one. Adding a folder registers it.
+"""The workloads: every folder here with a `workload.toml`. Adding a folder registers a workload.
 
-`rooflens.model.cases` has the records that they are read into.
+The records that they are read into are in `rooflens.model.cases`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from rooflens.checking import parse_toml
 from rooflens.errors import UnknownNameError
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import KINDS, Case, Expectation, Part, Workload
+from rooflens.model.verdict_classes import BOUNDS
 
 if TYPE_CHECKING:
     from rooflens.checking import Table
 
 FOLDER = Path(__file__).parent
 RANGE_NAME = "rooflens"
-"""Name of the one start/end NVTX range that a workload marks: what is profiled."""
+"""Name of the single start/end NVTX range that a workload marks for profiling."""
 
 
 @cache
@@ -34,7 +34,7 @@ def find_workload(name: str) -> Workload:
     """Return a workload by name.
 
     Raises:
-        UnknownNameError: There is none of that name.
+        UnknownNameError: No workload has that name.
     """
     workloads = {workload.name: workload for workload in load_workloads()}
     if name not in workloads:
@@ -46,7 +46,7 @@ def parse_workload(folder: Path, text: str) -> Workload:
     """Parse the text of a `workload.toml`; the workload is named after its folder.
 
     Raises:
-        InputError: The text is not TOML, or lacks something.
+        InputError: The text is no TOML, or is incomplete.
     """
     document = parse_toml(text, f"`{folder.name}/workload.toml`")
     document.check_keys(("kind", "summary", "program", "case"), ("profile",))

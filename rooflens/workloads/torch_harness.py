@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 _PACKAGES = {"torch": "PyTorch", "triton": "Triton"}
-"""What workloads are written with, and its name."""
+"""Packages that workloads are written with, and their names."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the cases that the arguments name, print their results and return the exit status."""
+    """Run the named cases, print their results and return the exit status."""
     start_s = time.monotonic()
     options = parse_options(arguments)
     try:
@@ -54,11 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cases(options: argparse.Namespace) -> list[tuple[Workload, Case]]:
-    """List the cases that are named.
+    """List the named cases.
 
     Raises:
-        UnknownNameError: There is no such workload or case.
-        UsageError: A workload is compiled, or cases are given twice.
+        UnknownNameError: The workload or case does not exist.
+        UsageError: A workload is compiled, or cases are given in both ways.
     """
     if options.cases and (len(options.names) > 1 or "." in options.names[0]):
         raise UsageError("--case is for one workload", "name cases of several as NAME.CASE")
@@ -95,7 +95,7 @@ def _run(workload: Workload, case: Case, options: argparse.Namespace, where: str
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line; a wrong one ends the process with status 2."""
+    """Parse the command line; errors end the process with status 2."""
     parser = argparse.ArgumentParser(prog="python -m rooflens.workloads.torch_harness", description=__doc__)
     parser.add_argument("names", metavar="NAME", nargs="+", help="folder of a workload, or NAME.CASE")
     case_help = "case of the one workload, may be repeated; the first one by default"

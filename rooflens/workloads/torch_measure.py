@@ -1,4 +1,4 @@
-"""Measure a PyTorch workload: warm up, run in the one range, time it, watch its kernels, check the result."""
+"""Measure a PyTorch workload: warm up, run inside the range, time it, trace its kernels, check the result."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Tensors: TypeAlias = torch.Tensor | tuple[torch.Tensor, ...]
 
 SEED = 0
 WARM_UP_RUNS = 3
-"""The first run compiles, loads kernels and creates library handles; libraries that tune have settled after three."""
+"""The first run compiles, loads kernels and creates library handles; libraries that tune settle after three runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dtype:
-    """What the name of a type in `workload.toml` means.
+    """The meaning of a type's name in `workload.toml`.
 
     Attributes:
         torch: Type of the operands.
-        capability: Compute capability from which the hardware has it; below, PyTorch fails or quietly takes another.
+        capability: Lowest compute capability with the type; below it, PyTorch fails or silently uses another.
     """
 
     torch: torch.dtype
@@ -48,10 +48,10 @@ DTYPES = {
 
 
 class Program(Protocol):
-    """What `main.py` of a PyTorch workload defines: its lesson and nothing else.
+    """What a PyTorch workload's `main.py` defines: its lesson and nothing else.
 
     Attributes:
-        TOLERANCE: Largest error by type, as the harness measures it, that rounding explains.
+        TOLERANCE: By type, the largest error (as measured by the harness) that rounding explains.
     """
 
     TOLERANCE: Mapping[str, float]
@@ -60,20 +60,20 @@ class Program(Protocol):
         """Make the operands, outside the range."""
 
     def run(self, state: Any) -> Tensors:
-        """Do the work once; every call repeats it on the same operands."""
+        """Do the work once; each call repeats it on the same operands."""
 
     def reference(self, state: Any) -> Tensors:
-        """Compute what `run` should have returned, in higher precision."""
+        """Compute the expected result of `run` in higher precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where and how often to run, and what to do beside.
+    """Where and how often to run, and what else to do.
 
     Attributes:
-        profiled: Look at kernels, with PyTorch's profiler.
+        profiled: Trace kernels with PyTorch's profiler.
         checked: Compare the result with its reference.
-        case_range: Name of a range of this case alone, inside the one that all have; None for none.
+        case_range: Name of a range for this case inside the common range; None for no range.
     """
 
     device: torch.device
@@ -85,14 +85,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was measured; times and launches are totals over all iterations.
+    """The result of a measurement; times and launches are totals over all iterations.
 
     Attributes:
-        launches: Kernels that were launched; None where nobody counted.
+        launches: Kernels launched; None if they were not counted.
         wall_ns: Host time of the iterations, with the device idle before and after.
-        kernel_ns: Time in which the device was busy with at least one kernel or copy; None where nobody looked.
-        max_relative_error: Largest difference from the reference over the largest value of the reference; None if the
-            result holds a value that is not finite, or was not checked: that counts as ok.
+        kernel_ns: Time in which the device ran at least one kernel or copy; None if it was not traced.
+        max_relative_error: Largest difference from the reference over the reference's largest value; None if the result
+            has a value that is not finite, or was not checked, which counts as ok.
     """
 
     launches: int | None
@@ -105,7 +105,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the device did over an interval: a kernel, or a copy or fill by its copy engine."""
+    """Device work over an interval: a kernel, or a copy or fill by its copy engine."""
 
     name: str
     start_ns: float
@@ -113,10 +113,10 @@ class Activity:
 
 
 def find_device(name: str, dtype: str) -> torch.device:
-    """Return the device, after checking that it is there and supports the type.
+    """Return the device, after checking that it exists and supports the type.
 
     Raises:
-        EnvironmentMissingError: There is no such device, or it lacks the type.
+        EnvironmentMissingError: The device does not exist, or lacks the type.
     """
     if name == "cpu":
         return torch.device("cpu")
@@ -148,7 +148,7 @@ def measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: P
 
 
 def _forget() -> None:
-    """Free the memory of an earlier case of this process, and the shapes from which the compiler would generalize."""
+    """Free the memory of earlier cases in this process, and the shapes from which the compiler would generalize."""
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
     gc.collect()
@@ -188,7 +188,7 @@ def _run_in_range(program: Program, state: Any, plan: Plan) -> tuple[int, Tensor
 
 @contextmanager
 def _range(device: torch.device, name: str) -> Iterator[None]:
-    # Backward kernels are launched by a thread of autograd's own: a push/pop range of this thread would miss them.
+    # Autograd launches backward kernels from its own thread, so a push/pop range of this thread would miss them.
     if device.type != "cuda":
         yield
         return
@@ -205,7 +205,7 @@ def _synchronize(device: torch.device) -> None:
 
 
 def _watch(program: Program, state: Any, plan: Plan) -> list[Activity] | None:
-    # A second time, outside the range: watching slows the host, and wall time would count that as gaps.
+    # Run again outside the range: tracing slows the host, and wall time would count that as gaps.
     if not plan.profiled or plan.device.type != "cuda":
         return None
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -216,9 +216,9 @@ def _watch(program: Program, state: Any, plan: Plan) -> list[Activity] | None:
 
 
 def device_activities(events: Iterable[Any]) -> list[Activity]:
-    """Pick what the device did from the profiler's events, whose times are in microseconds.
+    """Select the device's work from the profiler's events, whose times are in microseconds.
 
-    Annotations that the host made are drawn on the device's time line too, spanning gaps; they are not work.
+    Annotations by the host also appear on the device's time line and span gaps; they are no work.
     """
     return [
         Activity(event.name, event.time_range.start * 1e3, event.time_range.end * 1e3)
@@ -228,12 +228,12 @@ def device_activities(events: Iterable[Any]) -> list[Activity]:
 
 
 def count_kernels(activities: Sequence[Activity]) -> int:
-    """Count the kernels among them; copies and fills by the driver are none."""
+    """Count the kernels; copies and fills by the driver do not count."""
     return sum(not activity.name.startswith(("Memcpy", "Memset")) for activity in activities)
 
 
 def busy_ns(activities: Sequence[Activity]) -> int:
-    """Measure the union of the intervals: time that kernels share on several streams counts once."""
+    """Return the length of the union of the intervals: time shared by kernels on several streams counts once."""
     total, reached = 0.0, -math.inf
     for activity in sorted(activities, key=lambda activity: activity.start_ns):
         total += max(0.0, activity.end_ns - max(reached, activity.start_ns))
@@ -242,9 +242,9 @@ def busy_ns(activities: Sequence[Activity]) -> int:
 
 
 def relative_error(result: Tensors, reference: Tensors) -> float | None:
-    """Compare with the reference: largest difference over the reference's largest value, the worst of all tensors.
+    """Compare with the reference: largest difference over the reference's largest value, worst of all tensors.
 
-    Element by element it would say nothing: where terms cancel to almost zero, any rounding is a large error.
+    Per element it would mean little: where terms cancel almost to zero, any rounding is a large error.
     """
     errors = [_relative_error(*pair) for pair in zip(_tuple(result), _tuple(reference), strict=True)]
     return max(errors) if all(math.isfinite(error) for error in errors) else None

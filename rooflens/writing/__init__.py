@@ -1,1 +1,1 @@
-"""Files that are written: where, in which format, and what is in them."""
+"""Output files: where they go, in which format, and what they contain."""

@@ -1,4 +1,4 @@
-"""What a name means, whatever somebody typed or pasted: for the command, for Python and for the tools of a model."""
+"""Explain names, however typed or pasted: for the command, for Python and for the tools of a model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def explained(name: str = "") -> Document:
-    """Explain a verdict, finding, flag, stall reason, counter, word, column, GPU, or what ncu said when it failed.
+    """Explain a verdict, finding, flag, stall reason, counter, term, column, GPU, or an error message of ncu.
 
     Args:
-        name: Any of these names or spellings, or lines that ncu printed; empty for the list of all names.
+        name: Any of these, in any spelling, or lines that ncu printed; empty for the list of all names.
 
     Raises:
-        UnknownNameError: Nothing is called so.
+        UnknownNameError: Nothing has this name.
     """
     from rooflens.model.about import about_counter, find_about, find_word, nothing_called
     from rooflens.report.about import (
@@ -48,7 +48,7 @@ def explained(name: str = "") -> Document:
 
 
 def is_said_by_ncu(text: str) -> bool:
-    """Return whether a text begins as the messages of ncu do."""
+    """Return whether a text begins like a message of ncu."""
     return re.match(r"==(?:ERROR|WARNING)==|ERR_NV", text.strip()) is not None
 
 

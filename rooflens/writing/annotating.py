@@ -1,6 +1,6 @@
-"""Copy a trace with the verdicts of reports in it: the door of `rooflens annotate`.
+"""Copy a trace and add the verdicts of reports: the entry point of `rooflens annotate`.
 
-The text of the trace is copied, not written anew: whatever is not added keeps each character.
+The trace's text is copied, not rewritten: every original character is kept.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from rooflens.model.verdict.sentences import gain_words, resource_label
 from rooflens.report.words.labels import BOUND_LABELS
 
 PREFIX = "rooflens "
-"""What the names of all arguments begin with that are added to an event."""
+"""Prefix of all arguments that are added to an event."""
 
 TRACK_CATEGORY = "rooflens"
-"""Category of the events that are added."""
+"""Category of the added events."""
 
 MOST_POINTS = 48
-"""Points of a unit in a launch; more samples are averaged with their neighbours."""
+"""Points per unit and launch; of more samples, neighbours are averaged."""
 
 MOST_TRACK_EVENTS = 400_000
-"""Later launches get no course of their own: each such event has some 150 characters."""
+"""Later launches get no counter track: each point is an event of some 150 characters."""
 
 _FIRST_PID = 2_000_000_000
-"""Process of the first GPU's tracks: larger than the number of any process of the system."""
+"""Process ID of the first GPU's tracks: larger than any real process ID."""
 
 _NAME_WIDTH = 60
 _ENDINGS = (".json", ".json.gz")
 
 
 class Annotated(Struct, frozen=True):
-    """What became of a trace.
+    """The result of annotating a trace.
 
     Attributes:
-        event_count, matched_count: Events of kernels in the trace; those that a kernel of the reports was found for.
-        kernel_count, matched_kernel_count: The same by the names of kernels.
-        notes: What to know besides, one sentence each.
+        event_count, matched_count: Kernel events in the trace, and those matched to a kernel of the reports.
+        kernel_count, matched_kernel_count: The same for names of kernels.
+        notes: Further remarks, a sentence each.
     """
 
     event_count: int
@@ -66,7 +66,7 @@ class Annotated(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Say how much was annotated, in one line."""
+        """Say in one line how much was annotated."""
         rest = self.event_count - self.matched_count
         events = f"annotated {self.matched_count:,} of {count(self.event_count, 'kernel event')}"
         kernels = f"{self.matched_kernel_count:,} of {count(self.kernel_count, 'kernel')}"
@@ -77,10 +77,10 @@ class Annotated(Struct, frozen=True):
 
 
 def check_files(trace: Path, output: Path) -> None:
-    """Refuse what cannot be annotated, an output that would not be read as a trace, and the trace itself.
+    """Refuse a trace that cannot be annotated, an output without a trace's ending, and the trace itself as output.
 
     Raises:
-        UsageError: The trace is a report or an export of Nsight Systems, or the output has the name of something else.
+        UsageError: The trace is a report or an export of Nsight Systems, or the output's name is not a trace's.
     """
     if has_name_of_report(trace) or first_bytes(trace) == REPORT_MAGIC:
         raise UsageError(f"`{trace}` is a report, not a trace", "the trace comes first, then the reports")
@@ -96,15 +96,15 @@ def check_files(trace: Path, output: Path) -> None:
 
 
 def annotate(trace: Path, reports: Sequence[AnalyzedReport], output: Path) -> Annotated:
-    """Write a copy of a trace whose kernels have the verdicts of the reports in their arguments.
+    """Write a copy of a trace with the verdicts of the reports in its kernels' arguments.
 
     Args:
         trace: A trace of the PyTorch profiler.
-        reports: Their kernels are matched by name, launch shape and order.
-        output: Ends in `.json`, or in `.json.gz` to be compressed.
+        reports: The reports, whose kernels are matched by name, launch shape and order.
+        output: File to write: `.json`, or `.json.gz` for a compressed file.
 
     Raises:
-        InputError: The trace cannot be read, no kernel of it is in the reports, or the file cannot be written.
+        InputError: The trace is unreadable, none of its kernels is in the reports, or the file cannot be written.
     """
     timeline = read_trace(trace)
     matches = _Matches(timeline, [one for report in reports for one in timed(report.analyses)])
@@ -123,7 +123,7 @@ def annotate(trace: Path, reports: Sequence[AnalyzedReport], output: Path) -> An
 
 @contextmanager
 def _opened(partial: Path, output: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open the file to write to, compressing where its name says so."""
+    """Open the output, compressing it if its name says so."""
     with partial.open("wb") as plain:
         if output.suffix.lower() != ".gz":
             yield plain
@@ -133,7 +133,7 @@ def _opened(partial: Path, output: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 
 class _Matches:
-    """Which kernel of the reports each event of the trace is, GPU by GPU in the order of launches."""
+    """Match each kernel event of the trace to a kernel of the reports, per GPU in launch order."""
 
     def __init__(self, timeline: Timeline, analyses: Sequence[Analysis]) -> None:
         self._analyses = analyses
@@ -158,7 +158,7 @@ class _Matches:
             raise self._no_match()
 
     def of(self, event: KernelEvent) -> tuple[Analysis, dict[str, Any]] | None:
-        """Return the analysis of an event's kernel, and the arguments that say it; None if the reports lack it."""
+        """Return the analysis of an event's kernel, and the arguments to add; None if the reports lack it."""
         index = self._found.get(_place(event))
         if index is None:
             return None
@@ -167,7 +167,7 @@ class _Matches:
         return self._analyses[index], self._arguments[index]
 
     def _arguments_of(self, analysis: Analysis) -> dict[str, Any]:
-        """Return what is added to the events of a kernel."""
+        """Return the arguments to add to a kernel's events."""
         verdict, kernel = analysis.verdict, analysis.kernel
         limiter = verdict.bottleneck
         share = self._times_ns[identity(analysis)] / self._total_ns if self._total_ns else None
@@ -209,19 +209,19 @@ class _Matches:
             yield f"{count(len(lacking), 'kernel')} of the reports not in the trace: {_some(lacking)}"
 
     def _no_match(self) -> InputError:
-        """Make the error of a trace of another program."""
+        """Make the error for a trace of another program."""
         ours = dict.fromkeys(one.kernel.name for one in self._analyses)
         hint = f"the trace has {_some(dict(self._events.most_common()))}; the reports have {_some(ours) or 'none'}"
         return InputError("no kernel of the trace is in the reports", hint)
 
 
 def _place(event: KernelEvent) -> tuple[str, int, int, int]:
-    """Return what tells an event from all others."""
+    """Return what identifies an event."""
     return event.name, event.start_ns, event.device, event.stream
 
 
 def _per_cent(share: float | None) -> float | None:
-    """Write a share as per cent to a tenth."""
+    """Write a share as a percentage, to a tenth."""
     return None if share is None else round(share * 100, 1)
 
 
@@ -231,7 +231,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _annotated(piece: Piece, matches: _Matches, tracks: _Tracks) -> str:
-    """Return the text of a part of the trace with what is added to it; what an earlier copy added is left out."""
+    """Return the text of a part of the trace with our additions; additions of an earlier copy are dropped."""
     event, text = piece.event, piece.text
     if event is None:
         return text
@@ -254,7 +254,7 @@ _DECODE = json.JSONDecoder(strict=False).raw_decode
 
 
 def _spans(text: str, at: int) -> Iterator[tuple[str, int, int, int]]:
-    """Yield the key of each member of the object that begins at `at`, and where key, value and its end are."""
+    """Yield, for each member of the object at `at`, its key and the positions of key, value and end."""
     at = _skip(text, at + 1)
     while text[at] != "}":
         key, end = _DECODE(text, at)
@@ -266,18 +266,18 @@ def _spans(text: str, at: int) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _skip(text: str, at: int) -> int:
-    """Return the place of the next non-space character."""
+    """Return the position of the next non-space character."""
     while text[at] in " \t\r\n":
         at += 1
     return at
 
 
 def with_arguments(text: str, added: Mapping[str, Any]) -> str:
-    """Return the text of an event with other arguments of ours; all else keeps each character.
+    """Return an event's text with our arguments replaced; everything else keeps each character.
 
     Args:
         text: An object, from its first brace to its last.
-        added: The arguments, whose names begin with `PREFIX`; those of an earlier annotation go.
+        added: The arguments, named with `PREFIX`; they replace those of an earlier annotation.
     """
     place = next(((start, end) for key, _, start, end in reversed([*_spans(text, 0)]) if key == "args"), None)
     if place is None:
@@ -297,7 +297,7 @@ def with_arguments(text: str, added: Mapping[str, Any]) -> str:
 
 
 def _extended(text: str, added: Mapping[str, Any]) -> str:
-    """Return the text of an object with more members at its end."""
+    """Return an object's text with members added at its end."""
     if not added:
         return text
     before = text[:-1].rstrip()
@@ -306,7 +306,7 @@ def _extended(text: str, added: Mapping[str, Any]) -> str:
 
 
 class _Tracks:
-    """The course of each unit during the launches of a trace, as counters of Chrome's format."""
+    """Each unit's course during the launches of a trace, as counters in Chrome's format."""
 
     def __init__(self) -> None:
         self._event_count = 0
@@ -315,7 +315,7 @@ class _Tracks:
         self._courses: dict[int, dict[str, list[float | None]]] = {}
 
     def of(self, event: KernelEvent, analysis: Analysis) -> Iterator[str]:
-        """Yield the events of a launch in JSON: its series, spread over its time in the trace."""
+        """Yield the JSON events of a launch: its series, spread over its time in the trace."""
         series = analysis.kernel.series
         if series is None:
             return
@@ -332,21 +332,21 @@ class _Tracks:
             self._courses[id(series)] = _courses(series, analysis.kernel.gpu)
         for label, course in self._courses[id(series)].items():
             name = json.dumps(printable(f"{label}, stream {event.stream}"))
-            for number, value in enumerate([*course, 0.0]):  # else the last value would be drawn on and on
+            for number, value in enumerate([*course, 0.0]):  # otherwise the last value would continue forever
                 if value is not None:
                     self._event_count += 1
                     moment = Decimal(event.start_ns + event.duration_ns * number // len(course)).scaleb(-3)
                     yield f'{{"ph": "C", {common}, "name": {name}, "ts": {moment:f}, "args": {{"%": {value}}}}}'
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence on launches without their course."""
+        """Yield a sentence about launches without counter tracks."""
         if self._left_out:
             both = self._shown + self._left_out
             yield f"counter tracks only in the first {self._shown:,} of {count(both, 'launch')} that have a series"
 
 
 def _courses(series: Series, gpu: str | None) -> dict[str, list[float | None]]:
-    """Return the course of each unit in per cent of its peak, with at most `MOST_POINTS` points."""
+    """Return each unit's course in percent of its peak, with at most `MOST_POINTS` points."""
     return {
         "resident warps" if unit == RESIDENT else resource_label(unit, gpu): _thinned(shares)
         for unit, shares in series.shares.items()

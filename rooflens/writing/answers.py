@@ -1,4 +1,4 @@
-"""What a command or a method says, made in the form that is asked for: the one place where a format is chosen."""
+"""The answers of commands and methods, in any requested format: the only place that chooses formats."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from rooflens.report.document import Document
 
 Heading: TypeAlias = tuple[str, Sequence[str], str]
-"""Title of a page, facts below it, and which of its data a generator wrote."""
+"""Title of a page, facts below it, and which of its data is synthetic."""
 
 
 class Answer(Struct, frozen=True):
-    """What is said: data for programs, a document for people.
+    """An answer: data for programs, a document for people.
 
     Attributes:
-        document: Makes the document that a terminal, Markdown and a page show.
-        data: Makes text by the name of its format, `json` or `csv`; a long one in parts.
-        heading: Makes the heading of its page; None if no page is written of it.
-        table: Makes what a terminal shows where that is less, for stderr says the rest.
-        remarks: Makes the lines that stderr has below a terminal's table.
+        document: Makes the document for terminal, Markdown and page.
+        data: Functions that make the text of a format, `json` or `csv`; a long text comes in parts.
+        heading: Makes the page's heading; None if there is no page.
+        table: Makes the terminal's document if that is shorter, because stderr shows the rest.
+        remarks: Makes the lines on stderr below a terminal's table.
     """
 
     document: Callable[[], Document]
@@ -42,14 +42,14 @@ class Answer(Struct, frozen=True):
     remarks: Callable[[], Iterable[str]] = tuple
 
     def shown(self) -> Document:
-        """Make what a terminal shows."""
+        """Make the terminal's document."""
         return (self.table or self.document)()
 
     def parts(self, style: str) -> Iterable[str]:
-        """Write it in a format of files: parts of one text, which ends with a line.
+        """Write the answer in a file format, as parts of a text that ends with a newline.
 
         Raises:
-            KeyError: It is not written in that format.
+            KeyError: The answer has no such format.
         """
         made = self.data[style]() if style in self.data else _WRITERS[style](self)
         if not isinstance(made, str):
@@ -57,7 +57,7 @@ class Answer(Struct, frozen=True):
         return (made if made.endswith("\n") else f"{made}\n",)
 
     def text(self, style: str) -> str:
-        """Write it in a format of files, with a newline at its end."""
+        """Write the answer in a file format, with a newline at its end."""
         return "".join(self.parts(style))
 
 
@@ -89,22 +89,28 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     indented: bool = True,
     expected: Sequence[Checked] | None = None,
 ) -> Answer:
-    """Answer what limits each kernel; a model and a terminal get less than programs do.
+    """Answer what limits each kernel; models and terminals get less than programs.
 
     Args:
-        found: The reports; data and digests look into the kernels with most to win, tables and CSV show no code.
+        found: The reports.
         top: Rows of each GPU; all by default.
         max_tokens: Size of a digest.
         columns: Quantities to show instead of the usual columns.
-        each_launch: A row for each launch on a terminal, instead of one for each kernel.
-        place: What to give to a command that says more: paths, or a store; empty if there is none.
-        raw_cells: Leave cells of CSV as they are, even those that a spreadsheet would run.
-        indented: Write JSON for people; otherwise a line for each launch, as it is made.
-        expected: What was predicted, which JSON holds; None if nobody predicted anything.
+        each_launch: A row per launch on a terminal, instead of per kernel.
+        place: Paths or a store for a command that shows more; empty if there are none.
+        raw_cells: Leave CSV cells unchanged, even if a spreadsheet would run them.
+        indented: Write JSON for people; otherwise a line per launch, as it is made.
+        expected: Predictions with their measurements; None if there are no predictions.
     """
-    from rooflens.analyzing import look_into
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import kernels_document, not_profiled, steps
+
+    def predicted() -> Document:
+        if not expected:
+            return ()
+        from rooflens.report.words.expectations import expectations_document
+
+        return expectations_document(expected, found.reports)
 
     def missing() -> Document:
         return tuple(block for one in found.missing if one.shares for block in not_profiled(one.names, one.shares))
@@ -112,13 +118,14 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     def table() -> Document:
         kernels = summarize(found.analyses)
         rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
-        return (*kernels_document(rows, top, columns, each=each_launch), *missing(), *steps(kernels, place))
+        shown = kernels_document(rows, top, columns, each=each_launch)
+        return (*shown, *missing(), *steps(kernels, place), *predicted())
 
     def digest() -> str:
-        from rooflens.report.sizes import DEFAULT_TOKENS
         from rooflens.report.text.digest import digest as shortened
+        from rooflens.report.token_budget import DEFAULT_TOKENS
 
-        return shortened(look_into(found).reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
+        return shortened(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 
     def csv() -> str:
         from rooflens.report.data import to_csv
@@ -128,14 +135,13 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
     def json() -> str | Iterable[str]:
         from rooflens.report.data import json_lines, to_json
 
-        seen = look_into(found)
         if indented:
-            return to_json(seen.analyses, seen.reports, expected)
-        parts = json_lines(seen.analyses, seen.reports, expected)
+            return to_json(found.analyses, found.reports, expected)
+        parts = json_lines(found.analyses, found.reports, expected)
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
-        document=lambda: (*kernels_document(summarize(found.analyses), top, columns), *missing()),
+        document=lambda: (*kernels_document(summarize(found.analyses), top, columns), *missing(), *predicted()),
         data={"json": json, "csv": csv, "digest": digest},
         table=table,
         remarks=lambda: _remarks(found, columns),
@@ -143,7 +149,7 @@ def of_kernels(  # noqa: PLR0913 - what can be chosen of a table
 
 
 def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
-    """Say what the marks of a table mean, what was not measured, and what the program does without ncu."""
+    """Explain the marks of a table, what was not measured, and what the program does without ncu."""
     from rooflens.format import count
     from rooflens.report.text.table import LEGEND
     from rooflens.report.words.program import program_lines
@@ -152,11 +158,11 @@ def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
         yield from LEGEND
     if synthetic := sum(analysis.kernel.synthetic for analysis in found.analyses):
         yield f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator"
-    yield from program_lines(found.reports)
+    yield from program_lines(found.reports, named=len(found.reports) > 1)
 
 
 def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None) -> Answer:
-    """Answer what became of each program; stderr says what a gate found and which programs a side lacks."""
+    """Answer how each program changed; stderr shows the gate's result, and the programs that a side lacks."""
     from rooflens.report.comparison.data import to_json
     from rooflens.report.comparison.document import comparison_document, heading
 
@@ -169,7 +175,7 @@ def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), 
 
 
 def of_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Answer:
-    """Answer what an operation takes; `lacking` says of each GPU that is left out why."""
+    """Answer how long an operation takes; `lacking` says why GPUs are left out."""
     from rooflens.report.forecast.data import to_csv, to_json
     from rooflens.report.forecast.document import forecasts_document, heading
 
@@ -181,7 +187,7 @@ def of_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Answer:
 
 
 def of_what_if(answers: Sequence[WhatIf]) -> Answer:
-    """Answer what measured kernels would take on other GPUs, or in another type."""
+    """Answer how long measured kernels would take on other GPUs, or in another type."""
     from rooflens.report.forecast.what_if import what_if_document, what_if_json
 
     return Answer(lambda: what_if_document(answers), {"json": lambda: what_if_json(answers)})
@@ -195,7 +201,7 @@ def of_traces(
     columns: Sequence[str] = (),
     raw_cells: bool = False,
 ) -> Answer:
-    """Answer what the kernels of timelines take without a report, what can be won, and what to profile."""
+    """Answer how long the kernels of timelines take without a report, what can be won, and what to profile."""
     from rooflens.report.trace.document import heading, traces_document
 
     def json() -> str:

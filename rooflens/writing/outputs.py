@@ -1,4 +1,4 @@
-"""Where files are written, in which format, and what they must not overwrite."""
+"""Where output files go, in which format, and what they must not overwrite."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ FORMATS = {
     ".json": "json",
     ".csv": "csv",
 }
-"""Extension of a file -> the format it is written in."""
+"""Extension of a file -> its format."""
 
 
 def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
-    """Return the format that --format or the file's extension names; the two must not contradict each other.
+    """Return the format given by --format or the file's extension, which must not contradict each other.
 
     Args:
         output: The file.
-        style: What --format says; None if it was not given.
-        formats: What the command can write.
+        style: Value of --format, or None.
+        formats: Formats that the command can write.
 
     Raises:
         UsageError: Neither names a format, or they name different ones.
@@ -44,17 +44,15 @@ def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
 
 
 def check_named(file: Path, formats: Sequence[str], *, force: bool) -> str:
-    """Return the format that a file's extension names, and refuse to overwrite a report, or any file without `force`.
+    """Return the format of a file's extension; refuse to overwrite a report, or any file without `force`.
 
     Raises:
-        UsageError: The extension names none of these formats, or the file exists.
+        UsageError: The extension has no such format, or the file exists.
     """
     style = FORMATS.get(file.suffix.lower())
     if style is None or style not in formats:
         endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
-        raise UsageError(
-            f"the extension of `{file}` names no format that this can be written in", f"choose one of {endings}"
-        )
+        raise UsageError(f"the extension of `{file}` is not a format of this output", f"choose one of {endings}")
     refuse_report(file, "give another name")
     check_folder(file)
     check_free(file, force=force, hint="give another name, or force=True to overwrite it")
@@ -62,7 +60,7 @@ def check_named(file: Path, formats: Sequence[str], *, force: bool) -> str:
 
 
 def check_folder(output: Path) -> None:
-    """Refuse to write into a folder that does not exist: it may be a slip of the pen.
+    """Refuse to write into a missing folder: it may be a typo.
 
     Raises:
         UsageError: The folder is missing.
@@ -77,7 +75,7 @@ def refuse_report(output: Path, hint: str = "name another file with -o, for exam
     """Refuse to overwrite a report, forced or not; `hint` says what to do.
 
     Raises:
-        UsageError: The file is a report, or has the name of one.
+        UsageError: The file is a report, or has a report's name.
     """
     from rooflens.ingest.reports.inputs import has_name_of_report, is_report
 
@@ -89,10 +87,10 @@ def refuse_report(output: Path, hint: str = "name another file with -o, for exam
 def check_free(
     output: Path, *, force: bool, hint: str = "give another name with -o, or --force to overwrite it"
 ) -> None:
-    """Refuse to overwrite what is not a regular file, and a file unless forced; `hint` says how to force it.
+    """Refuse to overwrite anything but a regular file, and files without `force`; `hint` says how to force it.
 
     Raises:
-        UsageError: The place is taken.
+        UsageError: The file must not be overwritten.
     """
     try:
         refuse_special(output)

@@ -1,4 +1,4 @@
-"""One file about all kernels, in any format: the door of `rooflens report`, and of `Report.save`."""
+"""A file about all kernels, in any format: the entry point of `rooflens report` and `Report.save`."""
 
 from __future__ import annotations
 
@@ -14,23 +14,33 @@ from rooflens.model.records import Run
 from rooflens.writing.answers import Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflens.model.predict.measured import Checked
+    from rooflens.model.records import AnalyzedReport
     from rooflens.report.document import Document
 
 PICTURES = ("png", "svg")
 
 
 class Expected(Struct, frozen=True):
-    """Predictions of whole reports by digest, and of kernels by name."""
+    """Predictions for whole reports by digest, and for kernels by name."""
 
     reports: Mapping[str, Prediction] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
 
+    def check(self, reports: Iterable[AnalyzedReport]) -> tuple[Checked, ...]:
+        """Compare the predictions with measurements."""
+        from rooflens.model.predict.expectations import check_reports
+
+        return check_reports(reports, self.reports, self.rules)
+
 
 class Rendered(Struct, frozen=True):
-    """A file's content.
+    """The content of a file.
 
     Attributes:
-        notes: What a picture leaves out, in sentences.
+        notes: Sentences about what a picture leaves out.
     """
 
     data: bytes
@@ -40,17 +50,17 @@ class Rendered(Struct, frozen=True):
 def render(
     found: Analyzed, style: str, *, title: str, expected: Expected | None = None, dark: bool = False
 ) -> Rendered:
-    """Write the analyses in one of the formats.
+    """Write the analyses in a format.
 
     Args:
         found: The reports.
         style: `html`, `md`, `png`, `svg`, `json` or `csv`.
         title: Title of the page.
-        expected: What kernels must compute and move, for a page; by default what is known of bundled workloads.
+        expected: What kernels must compute and move; by default known for bundled workloads.
         dark: Draw a picture for a dark page.
 
     Raises:
-        InputError: A picture has nothing to show.
+        InputError: A picture would be empty.
     """
     expected = expected or Expected(bundled([report.run for report in found.reports]))
     if style in PICTURES:
@@ -59,19 +69,14 @@ def render(
 
 
 def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
-    """Answer what limits all kernels, in one file: a page of its own, Markdown, or data.
-
-    Those with most to win are looked into; what a table shows of each is not, in CSV either.
-    """
-    from rooflens.analyzing import look_into
+    """Answer what limits all kernels, in one file: a page of its own, Markdown, or data."""
     from rooflens.writing.answers import of_kernels
 
     def page() -> str:
         from rooflens.report.page.page import render_page
 
-        seen = look_into(found)
         return render_page(
-            seen.reports,
+            found.reports,
             title=title,
             limits=found.limits,
             unread=found.failures,
@@ -82,8 +87,10 @@ def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
     def document() -> Document:
         from rooflens.report.content import build_content
         from rooflens.report.text.markdown import report_document
+        from rooflens.report.words.expectations import expectations_document
 
-        return report_document(build_content(look_into(found).reports, title, found.limits, found.failures))
+        content = build_content(found.reports, title, found.limits, found.failures)
+        return (*report_document(content), *expectations_document(expected.check(found.reports), found.reports))
 
     return Answer(document, {**of_kernels(found).data, "html": page})
 

@@ -1,7 +1,7 @@
-"""Writes what can be given away of a report: its names and numbers, anew, and nothing else of it.
+"""Write the part of a report that can be given away: a new report with its names and numbers only.
 
-No code, source text, path, host name, command line or environment is copied; what the code would tell is stored as
-metrics of our own (`rooflens.ingest.metrics.figures`), so that every verdict, finding and hot spot stays as it was.
+No code, source text, path, host name, command line or environment is copied. Facts about the code become metrics of our
+own (`rooflens.ingest.metrics.figures`), so that every verdict, finding and hot spot stays the same.
 `fixtures/README.md` lists what is left out.
 """
 
@@ -51,18 +51,18 @@ _TEXT_LEFT_OUT = "NVIDIA's text is left out."
 _BROKEN_LEFT_OUT = "The rule returned an error: its text is left out."
 
 _TEXTS = re.compile(r"device__|launch__(?!kernel_name)")
-"""Metrics whose texts are kept: names of GPUs and of modes, never of a program."""
+"""Metrics whose texts are kept: names of GPUs and modes, never a program's."""
 
 
 def shared(report: Path, *, names: bool = True) -> bytes:
-    """Write what can be given away of a report, as a report.
+    """Write the part of a report that can be given away, as a report.
 
     Args:
-        report: A report of Nsight Compute, plain or compressed.
-        names: Keep the names of kernels, NVTX ranges and source files; else they are numbered.
+        report: A report of Nsight Compute, compressed or not.
+        names: Keep the names of kernels, NVTX ranges and source files; otherwise they are numbered.
 
     Raises:
-        InputError: It cannot be read, or holds what cannot be shared: ranges, graphs, or code of an unknown form.
+        InputError: The report is unreadable, or holds ranges, graphs, or code of an unknown form.
     """
 
     def described(session: Session) -> SessionSpec:
@@ -92,12 +92,12 @@ def figures(report: Path, described: Callable[[Session], SessionSpec]) -> Report
     """Describe a report by its names and numbers.
 
     Args:
-        report: The report, plain or compressed.
-        described: What is said of its session.
+        report: The report, compressed or not.
+        described: Turns its session into the description of the new one.
 
     Raises:
-        InputError: It cannot be read.
-        ValueError: It holds something of which no figures can be written.
+        InputError: The report is unreadable.
+        ValueError: The report holds something that cannot be written as figures.
     """
     with unpacked(report) as plain:
         data = plain.read_bytes()
@@ -113,7 +113,7 @@ def figures(report: Path, described: Callable[[Session], SessionSpec]) -> Report
 
 
 def _without_names(spec: ReportSpec) -> ReportSpec:
-    """Number kernels, NVTX ranges and source files, each the same wherever it is named."""
+    """Number kernels, NVTX ranges and source files, consistently across the report."""
     kernels, ranges, files = _Numbered("kernel"), _Numbered("range"), _Numbered("file")
     return replace(
         spec,
@@ -139,7 +139,7 @@ def _without_names(spec: ReportSpec) -> ReportSpec:
 
 
 class _Numbered(dict[str, str]):
-    """Numbers in place of names."""
+    """Names -> numbered names."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -155,12 +155,12 @@ def _last_part(path: str) -> str:
 
 
 class _Result(Struct, frozen=True):
-    """One result of the original.
+    """A result of the original.
 
     Attributes:
-        message: Decoded.
-        metrics: By name.
-        base: The lowest address of its code: those of the figures count from it.
+        message: The decoded result.
+        metrics: Its metrics by name.
+        base: The lowest address of its code, from which the figures' addresses count.
     """
 
     message: Any
@@ -177,7 +177,7 @@ def _result(found: Outline, place: Place, encoded: bytes) -> _Result:
     addresses = [pair.CorrelationId.Uint64Value for metric in by_address for pair in metric.MetricValueList]
     if code.FUNCTIONS in metrics:
         addresses += [pair.ElementValue.Uint64Value for pair in metrics[code.FUNCTIONS].MetricValueList]
-    # A report of figures counts from the lowest address already, and what it says of the code is copied.
+    # In a report of figures addresses already count from the lowest, and its facts about the code are copied.
     return _Result(message, metrics, 0 if any(map(uses, metrics)) else min(addresses, default=0))
 
 
@@ -222,7 +222,7 @@ def _value(name: str, metric: Any, base: int) -> MetricValue:
 
 
 def _by_offset(pairs: Sequence[tuple[Any, Any]], base: int) -> dict[str | int, float | str]:
-    """Count addresses from the lowest, and leave zeros out, but for one where there is nothing else."""
+    """Count addresses from the lowest, and drop zeros, except for one if there is nothing else."""
     amounts = [(address - base, amount) for address, amount in pairs if amount]
     return dict(amounts or [(pairs[0][0] - base, pairs[0][1])])
 
@@ -237,11 +237,11 @@ def _xyz(size: Any) -> tuple[int, int, int]:
 
 
 def rule_figures(rule: Rule, *, names_pipe: bool) -> RuleText:
-    """Keep a rule's name, numbers and estimate; a bottleneck that only its sentence named becomes its title.
+    """Keep a rule's name, numbers and estimate; a bottleneck named only by its sentence becomes its title.
 
     Args:
         rule: A rule of NVIDIA's.
-        names_pipe: Keep the pipe that it calls the busiest: no counter tells which that is.
+        names_pipe: Keep the name of the busiest pipe, which no counter tells.
     """
     nvidia = read_nvidia([rule])
     pipe = pipe_said(rule.message) if names_pipe else None
@@ -257,7 +257,7 @@ def rule_figures(rule: Rule, *, names_pipe: bool) -> RuleText:
 
 
 def _ranges(result: Any) -> Iterator[NvtxRange]:
-    """Yield the NVTX ranges open around a result, of its own thread and of all."""
+    """Yield the NVTX ranges open around a result, of its own thread and of all threads."""
     state = decode("NvtxState", result.Nvtx)
     domains = {domain.Id: domain.Name.decode() for domain in state.Domains if domain.Id != state.DefaultDomain}
     for domain in state.StartEndDomains:
@@ -272,7 +272,7 @@ def _ranges(result: Any) -> Iterator[NvtxRange]:
 
 
 def _of_code(raw: RawResult, kernel: Kernel, result: _Result, shorter: Mapping[str, str]) -> dict[str, MetricValue]:
-    """Say of a kernel's instructions in figures what the code would tell."""
+    """Write the facts about a kernel's instructions as figures."""
     stored = raw.instructions
     if stored is None or any(map(uses, result.metrics)):
         return {}
@@ -306,7 +306,7 @@ def _asked(stored: Instructions) -> list[int]:
 
 
 def _kind(listing: Texts, address: int) -> Kind:
-    """Return what an instruction is: one that nobody knows must not become one that is known."""
+    """Return an instruction's kind; an unknown instruction must not become a known kind."""
     kind = listing.kind(address)
     if kind is None:
         raise ValueError(f"the kind of the instruction at {address:#x} is not known")
@@ -314,13 +314,13 @@ def _kind(listing: Texts, address: int) -> Kind:
 
 
 def _opcode(sass: str) -> str:
-    """Return the opcode of an instruction, with its modifiers, but without predicate and operands."""
+    """Return an instruction's opcode with modifiers, without predicate and operands."""
     words = sass.split()
     return next((word for word in words if not word.startswith("@")), "").rstrip(";")
 
 
 def _files(results: Iterable[RawResult]) -> Iterator[str]:
-    """Yield the source files that instructions of some results were compiled from."""
+    """Yield the source files of some results' instructions."""
     for result in results:
         stored = result.instructions
         listing = result.listing(stored.start) if stored else None
@@ -329,7 +329,7 @@ def _files(results: Iterable[RawResult]) -> Iterator[str]:
 
 
 def _short_names(files: Iterable[str]) -> dict[str, str]:
-    """Reduce paths to their last part; where several have the same, the second and further ones are numbered."""
+    """Reduce paths to their last part; repeated names are numbered."""
     seen: Counter[str] = Counter()
     names = {}
     for file in dict.fromkeys(files):

@@ -1,6 +1,6 @@
-"""A program as a user writes it, which `make lint` checks with `mypy --strict`, and a test runs.
+"""A typical user program, checked by `make lint` with `mypy --strict`, and run by a test.
 
-Each `type: ignore` is a mistake that the checker must find: it says so where it does not.
+Each `type: ignore` marks a mistake that the checker must find: an unused mark is an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def worst(report: rl.Report) -> rl.Kernel:
 
 
 def describe(kernel: rl.Kernel) -> str:
-    """Say what is known of it, each thing with its type."""
+    """Print what is known about the kernel, each value with its type."""
     verdict: rl.Verdict = kernel.verdict
     limit: float | None = verdict.limit.factor
     first: float | None = verdict.gain.factor if verdict.gain else None
@@ -31,12 +31,12 @@ def describe(kernel: rl.Kernel) -> str:
 
 @rl.profile(tier="quick")
 def double(value: int) -> int:
-    """Stand for what launches kernels."""
+    """Stand for code that launches kernels."""
     return 2 * value
 
 
 def main(path: str) -> None:
-    """Use every verb."""
+    """Use each function of the API."""
     report = rl.open(path, kernel=["attention_*", "flash*"])
     first: rl.Kernel = report[0]
     some: rl.Report = report["attention_*"]
@@ -50,7 +50,7 @@ def main(path: str) -> None:
 
 
 def mistakes(report: rl.Report) -> None:
-    """Make mistakes; this is checked and never run."""
+    """Make mistakes; this is type-checked but never run."""
     report[0].to_pandas()  # type: ignore[attr-defined]  # that is a kernel
     report["gemm*"].verdict  # type: ignore[attr-defined]  # noqa: B018 - that is a report
     report[0].hotspots(by="block")  # type: ignore[arg-type]  # there is no such grain

@@ -1,4 +1,4 @@
-"""A typed program over the API runs as it is checked, and what docs/reference/api.md writes works."""
+"""The typed program runs, and what docs/reference/api.md describes exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = HERE.parents[1]
 
 
 def test_the_typed_program_runs(fixtures: Path) -> None:
-    """What `make lint` checks the types of gives the worst kernel, an empty gate and the regime of a forecast."""
+    """The type-checked program finds the worst kernel, an empty gate and a forecast's regime."""
     report = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     argv = [sys.executable, str(HERE / "client.py"), str(report)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - ours
@@ -23,7 +23,7 @@ def test_the_typed_program_runs(fixtures: Path) -> None:
 
 
 def test_the_page_of_the_api_names_what_there_is() -> None:
-    """Whatever reference/api.md says of a report, a kernel or a verb is there, and every verb and property is in it."""
+    """Every name in reference/api.md exists, and every function and property is in it."""
     text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     for owner, kind in (("report", rl.Report), ("kernel", rl.Kernel), ("rl", rl), ("comparison", rl.Comparison)):
         for name in re.findall(rf"\b{owner}\.([a-z]\w*)", text):

@@ -1,4 +1,4 @@
-"""Comparisons, forecasts and stores from Python, held against the commands."""
+"""Comparisons, forecasts and stores in Python give the same results as the commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rooflens.errors import InputError, UsageError
 
 
 def recorded(folder: Path, *times_ns: float) -> Path:
-    """Write recordings of one kernel, each with its time."""
+    """Write recordings of a kernel, each with its time."""
     folder.mkdir()
     for i, time_ns in enumerate(times_ns):
         metrics = {
@@ -29,7 +29,7 @@ def recorded(folder: Path, *times_ns: float) -> Path:
 
 
 def test_what_became_slower_fails(tmp_path: Path) -> None:
-    """Beyond the limit and beyond the noise of both sides a program fails, and not below the limit."""
+    """A program fails if its time grows beyond the limit and the noise of both sides, and passes below the limit."""
     base = recorded(tmp_path / "base", 1_000_000.0, 1_010_000.0, 1_020_000.0)
     head = recorded(tmp_path / "head", 1_200_000.0, 1_210_000.0, 1_220_000.0)
     comparison = rl.compare(base, head)
@@ -42,7 +42,7 @@ def test_what_became_slower_fails(tmp_path: Path) -> None:
 
 
 def test_changes_are_short_and_hold_kernels(fixtures: Path) -> None:
-    """Each change fits a line, its sides are kernels as opened, and its row of the frame says the same."""
+    """The repr of a change is one line, its sides are opened kernels, and the data frame has the same values."""
     base, head = (rl.open(fixtures / "published" / f"GPU_workshop__MW_{n}.ncu-rep") for n in ("Baseline", "DivToMult"))
     comparison = rl.compare(base, head)
     first = comparison.changes[0]
@@ -59,7 +59,7 @@ def test_changes_are_short_and_hold_kernels(fixtures: Path) -> None:
 
 
 def test_a_kernel_on_one_side_is_new_or_gone(tmp_path: Path) -> None:
-    """What a side lacks is None, in the frame too."""
+    """Values missing on a side are None, also in the data frame."""
     for name, kernels in (("a", ("gemm()", "old()")), ("b", ("gemm()",))):
         specs = [KernelSpec(one, {"gpu__time_duration.sum": 1e6}) for one in kernels]
         write_report(tmp_path / f"{name}.ncu-rep", ReportSpec(specs))
@@ -73,7 +73,7 @@ def test_a_kernel_on_one_side_is_new_or_gone(tmp_path: Path) -> None:
 
 
 def test_limits_are_fractions_or_per_cents_in_text(tmp_path: Path) -> None:
-    """20 % more fails `"5%"` as it does 0.05; 5, which would be 500 %, and other text are refused with a hint."""
+    """`"5%"` and 0.05 are the same limit; 5 (500 %) and other texts are refused with a hint."""
     comparison = rl.compare(recorded(tmp_path / "a", 1e6, 1.001e6), recorded(tmp_path / "b", 1.2e6, 1.201e6))
     assert comparison.failed("5%") == comparison.failed(0.05) != ()
     assert comparison.failed("150 %") == ()
@@ -88,7 +88,7 @@ def test_limits_are_fractions_or_per_cents_in_text(tmp_path: Path) -> None:
 
 
 def test_a_single_recording_fails_beyond_ten_per_cent_and_says_why(tmp_path: Path) -> None:
-    """Twice the time in one recording a side fails, 9 % more does not: its noise is not known, and that is said."""
+    """With one recording a side, twice the time fails; 9 % more does not, and the unknown noise is stated."""
     base, head = recorded(tmp_path / "base", 1_000_000.0), recorded(tmp_path / "head", 2_000_000.0)
     comparison = rl.compare(rl.open(base), rl.open(head))
     assert "beyond the 10 % that a single run may differ by" in comparison.failed(0.05)[0]
@@ -97,7 +97,7 @@ def test_a_single_recording_fails_beyond_ten_per_cent_and_says_why(tmp_path: Pat
 
 
 def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:
-    """The dictionary, the Markdown and the files are what `compare` writes."""
+    """Dictionary, Markdown and files equal the output of `compare`."""
     base, head = recorded(tmp_path / "base", 1e6, 1.01e6), recorded(tmp_path / "head", 1.2e6, 1.21e6)
     comparison = rl.compare(base, head)
     for style in ("json", "md", "html"):
@@ -110,7 +110,7 @@ def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:
 
 
 def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
-    """Each later side is compared with the first as the command does; factor and gate are those of the last."""
+    """Later sides are compared with the first, as in the command; factor and gate are those of the last side."""
     sides = [recorded(tmp_path / f"v{i}", time_ns, 1.01 * time_ns) for i, time_ns in enumerate((4e6, 2e6, 1e6))]
     comparison = rl.compare(*sides)
     assert comparison.factor == pytest.approx(4.0)
@@ -124,7 +124,7 @@ def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
 
 
 def test_a_folder_alone_is_taken_as_versions(tmp_path: Path) -> None:
-    """One folder of versions, as a path or opened, makes a ladder, in the order of their numbers."""
+    """A single folder of versions, as a path or opened, becomes a ladder ordered by version number."""
     for i, time_ns in ((10, 1e6), (9, 2e6), (1, 4e6)):
         write_report(
             tmp_path / f"gemm_v{i}.ncu-rep",
@@ -140,7 +140,7 @@ def test_a_folder_alone_is_taken_as_versions(tmp_path: Path) -> None:
 
 
 def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
-    """Sides of which one was not timed are no comparison unless asked for, nor is a side with a damaged report."""
+    """An untimed side is refused unless forced; a side with a damaged report is refused."""
     base = recorded(tmp_path / "base", 1e6)
     head = write_report(tmp_path / "gemm.ncu-rep", ReportSpec([KernelSpec("gemm()", {"launch__grid_size": 4096})]))
     with pytest.raises(InputError, match="times were not recorded in the head") as raised:
@@ -161,7 +161,7 @@ def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_forecast_is_that_of_the_command() -> None:
-    """`predict` gives the numbers of `rooflens predict`, and names what was meant where nothing is called so."""
+    """`predict` returns the numbers of `rooflens predict`, and suggests similar names for an unknown one."""
     written = CliRunner().invoke(
         main, ["predict", "gemm", "--m", "512", "--n", "256", "--k", "128", "--gpu", "h100-sxm", "--format", "json"]
     )
@@ -187,7 +187,7 @@ def test_a_forecast_is_that_of_the_command() -> None:
 
 
 def test_reports_are_stored_by_any_executor(fixtures: Path, tmp_path: Path) -> None:
-    """`ingest` counts what it stored and what it skipped, and takes an executor of the caller's."""
+    """`ingest` counts stored and skipped reports, and accepts the caller's executor."""
     report = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     with ThreadPoolExecutor(1) as executor:
         first = rl.ingest(report, tmp_path / "store", executor)

@@ -1,4 +1,4 @@
-"""Every example of the Python API runs, and there is one for whatever it can be asked for."""
+"""Every example in the Python API runs, and everything public has an example."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures", "examples")
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "rooflens" / "api").glob("*.py") if path.stem != "__init__")
 PROFILED = "rooflens.api.profiling."
-"""What profiles is a script of its own, which runs twice."""
+"""Objects whose examples profile: each runs as a script, which starts twice."""
 
 
 def examples() -> Iterator[doctest.DocTest]:
-    """Find the docstrings of the API that hold examples."""
+    """Find the API's docstrings with examples."""
     for name in MODULES:
         for found in doctest.DocTestFinder(exclude_empty=True).find(import_module(f"rooflens.api.{name}")):
             if found.examples:
@@ -35,7 +35,7 @@ def examples() -> Iterator[doctest.DocTest]:
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """Give all that the API offers: its names, and what their classes offer, Python's own methods too."""
+    """List the API's public names, and the public methods of their classes, including Python's own."""
     for name in rl.__all__:
         one = getattr(rl, name)
         if name in {"__version__", "RooflensError", "ingest"}:  # a text, an error of all rooms, and a room
@@ -50,7 +50,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture(scope="module")
 def clone(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder with the stored reports, as in a clone, and a report of instructions with their samples."""
+    """Make a folder with the stored reports, as in a clone, and a report with instruction samples."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "fixtures").symlink_to(fixtures)
     (folder / "examples").symlink_to(ROOT / "examples")
@@ -71,9 +71,9 @@ def clone(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_example_runs_as_it_is_written(
     example: doctest.DocTest, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An example of a docstring prints what stands below it, from the root of a clone."""
+    """Run from a clone's root, a docstring's example prints the output shown."""
     monkeypatch.chdir(clone)
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython puts its own in its place
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython replaces it
     monkeypatch.setattr("rooflens.api.notebook.display", lambda: lambda *_, **__: None)
     runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
     said: list[str] = []
@@ -85,7 +85,7 @@ def test_an_example_runs_as_it_is_written(
     "example", [one for one in examples() if one.name.startswith(PROFILED)], ids=lambda one: one.name
 )
 def test_an_example_of_profiling_runs_as_a_script(example: doctest.DocTest, gpu_box: Path) -> None:
-    """An example that profiles, put into a file, prints what stands below it, and the program runs twice for it."""
+    """An example that profiles, saved as a file, prints the output shown, and its program runs twice."""
     script = gpu_box / "example.py"
     lines = [f"print(repr({one.source.strip()}))\n" if one.want else one.source for one in example.examples]
     script.write_text("".join(lines), encoding="utf-8")
@@ -95,7 +95,7 @@ def test_an_example_of_profiling_runs_as_a_script(example: doctest.DocTest, gpu_
 
 @for_all("name, one", public(), lambda case: case[0])
 def test_what_is_public_is_described(name: str, one: Any) -> None:
-    """Each name has a docstring; what is called has its arguments and its errors in it, and an example."""
+    """Each public name has a docstring; functions document arguments and errors, and have an example."""
     described = inspect.getdoc(one) or ""
     assert described, name
     if inspect.isclass(one) or isinstance(one, (FunctionType, MethodType)):

@@ -1,4 +1,4 @@
-"""Opened reports as tables: the same numbers as everywhere, and no copy on the way into other libraries."""
+"""Opened reports as tables: the usual numbers, and no copies on the way into other libraries."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def attention(fixtures: Path) -> Path:
 
 @pytest.fixture
 def report(attention: Path) -> rl.Report:
-    """Open it."""
+    """Open the report."""
     return rl.open(attention)
 
 
 def address(column: pa.Array) -> int:
-    """Return where the values of a column are in memory."""
+    """Return the memory address of a column's values."""
     found: int = column.buffers()[1].address
     return found
 
 
 def test_the_summary_agrees_with_the_csv_of_the_command(report: rl.Report) -> None:
-    """Columns that the CSV of `analyze` has too hold the same values, kernel by kernel."""
+    """Columns that also exist in the CSV of `analyze` hold the same values for each kernel."""
     rows = {row["index"]: row for row in csv.DictReader(io.StringIO(to_csv(kernel.analysis for kernel in report)))}
     shared = {
         "gpu",
@@ -64,7 +64,7 @@ def test_the_summary_agrees_with_the_csv_of_the_command(report: rl.Report) -> No
 
 
 def test_columns_are_the_same_whatever_was_measured(report: rl.Report, fixtures: Path) -> None:
-    """Reports of other chips, with other counters and a failed kernel give one schema; what is missing is null."""
+    """Reports with other chips, other counters or a failed kernel give the same schema; missing values are null."""
     failed = rl.open(fixtures / "synthetic" / "failed_kernel.synthetic.ncu-rep").to_arrow()
     assert failed.schema == report.to_arrow().schema
     last = failed.to_pylist()[-1]
@@ -77,7 +77,7 @@ def test_columns_are_the_same_whatever_was_measured(report: rl.Report, fixtures:
 
 
 def test_tables_are_those_of_a_store(attention: Path, report: rl.Report, tmp_path: Path) -> None:
-    """Under the names of the store's tables there are its columns, the digest for the run, and its rows."""
+    """A store's tables have the same columns here, with the digest instead of the run, and the same rows."""
     rl.ingest(attention, tmp_path / "store")
     main(["analyze", "--store", str(tmp_path / "store")], standalone_mode=False)
     for name in ("kernels", "roofline", "findings", "hotspots", "metrics"):
@@ -92,14 +92,14 @@ def test_tables_are_those_of_a_store(attention: Path, report: rl.Report, tmp_pat
 
 
 def test_a_table_of_some_kernels_holds_no_others(report: rl.Report) -> None:
-    """Metrics, findings and counters of a slice are those of its kernels."""
+    """Metrics, findings and counters of a slice are those of its kernels only."""
     for name in ("kernels", "roofline", "findings", "metrics"):
         rows = report[1:2].to_arrow(name)  # type: ignore[arg-type]  # one of them
         assert set(rows["kernel_index"].to_pylist()) == {report[1].index}, name
 
 
 def test_arrow_takes_it_without_a_copy(report: rl.Report) -> None:
-    """`pyarrow.table(report)` has the very buffers of `to_arrow`."""
+    """`pyarrow.table(report)` shares the buffers of `to_arrow`."""
     taken = pa.table(report)
     for name in ("duration_ns", "index"):
         assert address(taken[name].chunk(0)) == address(report.to_arrow()[name].chunk(0)), name
@@ -107,7 +107,7 @@ def test_arrow_takes_it_without_a_copy(report: rl.Report) -> None:
 
 
 def test_polars_takes_it_without_a_copy(report: rl.Report) -> None:
-    """`polars.DataFrame(report)` has the very buffers of `to_arrow`, and `to_polars` is the same frame."""
+    """`polars.DataFrame(report)` shares the buffers of `to_arrow`, and equals `to_polars`."""
     taken = pl.DataFrame(report)
     assert address(taken["duration_ns"].to_arrow()) == address(report.to_arrow()["duration_ns"].chunk(0))
     assert taken.equals(report.to_polars())
@@ -115,7 +115,7 @@ def test_polars_takes_it_without_a_copy(report: rl.Report) -> None:
 
 
 def test_duckdb_asks_it_as_a_table(report: rl.Report) -> None:
-    """A query names the report as it would a table."""
+    """A DuckDB query can name the report like a table."""
     query = "select verdict_bound, sum(gpu_time_ns) from report group by verdict_bound order by 2 desc"
     found = dict(duckdb.sql(query).fetchall())
     expected: dict[str, float] = {}
@@ -125,7 +125,7 @@ def test_duckdb_asks_it_as_a_table(report: rl.Report) -> None:
 
 
 def test_pandas_groups_by_lists(report: rl.Report) -> None:
-    """Grid, block and flags are tuples, which can be grouped and compared; arrays cannot."""
+    """Grid, block and flags are tuples, which pandas can group and compare, unlike arrays."""
     frame = report.to_pandas()
     sizes = frame.groupby(["grid", "block", "flags"]).size()
     assert sizes.sum() == len(report)
@@ -134,7 +134,7 @@ def test_pandas_groups_by_lists(report: rl.Report) -> None:
 
 
 def test_pandas_takes_it(report: rl.Report) -> None:
-    """`to_pandas` and pandas' own door give the same numbers, and what is missing is no number."""
+    """`to_pandas` and pandas' own constructor give the same numbers, with NaN for missing ones."""
     taken: Any = pd.DataFrame.from_arrow(report) if hasattr(pd.DataFrame, "from_arrow") else report.to_pandas()
     frame = report.to_pandas()
     assert list(frame.columns) == report.to_arrow().column_names

@@ -1,4 +1,4 @@
-"""What people write before they read the reference: it works, or says what does."""
+"""Code that people guess without reading the reference works, or its error shows what works."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def report() -> rl.Report:
 def test_the_short_way_gives_what_the_long_way_does(
     short: Callable[[rl.Kernel], Any], long: Callable[[rl.Kernel], Any], report: rl.Report
 ) -> None:
-    """Gain, limit, moves and intensity are on the kernel itself."""
+    """Gain, limit, moves and intensity are attributes of the kernel itself."""
     assert [short(kernel) for kernel in report] == [long(kernel) for kernel in report]
 
 
 def test_paths_come_one_by_one_or_in_a_list() -> None:
-    """`open([a, b])` is `open(a, b)`, of any iterable of paths."""
+    """`open([a, b])` equals `open(a, b)`, for any iterable of paths."""
     assert rl.open([str(ATTENTION), SAXPY]) == rl.open(str(ATTENTION), SAXPY) == rl.open(p for p in (ATTENTION, SAXPY))
 
 
@@ -69,14 +69,14 @@ def test_paths_come_one_by_one_or_in_a_list() -> None:
 def test_what_there_is_not_is_answered_with_what_there_is(
     asked: Callable[[rl.Report], Any], error: type[Exception], said: str, report: rl.Report
 ) -> None:
-    """The error is of Python's own kind, and its message or hint leads on."""
+    """The error has Python's usual type, and its message or hint shows the way."""
     with pytest.raises(error) as caught:
         asked(report)
     assert said in f"{caught.value} {getattr(caught.value, 'hint', '')}"
 
 
 def test_texts_print_as_text(report: rl.Report) -> None:
-    """An interpreter shows lines of a digest, an explanation and a comparison, not one line with escapes."""
+    """An interpreter shows digest, explanation and comparison as lines, not as one escaped string."""
     for text in (report.digest(), report[0].explain(), rl.compare(report, report).to_markdown()):
         assert repr(text) == text
         assert text.count("\n") > 3
@@ -84,7 +84,7 @@ def test_texts_print_as_text(report: rl.Report) -> None:
 
 
 def test_parquet_holds_the_table_and_overwrites_nothing(report: rl.Report, tmp_path: Path) -> None:
-    """Any table becomes a file that others read, and a file that is there stays unless forced."""
+    """Any table can be written as a Parquet file for other tools; an existing file stays unless forced."""
     pq = pytest.importorskip("pyarrow.parquet")
     file = report.to_parquet(tmp_path / "a.parquet", "findings")
     assert pq.read_table(file).num_rows == sum(len(kernel.findings) for kernel in report)
@@ -95,7 +95,7 @@ def test_parquet_holds_the_table_and_overwrites_nothing(report: rl.Report, tmp_p
 
 
 def test_gpus_are_those_that_predict_takes() -> None:
-    """Each id of `gpus` names one GPU, and its repr is a line."""
+    """Each `id` in `gpus` names a single GPU, whose repr is one line."""
     for gpu in rl.gpus():
         assert rl.gpus(gpu.id) == (gpu,)
         assert "\n" not in repr(gpu)
@@ -103,7 +103,7 @@ def test_gpus_are_those_that_predict_takes() -> None:
 
 
 def test_a_comparison_is_a_sequence_that_a_notebook_shows(report: rl.Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the changes, reads as Markdown in a cell, and its page stands in a frame that reaches nothing."""
+    """A notebook shows a comparison's changes, its Markdown, and its page in an isolated frame."""
     comparison = rl.compare(report, report)
     assert [*comparison] == [*comparison.changes]
     assert len(comparison) == len(report)
@@ -119,7 +119,7 @@ def test_a_comparison_is_a_sequence_that_a_notebook_shows(report: rl.Report, mon
 
 
 def test_measured_kernels_are_predicted_elsewhere_as_the_command_does() -> None:
-    """`predict(from_=...)` takes a report or a path, and gives the rows of `predict --from`."""
+    """`predict(from_=...)` accepts a report or a path, and returns the rows of `predict --from`."""
     weather = FIXTURES / "published/GPU_workshop__MW_Baseline.ncu-rep"
     told = CliRunner().invoke(main, ["predict", "--from", str(weather), "--gpu", "h200", "--format", "json"]).stdout
     rows = [(row["about_ns"], row["factor"]) for row in json.loads(told)["kernels"]]
@@ -138,7 +138,7 @@ def test_measured_kernels_are_predicted_elsewhere_as_the_command_does() -> None:
 def test_what_is_called_otherwise_is_said_as_it_is_written(
     owner: str, asked: str, written: str, report: rl.Report, tmp_path: Path
 ) -> None:
-    """The error of each such name has an expression that works, whose result is there."""
+    """The error for a guessed name shows an expression that works."""
     comparison = rl.compare(report, report)
     named = {
         "rl": rl,
@@ -158,7 +158,7 @@ def test_what_is_called_otherwise_is_said_as_it_is_written(
 
 
 def test_levels_are_not_attributes_and_forecasts_are_short(report: rl.Report) -> None:
-    """`levels.dram` says how it is written, and a measured kernel elsewhere shows in a line."""
+    """`levels.dram` is answered with the right spelling, and a prediction's repr is one line."""
     with pytest.raises(AttributeError, match=r'write `\["dram"\]`'):
         report[0].levels.dram  # noqa: B018 - the error is what is asked
     (answer,) = rl.predict(from_=SAXPY, gpu="h100-sxm")

@@ -1,4 +1,4 @@
-"""Notebooks: the one in examples runs, and a cell is profiled through the stand-in for ncu."""
+"""Notebooks: the example notebook runs, and a cell is profiled through the stand-in for ncu."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Start IPython in this process, and load the extension as a notebook does."""
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython puts its own in its place
+    """Start IPython in this process, and load the extension like a notebook."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython replaces it
     made = InteractiveShell()
     made.run_line_magic("load_ext", "rooflens")
     yield made
@@ -34,7 +34,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.filterwarnings("default")  # what the kernel's own libraries warn of is not ours
 def test_the_notebook_of_the_examples_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every cell runs, the report shows its first screen, the chart a picture without script; no outputs are stored."""
+    """Every cell of the example runs; reports show rows, charts pictures without script; outputs are not stored."""
     monkeypatch.setenv("PYTHONPATH", str(EXAMPLES.parent))
     notebook = nbformat.read(EXAMPLES / "reports.ipynb", as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -47,7 +47,7 @@ def test_the_notebook_of_the_examples_runs(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_cell_is_profiled_in_a_program_of_its_own(gpu_box: Path, shell: Any) -> None:
-    """The magic runs the cell from a file, gives back its report, and keeps it under a name."""
+    """The magic runs the cell from a file, returns its report, and binds it to a name."""
     cell = "from pathlib import Path\nPath('ran').open('a').write(Path(__file__).read_text())\n"
     found = shell.run_cell_magic("rooflens", "--tier quick --name mine --output kept.ncu-rep", cell)
     assert isinstance(found, rl.Report)
@@ -57,7 +57,7 @@ def test_a_cell_is_profiled_in_a_program_of_its_own(gpu_box: Path, shell: Any) -
 
 
 def test_what_is_wrong_with_a_cell_is_told_in_lines(gpu_box: Path, shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that fails, a missing permission and an unknown option are told without a traceback, with a hint."""
+    """A failing program, a missing permission and an unknown option give a message with a hint, no traceback."""
     assert gpu_box.is_dir()
     with pytest.raises(MagicError, match="unrecognized arguments: --nothing"):
         shell.run_cell_magic("rooflens", "--nothing", "pass")

@@ -1,4 +1,4 @@
-"""What `rooflens.open` opens, and what becomes of what cannot be."""
+"""What `rooflens.open` opens, and what happens to paths that it cannot open."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def names(report: rl.Report) -> list[str]:
 
 
 def test_kernels_are_sorted_by_what_can_be_won(attention: Path) -> None:
-    """Gains come first, the largest in front; then the time above the limit's floor counts."""
+    """Kernels with gains come first, largest gain first; then by time above the limit's floor."""
     kernels = list(rl.open(attention))
     gains = [kernel.verdict.gain for kernel in kernels]
     floors = [kernel.verdict.limit.floor_ns for kernel in kernels]
@@ -44,7 +44,7 @@ def test_kernels_are_sorted_by_what_can_be_won(attention: Path) -> None:
 
 
 def test_every_form_of_a_report_opens_alike(attention: Path, sweep: Path, tmp_path: Path) -> None:
-    """A file, what ncu or gzip compressed, a folder and a store hold the same kernels with the same keys."""
+    """A file, its compressed forms, a folder and a store give the same kernels with the same keys."""
     (tmp_path / "zipped.ncu-rep.gz").write_bytes(gzip.compress(attention.read_bytes()))
     pack(attention, tmp_path / "packed.ncu-repz")
     folder = tmp_path / "folder"
@@ -59,7 +59,7 @@ def test_every_form_of_a_report_opens_alike(attention: Path, sweep: Path, tmp_pa
 
 
 def test_a_report_of_a_store_and_kernels_of_a_gpu_open(attention: Path, sweep: Path, tmp_path: Path) -> None:
-    """`STORE/DIGEST` is one report, `gpu` chooses among kernels; both name what is not there."""
+    """`STORE/DIGEST` opens one report, `gpu` selects kernels; both errors name what does not exist."""
     rl.ingest([attention, sweep], tmp_path / "store")
     whole, one = rl.open(tmp_path / "store"), rl.open(sweep)
     digest = one.runs[0].digest
@@ -67,12 +67,12 @@ def test_a_report_of_a_store_and_kernels_of_a_gpu_open(attention: Path, sweep: P
     assert names(rl.open(tmp_path / "store", gpu="h200")) == names(whole)
     with pytest.raises(InputError, match="no kernel ran on a GPU whose name contains `V100`"):
         rl.open(tmp_path / "store", gpu="V100")
-    with pytest.raises(InputError, match="no report whose digest begins with `ffffff`"):
+    with pytest.raises(InputError, match="no report whose digest starts with `ffffff`"):
         rl.open(tmp_path / "store" / "ffffff")
 
 
 def test_thresholds_are_those_of_a_file(attention: Path, tmp_path: Path) -> None:
-    """Verdicts are reached with the thresholds that a file gives, of reports and of stores alike."""
+    """A file of thresholds applies to reports and stores alike."""
     (tmp_path / "mine.toml").write_text(
         "[thresholds]\nat_roof_share = 0.95\nat_roof_device_share = 0.95\n", encoding="utf-8"
     )
@@ -84,7 +84,7 @@ def test_thresholds_are_those_of_a_file(attention: Path, tmp_path: Path) -> None
 
 
 def test_an_export_opens(tmp_path: Path) -> None:
-    """A CSV export of ncu is a report; the GPU that it does not name is given."""
+    """A CSV export opens as a report, and `gpu` names the GPU that it lacks."""
     (tmp_path / "gemm.csv").write_text(
         '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'
         '"Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
@@ -98,7 +98,7 @@ def test_an_export_opens(tmp_path: Path) -> None:
 
 
 def test_a_report_in_a_file_and_in_a_store_counts_once(attention: Path, tmp_path: Path) -> None:
-    """What is given as a file and stands in a store too is one report, and a remark says so."""
+    """A report given as a file and in a store counts once, with a remark."""
     rl.ingest(attention, tmp_path / "store")
     report = rl.open(attention, tmp_path / "store")
     assert len(report) == 4
@@ -106,7 +106,7 @@ def test_a_report_in_a_file_and_in_a_store_counts_once(attention: Path, tmp_path
 
 
 def test_a_damaged_report_costs_no_other(attention: Path, tmp_path: Path) -> None:
-    """A warning tells that a report could not be read, `failures` which and why, and the others are open."""
+    """For an unreadable report there is a warning, `failures` has its error, and the others are opened."""
     shutil.copy(attention, tmp_path)
     (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0")
     with pytest.warns(UserWarning, match="1 of 2 reports could not be read"):
@@ -119,7 +119,7 @@ def test_a_damaged_report_costs_no_other(attention: Path, tmp_path: Path) -> Non
 
 
 def test_what_is_wrong_is_raised_where_nothing_can_be_read(tmp_path: Path) -> None:
-    """One damaged report raises what is wrong with it, with a hint that a traceback shows."""
+    """A single damaged report raises its error, with the hint in the traceback."""
     (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0")
     with pytest.raises(InputError) as raised:
         rl.open(tmp_path / "bad.ncu-rep")
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_raised_where_nothing_can_be_read(tmp_path: Path) -> No
 
 
 def test_nothing_to_open_is_said(tmp_path: Path) -> None:
-    """No path, and one that leads nowhere, raise errors of rooflens."""
+    """Opening without a path, or with a missing path, raises a rooflens error."""
     with pytest.raises(UsageError, match="no report given"):
         rl.open()
     with pytest.raises(rl.RooflensError, match="does not exist"):
@@ -135,7 +135,7 @@ def test_nothing_to_open_is_said(tmp_path: Path) -> None:
 
 
 def test_kernels_are_chosen_when_opened(attention: Path) -> None:
-    """`kernel` takes a pattern or several, and a kernel keeps its share of all that was opened."""
+    """`kernel` accepts one or more patterns, and a kernel's share is of everything opened."""
     whole, some = rl.open(attention), rl.open(attention, kernel=["flash*", "attention_scale*"])
     assert names(some) == ["flash_attention_forward", "attention_scale_softmax"]
     shares = {kernel: kernel.time_share for kernel in whole}
@@ -144,7 +144,7 @@ def test_kernels_are_chosen_when_opened(attention: Path) -> None:
 
 
 def test_a_name_that_no_kernel_has_raises(attention: Path) -> None:
-    """A name that is nearly right raises an error whose hint has the right one."""
+    """A misspelled name raises an error whose hint has the right name."""
     report = rl.open(attention)
     for ask in (lambda: rl.open(attention, kernel="flash_atention_forward"), lambda: report["flash_atention_forward"]):
         with pytest.raises(InputError) as raised:
@@ -153,7 +153,7 @@ def test_a_name_that_no_kernel_has_raises(attention: Path) -> None:
 
 
 def test_reading_tells_nothing_twice(attention: Path) -> None:
-    """A sound report warns of nothing."""
+    """Opening a sound report gives no warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert rl.open(attention).warnings == ()
@@ -161,7 +161,7 @@ def test_reading_tells_nothing_twice(attention: Path) -> None:
 
 @pytest.mark.parametrize("given", ["", None, 5, b"report.ncu-rep"])
 def test_what_is_no_path_is_told_so(given: object, tmp_path: Path) -> None:
-    """An empty text is not the current folder, and nothing else than a path is taken for one: a clear error says so."""
+    """An empty text does not open the current folder; anything but a path is refused with a clear error."""
     for ask in (rl.open, lambda path: rl.ingest([path], tmp_path / "store")):
         with pytest.raises(UsageError, match=r"one of the paths is empty|is not a path"):
             ask(given)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Parts of a program profiled in a child of its own, through the stand-in for ncu."""
+"""Parts of a program are profiled in a child process, through the stand-in for ncu."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_program_runs_again_up_to_the_end_of_each_part(gpu_box: Path) -> None:
-    """Children get the same arguments, pass the parts before theirs with their reports at hand, and stop behind it."""
+    """Children get the same arguments, skip earlier parts using their reports, and stop after their part."""
     done = run(gpu_box, "--size", "3")
     assert (done.returncode, done.stderr) == (0, "")
     assert (gpu_box / "log").read_text().splitlines() == [
@@ -66,7 +66,7 @@ def test_a_program_runs_again_up_to_the_end_of_each_part(gpu_box: Path) -> None:
 
 
 def test_a_report_that_is_there_stays(gpu_box: Path) -> None:
-    """An output that exists is refused before anything runs."""
+    """An existing output is refused before anything runs."""
     (gpu_box / "first.ncu-rep").write_bytes(b"mine")
     done = run(gpu_box)
     assert done.returncode == 1
@@ -75,7 +75,7 @@ def test_a_report_that_is_there_stays(gpu_box: Path) -> None:
 
 
 def test_what_fails_under_ncu_is_raised_with_its_hint(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without permission to count, the part runs, and its end says what to do about it."""
+    """Without permission the part runs, and an error at its end says what to do."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "permission")
     done = run(gpu_box)
     assert (gpu_box / "log").read_text() == "begins\nfirst\n"
@@ -90,7 +90,7 @@ def test_what_a_failure_names_is_there_when_the_program_has_ended(
     behaviour: str,
     is_left: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """A temporary report goes with the program; the log and the part of a report that its error names stay."""
+    """A temporary report is deleted at exit; a log and a partial report named by an error are kept."""
     (gpu_box / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(gpu_box / "tmp"))
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
@@ -102,7 +102,7 @@ def test_what_a_failure_names_is_there_when_the_program_has_ended(
 
 
 def test_a_notebook_leaves_nothing_when_its_kernel_ends(tmp_path: Path) -> None:
-    """Its user has read the error by then: the folder goes with the log that it names."""
+    """In a notebook, whose user has read the error, the folder with its log is deleted when the kernel ends."""
     code = (
         "from rooflens.api.profiling import kept_folder\n"
         "(kept_folder(keeps_failures=False) / 'cell.ncu.log').write_text('said')"
@@ -113,14 +113,14 @@ def test_a_notebook_leaves_nothing_when_its_kernel_ends(tmp_path: Path) -> None:
 
 
 def test_ncu_looks_at_the_part_alone(tmp_path: Path) -> None:
-    """The profiler is told to wait for the program's own mark."""
+    """The command line of ncu waits for the program's own mark."""
     collection = Collection(program=("a",), output=tmp_path / "a.ncu-rep", metrics=("m",), from_start=False)
     argv = build_argv(NEWEST, collection)
     assert argv[argv.index("--profile-from-start") + 1] == "off"
 
 
 def test_the_mark_goes_to_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where this thread has no context it enters the first GPU's, then profiling begins; behind the part it ends."""
+    """Without a current context the mark enters the first GPU's, then profiling starts; after the part it stops."""
     calls: list[str] = []
 
     class Driver:
@@ -135,14 +135,14 @@ def test_the_mark_goes_to_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_machine_without_a_driver_has_nothing_to_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither mark fails where there is no driver: ncu says what is missing."""
+    """Without a driver both marks do nothing: ncu reports what is missing."""
     monkeypatch.setattr(marking, "_DRIVER", "libnothing-of-the-kind.so")
     marking.start()
     marking.stop()
 
 
 def test_only_a_script_can_be_profiled_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a notebook the error names the magic; a tier that there is not, and a coroutine, are refused at once."""
+    """A notebook is referred to the magic; an unknown tier and a coroutine are refused at once."""
     monkeypatch.setattr("rooflens.api.notebook.shell", object)
     with pytest.raises(UsageError) as raised, rl.profile():
         pass
@@ -158,7 +158,7 @@ def test_only_a_script_can_be_profiled_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_part_that_raises_is_not_profiled(gpu_box: Path) -> None:
-    """The exception of the block is the one that comes out, and there is no report."""
+    """An exception in the block is raised unchanged, and there is no report."""
     profiled = rl.profile(tier="quick")
     with pytest.raises(ZeroDivisionError), profiled:
         raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""What an opened report can be asked for, held against the commands that say the same."""
+"""Everything that an opened report offers agrees with the commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def attention(fixtures: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def report(attention: Path) -> rl.Report:
-    """Open it."""
+    """Open the report."""
     return rl.open(attention)
 
 
@@ -52,7 +52,7 @@ def printed(*arguments: object) -> str:
 
 
 def test_the_dictionary_is_the_json_of_the_command(attention: Path, report: rl.Report) -> None:
-    """`to_dict` is the document that `analyze --format json` prints, and a kernel's is one of its kernels."""
+    """`to_dict` is the document of `analyze --format json`, and a kernel's `to_dict` is one of its kernels."""
     document = json.loads(printed("analyze", attention, "--format", "json"))
     assert report.to_dict() == document
     assert report[0].to_dict() == document["kernels"][report[0].index]
@@ -60,7 +60,7 @@ def test_the_dictionary_is_the_json_of_the_command(attention: Path, report: rl.R
 
 @pytest.mark.parametrize("ending", ["md", "json", "svg", "html", "csv"])
 def test_a_saved_file_is_that_of_the_command(attention: Path, report: rl.Report, ending: str, tmp_path: Path) -> None:
-    """`save` writes what `report -o` writes, and `analyze` for a table."""
+    """`save` writes the same files as `report -o`, and as `analyze` for a table."""
     saved = report.save(tmp_path / f"saved.{ending}").read_text(encoding="utf-8")
     if ending == "csv":
         assert saved == printed("analyze", attention, "--format", "csv")
@@ -70,7 +70,7 @@ def test_a_saved_file_is_that_of_the_command(attention: Path, report: rl.Report,
 
 
 def test_no_file_is_written_over(report: rl.Report, attention: Path, tmp_path: Path) -> None:
-    """A file that is there stays unless `force` says otherwise, and a report stays even then."""
+    """An existing file stays unless forced; a report stays even then."""
     file = tmp_path / "page.json"
     file.write_text("mine")
     with pytest.raises(UsageError, match="exists"):
@@ -78,9 +78,9 @@ def test_no_file_is_written_over(report: rl.Report, attention: Path, tmp_path: P
     assert file.read_text() == "mine"
     report.save(file, force=True)
     assert json.loads(file.read_text()) == report.to_dict()
-    with pytest.raises(UsageError, match="names no format"):
+    with pytest.raises(UsageError, match="is not a format of this output"):
         report.save(tmp_path / "page.docx")
-    with pytest.raises(UsageError, match="names no format"):
+    with pytest.raises(UsageError, match="is not a format of this output"):
         report.save(attention, force=True)
     hidden = tmp_path / "report.html"
     hidden.write_bytes(attention.read_bytes())
@@ -89,7 +89,7 @@ def test_no_file_is_written_over(report: rl.Report, attention: Path, tmp_path: P
 
 
 def test_a_part_of_a_report_is_one(report: rl.Report) -> None:
-    """Slices and patterns give reports of fewer kernels, with the same keys; what is made of them holds no others."""
+    """Slices and patterns give smaller reports with the same keys, and everything made from them is limited to them."""
     some = report["attention_*_gemm"]
     assert [kernel.key for kernel in some] == [k.key for k in report if k.function_name.endswith("_gemm")]
     assert {kernel["name"] for kernel in some.to_dict()["kernels"]} == {k.name for k in some}
@@ -101,7 +101,7 @@ def test_a_part_of_a_report_is_one(report: rl.Report) -> None:
 
 
 def test_a_verdict_says_what_the_json_says(report: rl.Report) -> None:
-    """Each property of a verdict is the value under its name in the JSON."""
+    """Each property of a verdict equals the value of that name in the JSON."""
     for kernel in report:
         written = kernel.to_dict()["verdict"]
         for name in ("bound", "resource", "at_roof", "cause"):
@@ -115,7 +115,7 @@ def test_a_verdict_says_what_the_json_says(report: rl.Report) -> None:
 
 
 def test_metrics_are_those_that_the_report_stores(attention: Path, report: rl.Report) -> None:
-    """`metrics` gives each number that the reader finds in the report, with the counters that are made of them."""
+    """`metrics` returns every number that the reader finds in the report, plus the derived counters."""
     raw: Any = read_report(attention, "x", ReadOptions(raw="values")).raw
     rows = [row for row in raw.to_pylist() if row["kernel_index"] == report[0].index]
     stored = {
@@ -131,14 +131,14 @@ def test_metrics_are_those_that_the_report_stores(attention: Path, report: rl.Re
 
 
 def test_metrics_come_from_a_store_as_from_the_file(attention: Path, report: rl.Report, tmp_path: Path) -> None:
-    """Kernels of a store have the metrics that their report had."""
+    """Kernels of a store have the metrics of their report."""
     rl.ingest(attention, tmp_path / "store")
     stored = rl.open(tmp_path / "store")
     assert [kernel.metrics() for kernel in stored] == [kernel.metrics() for kernel in report]
 
 
 def test_a_metric_that_no_kernel_has_is_an_error(report: rl.Report) -> None:
-    """A counter that was not measured is None; a name that nothing has raises, with the name that comes close."""
+    """A counter that was not measured is None; an unknown name raises an error with a similar name."""
     assert report[0].metric("spill_inst") is None
     with pytest.raises(InputError) as raised:
         report[0].metric("gpu__time_duration.sun")
@@ -146,21 +146,21 @@ def test_a_metric_that_no_kernel_has_is_an_error(report: rl.Report) -> None:
 
 
 def test_hot_spots_by_what_there_is_not_are_an_error(report: rl.Report) -> None:
-    """A mistyped grain is refused: an empty list would say that nothing was sampled."""
+    """A misspelled grain is refused: an empty list would mean that nothing was sampled."""
     with pytest.raises(UsageError, match="there is no `instruction` to list") as raised:
         report[0].hotspots(by="instruction")  # type: ignore[arg-type]  # that is what is tested
     assert "sass (the instructions)" in raised.value.hint
 
 
 def test_a_hot_spot_writes_its_share_as_all_others_do() -> None:
-    """In a notebook 7 samples of 8 are 88 %, with the blank and the digits of every table."""
+    """7 samples of 8 show as 88 % in a notebook, with the space and digits used in every table."""
     spot = records.Hotspot("line", file="a.cu", line=3, measures={"samples": 7.0})
     assert repr(Hotspot(spot, 8.0)) == "<Hotspot a.cu:3: 88 % of the samples>"
     assert repr(Hotspot(spot, None)) == "<Hotspot a.cu:3>"
 
 
 def test_an_instruction_shows_itself_and_its_place() -> None:
-    """Two instructions of a line differ in what is shown: the text, where it is known, and the offset."""
+    """The reprs of two instructions of a line differ by their text, if known, and by their offset."""
     one = records.Hotspot("sass", "a.cu", 3, "k", 0x1E0, "LDG.E R2, [R4.64]", measures={"samples": 4.0})
     assert repr(Hotspot(one, 8.0)) == "<Hotspot LDG.E R2, [R4.64] at 0x1e0, a.cu:3: 50 % of the samples>"
     bare = records.Hotspot("sass", function="k", pc=16)
@@ -168,7 +168,7 @@ def test_an_instruction_shows_itself_and_its_place() -> None:
 
 
 def test_metrics_of_a_report_that_changed_are_refused(attention: Path, fixtures: Path, tmp_path: Path) -> None:
-    """Numbers of another report under the same name never stand beside the verdicts of the first."""
+    """Metrics are refused if the file was replaced by another report since it was opened."""
     file = tmp_path / "one.ncu-rep"
     file.write_bytes(attention.read_bytes())
     opened = rl.open(file)
@@ -178,7 +178,7 @@ def test_metrics_of_a_report_that_changed_are_refused(attention: Path, fixtures:
 
 
 def test_what_a_notebook_shows_is_inert(tmp_path: Path) -> None:
-    """Nothing of a hostile name is markup, script or an order to a terminal."""
+    """A hostile name cannot inject markup, script or terminal control codes."""
     file = write_report(tmp_path / "x.ncu-rep", ReportSpec([KernelSpec(HOSTILE, {"gpu__time_duration.sum": 2000.0})]))
     html = rl.open(file)._repr_html_()
     tags: list[str] = []
@@ -192,7 +192,7 @@ def test_what_a_notebook_shows_is_inert(tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_the_first_kernels_and_counts_the_others(tmp_path: Path) -> None:
-    """A notebook has the first three rows of the page, and says where the others are."""
+    """A notebook shows the page's first three rows, and says where to find the others."""
     kernels = [KernelSpec(f"kernel_{i}()", {"gpu__time_duration.sum": 20000.0}) for i in range(53)]
     html = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(kernels)))._repr_html_()
     assert html.count("<code>") == 3
@@ -200,7 +200,7 @@ def test_a_notebook_shows_the_first_kernels_and_counts_the_others(tmp_path: Path
 
 
 def test_records_show_themselves(fixtures: Path) -> None:
-    """A report has three rows and its roofline as a picture; kernel, verdict, finding and level have their words."""
+    """A notebook shows a report as three rows and a picture; kernel, verdict, finding and level as text."""
     report = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep")
     html = report._repr_html_()
     assert "6.19 \u2192 about 4.73\u00a0ms" in html
@@ -216,7 +216,7 @@ def test_records_show_themselves(fixtures: Path) -> None:
 def test_a_notebook_without_the_renderer_shows_all_but_the_picture(
     report: rl.Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the plain installation a cell that ends in a report has its rows, and one line on how to get a picture."""
+    """Without the picture package, a cell shows the rows and a line about how to get a picture."""
     whole = report._repr_html_()
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     html = report._repr_html_()
@@ -230,14 +230,14 @@ def test_a_notebook_without_the_renderer_shows_all_but_the_picture(
 
 
 def test_bars_have_the_colour_of_the_class(fixtures: Path) -> None:
-    """The first kernel is compute-bound, the second and third memory-bound, as the page colours them."""
+    """Rows have the colours of the page: the first kernel is compute-bound, the second and third memory-bound."""
     html = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep")._repr_html_()
     looks = [LOOKS[bound].light for bound in ("compute", "memory", "memory")]
     assert re.findall("background:(#[0-9A-F]{6})", html) == looks
 
 
 def test_a_page_in_a_frame_cannot_reach_the_notebook(report: rl.Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`show` gives the whole page, escaped, to a frame that has an origin of its own."""
+    """`show` puts the whole page, escaped, into a frame with its own origin."""
     shown: list[str] = []
     monkeypatch.setattr("rooflens.api.notebook.display", lambda: lambda data, **_: shown.append(data["text/html"]))
     report.show(height=300)
@@ -252,14 +252,14 @@ def test_a_page_in_a_frame_cannot_reach_the_notebook(report: rl.Report, monkeypa
 
 
 def test_no_page_is_shown_outside_of_a_notebook(report: rl.Report) -> None:
-    """A script that asks for the frame is told of `save`."""
+    """Outside a notebook `show` raises an error that points to `save`."""
     with pytest.raises(UsageError) as raised:
         report.show()
     assert 'report.save("page.html")' in raised.value.hint
 
 
 def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
-    """The chart of another level is another chart, one of them is the default, and there are no other levels."""
+    """Each level has its own chart, the default is one of them, and an unknown level is refused."""
     one = report[:1]
     at = {level: one.chart(level).to_json(validate=False) for level in ("dram", "all")}
     assert len({*at.values()}) == 2
@@ -269,7 +269,7 @@ def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
 
 
 def test_a_chart_is_composed_with_another(report: rl.Report) -> None:
-    """Beside a chart of the notebook, and beside one of other kernels, it is drawn with all its names and rows."""
+    """Combined with other charts, the chart keeps all its names and rows."""
     bars = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}])).mark_bar().encode(x="a:Q", y="b:Q")
     one = report[:1]
     chart = one.chart("dram")
@@ -279,13 +279,13 @@ def test_a_chart_is_composed_with_another(report: rl.Report) -> None:
 
 
 def _drawn_texts(chart: alt.TopLevelMixin) -> set[str]:
-    """Return the words of a chart, validated and drawn as SVG."""
+    """Return the texts of a chart, validated and drawn as SVG."""
     svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=alt.SCHEMA_VERSION.strip("v").rpartition(".")[0])
     return {text for text in re.findall(r"<text[^>]*>([^<]*)", svg) if text}
 
 
 def test_pandas_takes_a_report_as_polars_does(report: rl.Report) -> None:
-    """`pd.DataFrame(report)` has the rows, columns and values of the summary, in its order."""
+    """`pd.DataFrame(report)` has the rows, columns and values of the summary, in order."""
     frame, table = pd.DataFrame(report), report.to_pandas()
     assert list(frame.columns) == list(table.columns)
     for name in ("key", "duration_ns", "dram_share", "verdict_bound", "time_share"):
@@ -294,7 +294,7 @@ def test_pandas_takes_a_report_as_polars_does(report: rl.Report) -> None:
 
 
 def test_every_face_has_the_order_of_the_table(report: rl.Report, attention: Path) -> None:
-    """Kernels, groups and frames are in the order in which `analyze` lists them, failed ones last."""
+    """Kernels, groups and frames keep the order of `analyze`, with failed kernels last."""
     rows = [line.split()[0] for line in printed("analyze", attention).splitlines() if line.startswith(("flash", "att"))]
     assert len(rows) >= 4
     assert [kernel["short_name"].split()[0] for kernel in report] == rows[:4]
@@ -304,19 +304,19 @@ def test_every_face_has_the_order_of_the_table(report: rl.Report, attention: Pat
 
 
 def test_groups_sum_the_launches_of_a_kernel_up(tmp_path: Path) -> None:
-    """Three launches of one kernel are one group, whose median launch stands for it; a failed kernel is the last."""
+    """Three launches of a kernel form a group, represented by the median; a failed kernel comes last."""
     times_ns = {"gemm": (2000.0, 3000.0, 7000.0), "copy": (1000.0,)}
     specs = [KernelSpec(name, {"gpu__time_duration.sum": ns}) for name, each in times_ns.items() for ns in each]
     opened = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(specs)))
     first, second = opened.groups
     assert (first.name, first.launch_count, first.gpu_time_ns, len(first.launches)) == ("gemm", 3, 12000.0, 3)
-    assert first.kernel.duration_ns == 7000.0  # in the middle of the GPU time
+    assert first.kernel.duration_ns == 7000.0  # half of the GPU time is reached here
     assert (second.name, second.launch_count) == ("copy", 1)
     assert "3 launches" in repr(first)
 
 
 def test_reports_are_filtered_and_sorted(report: rl.Report) -> None:
-    """By a value, by a function, by a column in either order; a part keeps the order it was given."""
+    """Kernels can be filtered by value or function and sorted by column in both directions; a part keeps its order."""
     assert [k.verdict.bound for k in report.filter(verdict_bound="memory")] == ["memory"]
     slow = report.filter(lambda kernel: (kernel.duration_ns or 0) > 100_000)
     assert [k.key for k in slow] == [k.key for k in report if (k.duration_ns or 0) > 100_000]
@@ -329,7 +329,7 @@ def test_reports_are_filtered_and_sorted(report: rl.Report) -> None:
 
 
 def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
-    """Columns, levels, pipes and stall reasons raise a `KeyError` with a hint, which `get` and `in` do not."""
+    """Unknown columns, levels, pipes and stall reasons raise a `KeyError` with a hint; `get` and `in` do not raise."""
     kernel = report[0]
     for ask, near in (
         (lambda: kernel["dram_shar"], "`dram_share`"),
@@ -346,7 +346,7 @@ def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
 
 
 def test_a_word_leads_to_the_columns_that_hold_it(report: rl.Report) -> None:
-    """What people type first is in few names; what nothing holds is said in a line, not as a list of all columns."""
+    """A guessed column is answered with a few suggestions, or with one line, never with a list of all columns."""
     kernel = report[0]
     for word, meant in (
         ("gain", "`verdict_gain_factor`"),
@@ -365,7 +365,7 @@ def test_a_word_leads_to_the_columns_that_hold_it(report: rl.Report) -> None:
 
 
 def test_only_what_looks_like_a_metric_is_to_be_collected(report: rl.Report) -> None:
-    """No command collects `gain`: it is a column; a name with two underscores is ncu's."""
+    """`metrics('gain')` points to the column instead of a command; a name with two underscores counts as ncu's."""
     for name, hint in (
         ("gain", "`kernel['verdict_gain_factor']`"),
         ("dram", "did you mean `dram_bytes`"),
@@ -379,13 +379,13 @@ def test_only_what_looks_like_a_metric_is_to_be_collected(report: rl.Report) -> 
 
 
 def test_a_wrong_key_is_in_no_mapping(report: rl.Report) -> None:
-    """`in` says no without an error."""
+    """`in` returns False for an unknown name instead of raising."""
     kernel = report[0]
     assert "dram_shar" not in kernel
 
 
 def test_a_kernel_is_equal_to_itself_opened_again(report: rl.Report, attention: Path) -> None:
-    """The same result of the same report is the same kernel, in sets as well; another one is not."""
+    """Kernels are equal, also in sets, if they are the same result of the same report."""
     again = rl.open(attention)
     assert [*report] == [*again]
     assert len({*report, *again}) == len(report)
@@ -393,7 +393,7 @@ def test_a_kernel_is_equal_to_itself_opened_again(report: rl.Report, attention: 
 
 
 def test_what_says_the_same_is_equal(fixtures: Path) -> None:
-    """Verdicts, hot spots, groups and parts of reports compare by what they hold, in sets as well."""
+    """Verdicts, hot spots, groups and partial reports compare by content, also in sets."""
     file = fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep"
     report, again = rl.open(file), rl.open(file)
     for one, same, other in (
@@ -410,7 +410,7 @@ def test_what_says_the_same_is_equal(fixtures: Path) -> None:
 
 
 def test_a_kernel_shows_shape_registers_and_occupancy(fixtures: Path) -> None:
-    """What a reader asks next is in the line that a notebook shows."""
+    """A kernel's repr shows shape, registers and occupancy, which a reader asks for next."""
     kernel = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep")[0]
     shown = "6.19 ms, compute, grid 65535x1x1, block 128x1x1, 64 registers, occupancy 48 %"
     assert repr(kernel) == f"<Kernel 'compute_tendencies_x_279_gpu': {shown}>"
@@ -419,7 +419,7 @@ def test_a_kernel_shows_shape_registers_and_occupancy(fixtures: Path) -> None:
 
 
 def test_hot_spots_are_instructions_where_no_line_is_known(fixtures: Path) -> None:
-    """A report without line information lists its instructions, not nothing."""
+    """Without line information `hotspots` lists instructions instead of nothing."""
     kernel = rl.open(fixtures / "published" / "llm.c__adamw_coalsecing_shared.ncu-rep")[0]
     assert {spot.by for spot in kernel.hotspots()} == {"line"}
     bare = rl.open(fixtures / "published" / "speedy_scan__profile.ncu-rep")[0]
@@ -428,7 +428,7 @@ def test_hot_spots_are_instructions_where_no_line_is_known(fixtures: Path) -> No
 
 
 def test_a_chart_without_flops_says_so(tmp_path: Path) -> None:
-    """Shares of bandwidth are bars, below a line that says why; with neither, the error says what to collect."""
+    """A chart without FLOPs shows bandwidth shares as bars under a sentence, or an error says what to collect."""
     shares = {"gpu__time_duration.sum": 2e6, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
     drawn = rl.open(write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k", shares)]))).chart()
     assert "FLOPs not counted: share of peak, by unit and memory level" in json.dumps(drawn.to_dict())

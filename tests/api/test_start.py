@@ -1,4 +1,4 @@
-"""What `import rooflens` costs: next to nothing, until something is asked for."""
+"""`import rooflens` costs next to nothing until something is used."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ HEAVY |= {"pandas", "polars", "pyarrow", "rich", "subprocess", "typing", "vl_con
 
 
 def modules_after(code: str) -> set[str]:
-    """Return what is imported once a program of one line has run."""
+    """Return the modules imported by a one-line program."""
     program = f"import sys; before = {{*sys.modules}}\n{code}\nprint(*({{*sys.modules}} - before))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 
 def test_the_import_costs_nothing_of_others() -> None:
-    """`import rooflens` imports nothing but itself: no third-party module, and nothing costly of Python's own."""
+    """`import rooflens` imports only itself: no third-party module, and no slow standard module."""
     loaded = modules_after("import rooflens")
     assert loaded <= {"rooflens", "importlib", "__future__", "warnings"}
     assert not loaded & HEAVY
 
 
 def test_names_are_known_before_they_are_imported() -> None:
-    """`dir` lists all public names, and asking for one that there is not is an AttributeError."""
+    """`dir` lists all public names, and an unknown name raises an AttributeError."""
     assert not modules_after("import rooflens; assert {*rooflens.__all__} <= {*dir(rooflens)}") & HEAVY
     import rooflens  # noqa: PLC0415 - what the test is about
 
@@ -36,13 +36,13 @@ def test_names_are_known_before_they_are_imported() -> None:
 
 
 def test_opening_imports_no_library_of_tables_or_charts(fixtures: Path) -> None:
-    """Verdicts of a report come without pyarrow, pandas, Altair, NVIDIA's module or IPython."""
+    """Verdicts of a report need no pyarrow, pandas, Altair, NVIDIA module or IPython."""
     file = str(fixtures / "synthetic" / "attention.synthetic.ncu-rep")
     loaded = modules_after(f"import rooflens; rooflens.open({file!r})[0].verdict.sentence")
     assert not loaded & {"altair", "IPython", "ncu_report", "numpy", "pandas", "polars", "pyarrow", "vl_convert"}
 
 
 def test_a_room_is_a_verb_too() -> None:
-    """`rooflens.ingest` can be called whether or not something of the room was imported before."""
+    """`rooflens.ingest` is callable whether or not a module of that package was imported before."""
     for before in ("", "import rooflens.ingest.load; "):
         modules_after(f"{before}import rooflens; assert callable(rooflens.ingest)")

@@ -1,4 +1,4 @@
-"""What docstrings and the page on Python name is there."""
+"""Names in docstrings and on the Python page exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ from rooflens.model.records import LEVELS
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 RECORDS = (
-    *("records", "bounds", "unprofiled", "predict.forecast", "predict.other_gpu", "program.program"),
+    *(
+        "records",
+        "verdict_classes",
+        "unprofiled",
+        "predict.forecast",
+        "predict.compared",
+        "predict.other_gpu",
+        "program.program",
+    ),
     *("roofline.datasheets", "compare.ladder", "compare.compare", "compare.matching"),
 )
 MODULES = (
@@ -29,7 +37,7 @@ MODULES = (
     *(import_module(f"rooflens.{name}") for name in ("errors", "writing.annotating", "ingest.load", "api.frames")),
 )
 EXAMPLES = {"all", "adamw", "export_chrome_trace"}
-"""A level that is all of them, a part of a kernel's name, and a function of PyTorch."""
+"""Words that are no attributes: a level meaning all, a part of a kernel's name, and a function of PyTorch."""
 
 
 def _public() -> Iterator[tuple[str, Any]]:
@@ -42,14 +50,14 @@ def _public() -> Iterator[tuple[str, Any]]:
 
 
 def _attributes() -> set[str]:
-    """Return whatever can be asked of what the API gives."""
+    """Return all attributes of the API's objects."""
     classes = [thing for module in MODULES for thing in vars(module).values() if inspect.isclass(thing)]
     classes += [thing for _, thing in _public() if inspect.isclass(thing)]
     return {name for one in classes for name in (*dir(one), one.__name__)} | {*dir(rl)}
 
 
 def _values() -> set[str]:
-    """Return the words that are values: of literals, of tables, of options."""
+    """Return all words that are values: of literals, tables and options."""
     literals = [thing for module in MODULES for thing in vars(module).values() if get_origin(thing) is Literal]
     stalls = {name for kind in KINDS for name in named(kind)}
     tensors = [f"tensor_{dtype}" for dtype in ELEMENT_BYTES]
@@ -62,7 +70,7 @@ def _values() -> set[str]:
 
 
 def test_docstrings_name_only_what_there_is() -> None:
-    """Every word in backticks that looks like a name is an attribute, an argument or a value."""
+    """Every name in backticks is an attribute, an argument or a value."""
     known, wrong = _attributes() | _values(), []
     for name, thing in _public():
         inner = thing.fget if isinstance(thing, property) else getattr(thing, "func", thing)
@@ -73,7 +81,7 @@ def test_docstrings_name_only_what_there_is() -> None:
 
 
 def test_the_page_on_python_names_only_what_there_is() -> None:
-    """Every `.name` on it is an attribute, or ends the name of a file."""
+    """Every `.name` on the Python page is an attribute, or a file extension."""
     page = (Path(__file__).parents[2] / "docs/reference/api.md").read_text("utf-8")
     known = _attributes() | {"ncu", "html", "md", "png", "svg", "json", "csv"}
     assert [word for word in re.findall(r"`\.([a-z_]\w*)", page) if word not in known] == []

@@ -1,4 +1,4 @@
-"""The types of the installed wheel, as a user's checker finds them: nothing of the checkout is seen."""
+"""The installed wheel's types, as a user's checker sees them without the checkout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = HERE.parents[1]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel, unpack it into a new environment that has our dependencies, and return a program beside it."""
+    """Install the wheel and our dependencies into a new environment, and return a program beside it."""
     if importlib.util.find_spec("hatchling") is None:
         pytest.skip("no hatchling, which builds the wheel: pip install hatchling")
     folder = tmp_path_factory.mktemp("typed")
@@ -37,7 +37,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(client: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run a checker beside the program, with no path to the checkout."""
+    """Run a type checker beside the program, without access to the checkout."""
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "MYPYPATH"}}
     return subprocess.run(  # noqa: S603 - ours
         argv, cwd=client.parent, env=environment, capture_output=True, text=True, check=False
@@ -45,13 +45,13 @@ def check(client: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def python_of(client: Path) -> str:
-    """Return the Python in whose environment the wheel is."""
+    """Return the Python of the environment with the wheel."""
     return str(client.parent / "env" / "bin" / "python")
 
 
 @pytest.mark.thorough  # a minute without a cache; `make lint` checks the same client against the checkout
 def test_mypy_checks_a_client_against_the_wheel(client: Path) -> None:
-    """It is content with what is right, and finds each of the mistakes, whose comments would else be unused."""
+    """The correct code passes mypy, and each mistake is found; otherwise the `type: ignore` would be unused."""
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("no mypy: pip install -e '.[lint]'")
     argv = (sys.executable, "-m", "mypy", "--strict", "--python-executable", python_of(client), client.name)
@@ -66,12 +66,12 @@ def test_mypy_checks_a_client_against_the_wheel(client: Path) -> None:
 
 
 def test_the_wheel_says_that_it_is_typed(client: Path) -> None:
-    """Without its marker, checkers take every name of the package for Any."""
+    """Without the `py.typed` marker, checkers take every name of the package as Any."""
     assert list(client.parent.glob("env/lib/python3.*/site-packages/rooflens/py.typed"))
 
 
 def test_pyright_checks_a_client_against_the_wheel(client: Path) -> None:
-    """So does the other checker, by its own rules."""
+    """Pyright accepts the correct code and finds each mistake too."""
     found = next(filter(None, map(shutil.which, ("basedpyright", "pyright"))), None)
     beside = Path(sys.executable).with_name("basedpyright")
     pyright = found or (str(beside) if beside.exists() else None)

@@ -47,7 +47,7 @@ def report(tmp_path: Path) -> Path:
 
 
 def test_json_follows_its_schema(fixtures: Path) -> None:
-    """Every stored report's JSON is valid against the schema that ships with the package."""
+    """The JSON of every stored report is valid against the shipped schema."""
     result = run("analyze", fixtures, "--format", "json")
     document = json.loads(result.stdout)
     jsonschema.validate(document, SCHEMA)
@@ -56,14 +56,14 @@ def test_json_follows_its_schema(fixtures: Path) -> None:
 
 
 def test_json_goes_to_stdout_alone(fixtures: Path) -> None:
-    """Messages go to stderr, so that stdout parses even with `2>&1` left out."""
+    """Messages go to stderr, so that stdout parses."""
     result = run("analyze", fixtures, "--format", "json")
     json.loads(result.stdout)
     assert "skipped" in result.stderr
 
 
 def test_a_damaged_report_is_named_and_the_others_are_analyzed(report: Path) -> None:
-    """One bad file among good ones: their kernels are there, it is named, and the exit code is 1."""
+    """With a bad file among good ones, the good kernels are shown, the bad file is named, and the exit code is 1."""
     (report.parent / "bad.ncu-rep").write_bytes(report.read_bytes()[:-1])
     result = run("analyze", report.parent, "--format", "json")
     assert result.exit_code == 1
@@ -74,7 +74,7 @@ def test_a_damaged_report_is_named_and_the_others_are_analyzed(report: Path) -> 
 
 
 def test_a_missing_file_is_an_error_with_a_hint() -> None:
-    """A path that is not there ends with one error line, a hint and exit code 1."""
+    """A missing path gives one error line, a hint and exit code 1."""
     result = run("analyze", "nowhere.ncu-rep")
     assert result.exit_code == 1
     assert result.stderr == "error: `nowhere.ncu-rep` does not exist\n\nhint: give a report file, or a folder of them\n"
@@ -84,13 +84,13 @@ def test_a_missing_file_is_an_error_with_a_hint() -> None:
 def test_wrong_usage_exits_with_two(
     arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No report at all, or two kinds of input at once, is wrong usage."""
+    """No report, or two kinds of input together, is wrong usage."""
     monkeypatch.chdir(tmp_path)
     assert run(*arguments).exit_code == 2
 
 
 def test_ingest_then_analyze_from_the_store(report: Path, tmp_path: Path) -> None:
-    """A store gives the same analysis as the report it was made of."""
+    """A store gives the same analysis as its report."""
     store = tmp_path / "store"
     ingested = run("ingest", report, "--store", store)
     assert ingested.exit_code == 0
@@ -102,7 +102,7 @@ def test_ingest_then_analyze_from_the_store(report: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("style", ["json", "md"])
 def test_a_compressed_report_says_the_same_as_the_plain_one(fixtures: Path, tmp_path: Path, style: str) -> None:
-    """What is written of a report does not change when it is compressed, but for its name."""
+    """A compressed report gives the same output, except for its name."""
     plain = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     file = pack(plain, tmp_path / "attention.synthetic.ncu-repz")
     written, expected = (run("report", path, "-o", "-", "--format", style).stdout for path in (file, plain))
@@ -111,7 +111,7 @@ def test_a_compressed_report_says_the_same_as_the_plain_one(fixtures: Path, tmp_
 
 
 def test_the_page_is_written_and_kept(report: Path, tmp_path: Path) -> None:
-    """The page is a whole file; an existing one is kept unless forced."""
+    """The page is a complete file; an existing file is kept unless forced."""
     page = tmp_path / "page.html"
     assert run("report", report, "-o", page).stderr.splitlines()[-1] == f"wrote {page}"
     assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
@@ -125,7 +125,7 @@ def test_the_page_is_written_and_kept(report: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_is_never_written_over(report: Path) -> None:
-    """A page that would take the name of a report is refused, forced or not."""
+    """A page under a report's name is refused, forced or not."""
     before = report.read_bytes()
     refused = run("report", report, "-o", report, "--force")
     assert refused.exit_code == 2
@@ -133,7 +133,7 @@ def test_a_report_is_never_written_over(report: Path) -> None:
 
 
 def test_nothing_read_writes_no_page(tmp_path: Path) -> None:
-    """A run in which no report could be read leaves no page and no table behind."""
+    """If no report could be read, neither page nor table is written."""
     bad, page = tmp_path / "bad.ncu-rep", tmp_path / "page.html"
     bad.write_bytes(b"no report")
     result = run("report", bad, "-o", page)
@@ -143,7 +143,7 @@ def test_nothing_read_writes_no_page(tmp_path: Path) -> None:
 
 
 def test_metrics_lists_names_and_passes_without_a_gpu() -> None:
-    """`metrics` prints bare names one a line, and with its table the passes that NVIDIA's scheduler counts."""
+    """`metrics --names` prints bare names, one per line; its table has the passes counted by NVIDIA's scheduler."""
     names = run("metrics", "--chip", "gh100", "--names").stdout.splitlines()
     assert "dram__bytes.sum" in names
     assert run("metrics", "--chip", "9.0", "--names").stdout.splitlines() == names
@@ -152,7 +152,7 @@ def test_metrics_lists_names_and_passes_without_a_gpu() -> None:
 
 
 def test_metrics_says_what_findings_are_told_from() -> None:
-    """`--findings` has a line for each way to tell a finding, with the tier that collects it."""
+    """`--findings` has a line for each way to a finding, with the tier that collects it."""
     lines = run("metrics", "--chip", "gh100", "--findings").stdout.splitlines()
     assert any(
         line.split() == ["partition_imbalance", "l2_cycles_active_avg", "+", "l2_cycles_active_max", "standard"]
@@ -162,7 +162,7 @@ def test_metrics_says_what_findings_are_told_from() -> None:
 
 
 def test_metrics_says_what_a_report_cannot_tell(tmp_path: Path) -> None:
-    """`--report --all` lists the findings that a report lacks counters for, not those it can tell; needs no chip."""
+    """`--report --all` lists the findings that lack counters in a report, without needing a chip."""
     kernel = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1e6})
     path = write_report(tmp_path / "bare.ncu-rep", ReportSpec([kernel]))
     said = run("metrics", "--report", path, "--all")
@@ -174,7 +174,7 @@ def test_metrics_says_what_a_report_cannot_tell(tmp_path: Path) -> None:
 
 
 def test_metrics_says_what_a_list_gave(tmp_path: Path) -> None:
-    """`--report` counts the quantities and names what nothing reads; `--all` names each quantity with its metric."""
+    """`--report` counts quantities and names unread metrics; `--all` names each quantity with its metric."""
     stored = {
         "gpu__time_duration.sum": 1e6,
         "smsp__warps_issue_stalled_barrier.sum": 30.0,
@@ -194,7 +194,7 @@ def test_metrics_says_what_a_list_gave(tmp_path: Path) -> None:
 
 
 def test_metrics_writes_the_command_of_ncu_that_collects_what_is_missing(tmp_path: Path) -> None:
-    """A report that stores what the command asks for can then show the findings that the table promised."""
+    """A report with the metrics of the suggested command shows the promised findings."""
     path = write_report(tmp_path / "bare.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6})]))
     said = run("metrics", "--report", path, "--chip", "ga100").stdout
     [command] = [shlex.split(line) for line in said.splitlines() if line.startswith("ncu ")]
@@ -214,7 +214,7 @@ def test_metrics_writes_the_command_of_ncu_that_collects_what_is_missing(tmp_pat
 
 
 def test_metrics_of_an_export_take_the_gpu_that_it_does_not_name(tmp_path: Path) -> None:
-    """`--gpu` means what it does in `analyze`: with it the metrics that this chip lacks can be listed."""
+    """`--gpu` means the same as in `analyze`: it gives the chip whose missing metrics are listed."""
     path = tmp_path / "export.csv"
     path.write_text('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","k","1000"\n', encoding="utf-8")
     without, with_gpu = run("metrics", "--report", path), run("metrics", "--report", path, "--gpu", "a100-pcie-40gb")
@@ -227,14 +227,14 @@ def test_metrics_of_an_export_take_the_gpu_that_it_does_not_name(tmp_path: Path)
     "name", ["Hyper-Spec-M__profile", "llm.c__adamw_coalsecing_shared", "GPU_workshop__MW_Baseline"]
 )
 def test_metrics_of_a_report_fit_a_screen(name: str, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a report lacks, and the commands that collect it, are said in at most 40 lines of 80 columns."""
+    """What a report lacks, and how to collect it, fits into 40 lines of 80 columns."""
     shell.widen(monkeypatch, 80)
     said = run("metrics", "--report", fixtures / f"published/{name}.ncu-rep").stdout
     assert said.count("\n") <= 40
 
 
 def test_metrics_of_a_report_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    """Nothing is said of a file that holds no kernels, and the exit code is 1."""
+    """For a file without kernels nothing is printed, and the exit code is 1."""
     path = tmp_path / "empty.csv"
     path.write_text("", encoding="utf-8")
     said = run("metrics", "--report", path)
@@ -243,14 +243,14 @@ def test_metrics_of_a_report_that_cannot_be_read_is_an_error(tmp_path: Path) -> 
 
 
 def test_metrics_needs_a_chip_or_a_report() -> None:
-    """With neither it says what to give, with exit code 2."""
+    """Without chip and report, `metrics` says what to give, with exit code 2."""
     said = run("metrics")
     assert said.exit_code == 2
     assert "--chip is missing" in said.stderr
 
 
 def test_workloads_lists_them_and_their_cases() -> None:
-    """`workloads` names every bundled workload, and the cases of one with what they must compute and move."""
+    """`workloads` lists all bundled workloads, and a workload's cases with what they must compute and move."""
     listed = run("workloads").stdout
     assert all(name in listed for name in ("attention", "saxpy", "gemm_ladder"))
     assert "537 M" in run("workloads", "saxpy").stdout
@@ -258,7 +258,7 @@ def test_workloads_lists_them_and_their_cases() -> None:
 
 
 def test_gaps_are_said_once_of_the_program(report: Path, tmp_path: Path) -> None:
-    """Gaps in half of the un-profiled run make no kernel overhead; table, JSON, page and Markdown say them once."""
+    """Gaps in half of the un-profiled run do not make kernels overhead-bound; every output mentions them once."""
     gaps = (GapsAfter("evil<\x1b[31mb>", 3, 400_000), GapsAfter(None, 1, 100_000))
     found = Unprofiled(wall_ns=1_000_000, kernel_ns=500_000, launches=10, source="nsys", gaps_after=gaps)
     before = json.loads(run("analyze", report, "--format", "json").stdout)
@@ -284,7 +284,7 @@ def test_gaps_are_said_once_of_the_program(report: Path, tmp_path: Path) -> None
 
 
 def test_the_store_keeps_the_unprofiled_run(report: Path, tmp_path: Path) -> None:
-    """What stood beside a report when it was ingested is analyzed from the store, wherever the report went since."""
+    """An un-profiled run present at ingest is used from the store, wherever the report has gone since."""
     store, counts = tmp_path / "store", (LaunchCount("k", (1, 2, 3), (4, 5, 6), 9, 40, 2),)
     run("ingest", report, "--store", store)
     assert json.loads(run("analyze", "--store", store, "--format", "json").stdout)["programs"] == []
@@ -297,7 +297,7 @@ def test_the_store_keeps_the_unprofiled_run(report: Path, tmp_path: Path) -> Non
 
 
 def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path: Path) -> None:
-    """It costs its report nothing but itself: that is stored without it, with a warning and the way out."""
+    """A damaged un-profiled run is left out with a warning and a hint; its report is stored."""
     sidecar(report).write_text("{}")
     said = run("ingest", report, "--store", tmp_path / "store")
     assert said.exit_code == 0
@@ -306,7 +306,7 @@ def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path:
 
 
 def test_launch_counts_weight_the_time(tmp_path: Path) -> None:
-    """A kernel profiled once and launched 9 times counts 9 times its time, in the table and on the page."""
+    """A kernel profiled once and launched 9 times counts with 9 times its time, in table and page."""
     shape = {"launch__grid_dim_x": 8, "launch__grid_dim_y": 1, "launch__grid_dim_z": 1}
     shape |= {f"launch__block_dim_{axis}": size for axis, size in zip("xyz", (128, 1, 1), strict=True)}
     kernels = [KernelSpec(f"{name}(int)", {"gpu__time_duration.sum": 1e6, **shape}) for name in ("often", "once")]
@@ -331,7 +331,7 @@ def test_launch_counts_weight_the_time(tmp_path: Path) -> None:
     ],
 )
 def test_kernels_that_ran_and_are_not_in_the_report_are_told(tmp_path: Path, options: str, is_said: bool) -> None:  # noqa: FBT001 - a table
-    """Where each distinct launch was to be profiled, what nsys saw and the report lacks is named, as plain text."""
+    """Kernels that nsys saw but the report lacks are named as plain text, if every distinct launch was wanted."""
     kernel = KernelSpec("often(int)", {"gpu__time_duration.sum": 1e6})
     session = SessionSpec(command_line=f"ncu {options} ./train")
     report = write_report(tmp_path / "some.ncu-rep", ReportSpec([kernel], session))
@@ -342,7 +342,7 @@ def test_kernels_that_ran_and_are_not_in_the_report_are_told(tmp_path: Path, opt
     )
     write_unprofiled(report, Unprofiled(wall_ns=1, launch_counts=counts))
     said = run("analyze", report).stderr
-    assert ("launches of 1 kernel ran and are not in the report: gone?[31m; `--launch-count N`" in said) == is_said
+    assert ("launches of 1 kernel ran but are not in the report: gone?[31m; `--launch-count N`" in said) == is_said
 
 
 def test_thresholds_can_be_overridden(report: Path, tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_thresholds_can_be_overridden(report: Path, tmp_path: Path) -> None:
 
 
 def test_a_kernel_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    """Control characters and markup in a kernel name come out as plain text in the table and in Markdown."""
+    """Control characters and markup in a kernel name are plain text in table and Markdown."""
     kernel = KernelSpec("\x1b[31mred[bold]x[/bold]|a(int)", dict(KERNEL.metrics))
     report = write_report(tmp_path / "hostile.ncu-rep", ReportSpec([kernel]))
     table, markdown = run("analyze", report).stdout, run("analyze", report, "--format", "md").stdout
@@ -367,14 +367,14 @@ def test_a_kernel_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 def test_csv_has_one_line_a_kernel(fixtures: Path) -> None:
-    """The CSV has a header, one line a kernel, and empty cells for what was not measured."""
+    """The CSV has a header, a line per kernel, and empty cells for unmeasured values."""
     lines = run("analyze", fixtures, "--format", "csv").stdout.splitlines()
     assert lines[0].startswith("source,index,name,function,short_name,key,digest,gpu,")
     assert len(lines) > 23
 
 
 def test_gpus_shows_numbers_with_their_source() -> None:
-    """`gpus` lists the GPUs, and one of them with the source of each number."""
+    """`gpus` lists the GPUs, or one GPU with the source of each number."""
     assert "H200" in run("gpus").stdout
     assert "H100 PCIe" in run("gpus", "h100").stdout
     assert "datasheet" in run("gpus", "NVIDIA H200").stdout.lower()
@@ -382,7 +382,7 @@ def test_gpus_shows_numbers_with_their_source() -> None:
 
 
 def test_doctor_passes_without_a_gpu() -> None:
-    """Everything that reading reports needs is there; what only collecting needs warns."""
+    """Everything needed to read reports is ok here; what only collecting needs is a warning."""
     result = run("doctor")
     assert result.exit_code == 0
     assert re.search(r"^ok +report reader ", result.stdout, re.MULTILINE)
@@ -407,12 +407,12 @@ def _check_damaged(data: bytes, folder: Path, whole: Path) -> None:
     assert "Traceback" not in result.output
     assert sum(kernel["source"] == str(whole) for kernel in kernels) == good
     named = {line.removeprefix("error: ").partition(".ncu-rep: ")[0] + ".ncu-rep" for line in errors}
-    assert named | accepted == {str(folder / f"{name}.ncu-rep") for name in damaged}  # both: a part of it is lost
+    assert named | accepted == {str(folder / f"{name}.ncu-rep") for name in damaged}  # in both: a part of it is lost
     assert len(errors) >= len(dict(certain_damage(data)))
 
 
 def test_damaged_copies_never_end_the_run(tmp_path: Path) -> None:
-    """Over 40 damaged copies: each is an error or has kernels, none is a traceback, and the whole report is intact."""
+    """Each of over 40 damaged copies gives an error or kernels, never a traceback; the intact report is complete."""
     kernels = [KernelSpec(f"kernel_{number}(float *)", dict(KERNEL.metrics)) for number in range(4)]
     whole = tmp_path / "whole.ncu-rep"
     whole.write_bytes(encode_report(ReportSpec(kernels)))
@@ -428,7 +428,7 @@ def test_damaged_copies_of_published_reports(name: str, corpus: Path, tmp_path: 
 
 @pytest.mark.corpus
 def test_the_whole_corpus_as_json(corpus: Path) -> None:
-    """All 250 kernels, valid JSON, exit code 1 for the one damaged file, which is named."""
+    """Of 250 kernels and one damaged file all kernels are in valid JSON, the file is named, the exit code is 1."""
     result = run("analyze", *filter(has_name_of_report, sorted(corpus.iterdir())), "--format", "json")
     document = json.loads(result.stdout)
     jsonschema.validate(document, SCHEMA)
@@ -440,7 +440,7 @@ def test_the_whole_corpus_as_json(corpus: Path) -> None:
 
 
 def test_a_terminal_that_is_no_utf8_gets_its_table(fixtures: Path) -> None:
-    """Where stdout takes ASCII only, what it cannot show is replaced, and the table is there."""
+    """If stdout is ASCII only, other characters are replaced, and the table is printed."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "rooflens", "analyze", str(fixtures)]
     done = subprocess.run(command, capture_output=True, env=environment, check=True)  # noqa: S603 - ours

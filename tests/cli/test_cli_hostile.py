@@ -1,4 +1,4 @@
-"""No name, of a kernel, a file or a program, steers the terminal or the reader of what is written."""
+"""No name of a kernel, file or program can steer a terminal or a reader of the output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with a good and a bad report, a store and a file of others, all with names that steer."""
+    """Work in a folder with a good and a bad report, a store and another file, all with hostile names."""
     monkeypatch.chdir(tmp_path)
     name = STEERING.replace("/", "")
     folder = tmp_path / f"in{name}"
@@ -84,7 +84,7 @@ def _commands(folder: Path) -> Iterator[tuple[object, ...]]:
 
 
 def test_nothing_that_is_printed_steers_a_terminal(folder: Path) -> None:
-    """Of every command, stdout and stderr are free of control characters and marks of direction."""
+    """Neither stdout nor stderr of any command has control characters or direction marks."""
     for command in _commands(folder):
         result = run(*command)
         for stream, text in (("stdout", result.stdout), ("stderr", result.stderr)):
@@ -92,7 +92,7 @@ def test_nothing_that_is_printed_steers_a_terminal(folder: Path) -> None:
 
 
 def test_the_csv_is_read_back_row_by_row(folder: Path) -> None:
-    """A name with a bare carriage return that begins like a formula takes one cell, as text; raw cells keep it."""
+    """A name with a carriage return that begins like a formula is one text cell; raw cells keep it."""
     good = next(folder.glob("good*"))
     for options, name in (((), "'=evil"), (("--csv-raw-cells",), "=evil")):
         text = run("analyze", good, "--format", "csv", *options).stdout
@@ -103,7 +103,7 @@ def test_the_csv_is_read_back_row_by_row(folder: Path) -> None:
 
 
 def test_the_json_holds_the_name_as_it_is(folder: Path) -> None:
-    """What is escaped in the JSON is all there when it is read."""
+    """Characters escaped in the JSON come back when it is parsed."""
     good = next(folder.glob("good*"))
     document = json.loads(run("analyze", good, "--format", "json").stdout)
     assert f"=evil{STEERING}" in document["kernels"][0]["name"]

@@ -1,4 +1,4 @@
-"""Whatever path is given: pipes, folders with anything in them, places that cannot be opened."""
+"""Any path works or is explained: pipes, folders with anything in them, inaccessible places."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("compress", [bytes, packed, gzip.compress], ids=["plain", "zstd", "gzip"])
 def test_a_report_comes_through_stdin(scratch: Path, compress: type[bytes]) -> None:
-    """`-` is what is piped in, whatever it is compressed with; nothing of it stays."""
+    """`-` reads stdin, however it is compressed, and leaves no temporary file."""
     result = run("analyze", "-", "--format", "csv", given=compress(REPORT))
     assert result.exit_code == 0
     assert result.stdout.splitlines()[1].startswith("<stdin>,0,kernel,")
@@ -49,17 +49,17 @@ def test_a_report_comes_through_stdin(scratch: Path, compress: type[bytes]) -> N
 
 
 def test_each_command_reads_stdin(tmp_path: Path) -> None:
-    """`report` and `ingest` take `-` too, and no command that would read the empty pipe again is named."""
+    """`report` and `ingest` accept `-` too, and suggest no command that would read the empty pipe again."""
     assert run("report", "-", "-o", tmp_path / "page.html", given=REPORT).exit_code == 0
     assert "<title>&lt;stdin&gt;" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert run("ingest", "-", "--store", tmp_path / "store", given=REPORT).exit_code == 0
     assert "rooflens report -" not in run("analyze", "-", given=REPORT).stdout
     assert "<stdin>: not an Nsight Compute report" in run("hotspots", "-", given=b"text").stderr
-    assert "nothing came through stdin" in run("analyze", "-", given=b"").stderr
+    assert "stdin was empty" in run("analyze", "-", given=b"").stderr
 
 
 def test_a_named_pipe_is_read_once(tmp_path: Path, scratch: Path) -> None:
-    """What a shell makes of `<(gzip -c report)` is read like stdin, under its own name."""
+    """`<(gzip -c report)` is read like stdin, under its own name."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(REPORT),))
@@ -71,7 +71,7 @@ def test_a_named_pipe_is_read_once(tmp_path: Path, scratch: Path) -> None:
 
 
 def test_what_is_too_large_is_refused(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ROOFLENS_MAX_UNPACKED holds for pipes; its hint names it, and nothing stays."""
+    """ROOFLENS_MAX_UNPACKED limits pipes; the hint names it, and no temporary file remains."""
     monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", "0.5 KiB")
     result = run("analyze", "-", given=REPORT)
     assert result.exit_code == 1
@@ -83,7 +83,7 @@ def test_what_is_too_large_is_refused(scratch: Path, monkeypatch: pytest.MonkeyP
 def test_the_limit_holds_for_files_in_each_command(
     tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ROOFLENS_MAX_UNPACKED refuses the compressed file that unpacks to more, and no other; nothing of it stays."""
+    """ROOFLENS_MAX_UNPACKED refuses just the compressed file that unpacks to more, and leaves no temporary file."""
     packed_file, plain = tmp_path / "a.ncu-repz", tmp_path / "b.ncu-rep"
     packed_file.write_bytes(packed(REPORT))
     plain.write_bytes(REPORT)
@@ -115,14 +115,14 @@ def test_the_limit_holds_for_files_in_each_command(
     ],
 )
 def test_sizes_have_units(text: str, size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decimal and binary units are told apart, and a bare number is bytes."""
+    """Decimal and binary units differ, and a number without unit is bytes."""
     monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", text)
     assert ReadOptions().max_unpacked_bytes == size_bytes
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "1e300", "0", "-1", "soon"])
 def test_a_deadline_is_so_many_seconds(scratch: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What no clock can wait for is wrong usage; anything else is what the reader may take."""
+    """A time that no clock can wait for is wrong usage; any other time is the reader's deadline."""
     monkeypatch.setenv("ROOFLENS_DEADLINE_S", text)
     result = run("analyze", scratch)
     assert (result.exit_code, "ROOFLENS_DEADLINE_S" in result.stderr) == (2, True)
@@ -132,7 +132,7 @@ def test_a_deadline_is_so_many_seconds(scratch: Path, text: str, monkeypatch: py
 
 @pytest.mark.parametrize("text", [" ", "4 parsecs", "-1", "0", "1e40", "GiB", "0x10", "nan", "inf"])
 def test_what_is_no_size_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than a byte and more than there can be are no sizes."""
+    """Less than a byte, and more than fits, are refused as sizes."""
     monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", text)
     with pytest.raises(UsageError, match="ROOFLENS_MAX_UNPACKED") as caught:
         ReadOptions()
@@ -140,7 +140,7 @@ def test_what_is_no_size_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_empty_path_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unset variable in a script does not make the working folder a folder of reports."""
+    """An empty path, such as an unset variable, is wrong usage, not the current folder."""
     write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("kernel()", {})]))
     monkeypatch.chdir(tmp_path)
     result = run("analyze", "")
@@ -149,7 +149,7 @@ def test_an_empty_path_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dangling links, pipes, devices, linked and forbidden folders cost nothing, and are not silent."""
+    """Dangling links, pipes, devices, linked and forbidden folders are skipped, and named."""
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)
     (tmp_path / "b.ncu-rep").symlink_to(tmp_path / "none")
     os.mkfifo(tmp_path / "c.ncu-rep")
@@ -176,7 +176,7 @@ def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeyp
 
 @pytest.fixture
 def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the outermost of 1,200 folders, with a report in the innermost; pytest itself cannot remove them."""
+    """Return the outermost of 1,200 nested folders with a report in the innermost; pytest cannot remove them itself."""
     monkeypatch.chdir(tmp_path)
     for _ in range(1200):
         Path("d").mkdir()
@@ -188,7 +188,7 @@ def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_folders_may_stand_a_thousand_deep(deep: Path) -> None:
-    """However deep the folders are, the report at their end is found."""
+    """A report is found at any depth of folders."""
     result = run("analyze", deep, "--format", "csv")
     assert (result.exit_code, len(result.stdout.splitlines())) == (0, 2)
 
@@ -206,7 +206,7 @@ def test_folders_may_stand_a_thousand_deep(deep: Path) -> None:
 def test_a_path_that_cannot_be_opened_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
 ) -> None:
-    """It says what is there, or what the system says."""
+    """The error for an inaccessible path says what is there, or quotes the system."""
     monkeypatch.chdir(tmp_path)
     Path("link").symlink_to("none")
     Path("ring").symlink_to("ring")
@@ -217,7 +217,7 @@ def test_a_path_that_cannot_be_opened_is_an_error(
 
 
 def test_what_belongs_to_a_report_is_not_called_unread(tmp_path: Path) -> None:
-    """The run without ncu and ncu's log stand beside their report; without one they are files like others."""
+    """The un-profiled run and ncu's log belong to the report beside them; without a report they are other files."""
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)
     for name in ("a.unprofiled.json", "b.unprofiled.json", "a.ncu.log"):
         (tmp_path / name).write_text("{}", encoding="utf-8")
@@ -225,7 +225,7 @@ def test_what_belongs_to_a_report_is_not_called_unread(tmp_path: Path) -> None:
 
 
 def test_a_gzipped_report_is_found_in_a_folder(tmp_path: Path) -> None:
-    """Reports that were gzipped are reports by their ending; where one is missing, the gzipped one is pointed to."""
+    """Gzipped reports are recognised by ending; if a report is missing, its gzipped form is suggested."""
     (tmp_path / "a.ncu-rep.gz").write_bytes(gzip.compress(REPORT))
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"text"))
     result = run("analyze", tmp_path, "--format", "csv")
@@ -244,7 +244,7 @@ GPU = ("--gpu", "NVIDIA H100 80GB HBM3")
 
 
 def test_a_store_among_reports_is_passed_over_as_one(tmp_path: Path) -> None:
-    """Its files are no reports that were left unread, and what a folder gives does not depend on it."""
+    """A store among reports is skipped as a whole: its files do not count as unread reports."""
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)
     (tmp_path / "results").mkdir()
     assert run("ingest", tmp_path, "--store", tmp_path / "results" / "store").exit_code == 0
@@ -256,7 +256,7 @@ def test_a_store_among_reports_is_passed_over_as_one(tmp_path: Path) -> None:
 
 
 def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
-    """Tables that ncu exported are read beside reports, gzipped too; other tables are left, and said to be."""
+    """Tables exported by ncu are read beside reports, gzipped too; other tables are skipped and counted."""
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)
     (tmp_path / "b.csv").write_text(EXPORT)
     (tmp_path / "c.csv.gz").write_bytes(gzip.compress(EXPORT.replace('"1000"', '"2000"').encode()))
@@ -269,7 +269,7 @@ def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_whatever_reads_an_export_takes_the_gpu_that_it_does_not_name(tmp_path: Path) -> None:
-    """The hint names --gpu, and every command whose error has it takes it."""
+    """For an export without a GPU the hint names --gpu, in each command that has the option."""
     for name, time_ns in (("before", "2000"), ("after", "1000")):
         (tmp_path / f"{name}.csv").write_text(EXPORT.replace('"1000"', f'"{time_ns}"'))
     before, after = tmp_path / "before.csv", tmp_path / "after.csv"
@@ -281,7 +281,7 @@ def test_whatever_reads_an_export_takes_the_gpu_that_it_does_not_name(tmp_path: 
 
 
 def test_an_export_beside_its_report_is_passed_over(tmp_path: Path) -> None:
-    """A folder may hold a report and what ncu exported of it: its kernels count once, unless the export is named."""
+    """A report and its export in a folder count once, unless the export is named."""
     (tmp_path / "gemm.v1.ncu-rep").write_bytes(REPORT)
     (tmp_path / "exports").mkdir()
     for name in ("gemm.v1.csv", "gemm.v1.raw.base.csv", "gemm.v2.csv"):
@@ -306,7 +306,7 @@ RAW = (
 
 
 def test_exports_of_one_run_count_once(tmp_path: Path) -> None:
-    """Its raw page is read and its details page passed over, whatever they are called; another run is another one."""
+    """Of the pages exported from one run only the raw page is read, whatever their names; another run is read too."""
     (tmp_path / "details.csv").write_text(EXPORT.replace('"1000"', '"1024"'))
     (tmp_path / "everything.csv").write_text(RAW.format(us="1.024"))
     (tmp_path / "a_rounded.csv").write_text(RAW.format(us="1.02"))
@@ -322,7 +322,7 @@ def test_exports_of_one_run_count_once(tmp_path: Path) -> None:
 
 
 def test_an_export_of_another_report_of_the_same_name_is_read(tmp_path: Path) -> None:
-    """Each run has its folder, and calls what it writes alike: neither is an export of the other."""
+    """Exports with the same name as a report in another run's folder are read."""
     for name in ("run1", "run2"):
         (tmp_path / name).mkdir()
     (tmp_path / "run1" / "profile.csv").write_text(EXPORT)
@@ -336,14 +336,14 @@ def test_an_export_of_another_report_of_the_same_name_is_read(tmp_path: Path) ->
 
 
 def test_an_export_comes_through_stdin(scratch: Path) -> None:
-    """What `ncu --csv` prints is read as it comes, with what it profiled before it."""
+    """Output of `ncu --csv` is read as printed, including the program's own output before it."""
     result = run("analyze", "-", "--format", "csv", *GPU, given=f"==PROF== Connected\n{EXPORT}".encode())
     assert result.stdout.splitlines()[1].startswith("<stdin>,0,k,k,k,k-6c2fac,")
     assert list(scratch.iterdir()) == []
 
 
 def test_text_comes_through_stdin() -> None:
-    """What ncu prints without `--csv` is read as it comes; where it stops early, the exit code says so."""
+    """Output of ncu without `--csv` is read as printed; if it stops early, the exit code says so."""
     table = "\n".join(("-" * 30 + " ----------- ------------", f"{'Duration':<30} {'us':>11} {'72.64':>12}"))
     line = "  k(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"
     written = f"==PROF== Connected\n[7] app@host\n{line}\nSection: GPU Speed Of Light Throughput\n{table}\n"
@@ -354,7 +354,7 @@ def test_text_comes_through_stdin() -> None:
 
 
 def test_no_output_takes_the_place_of_an_export(tmp_path: Path) -> None:
-    """An export is a report: a table that would take its place is refused, forced or not."""
+    """An export counts as a report: a table that would overwrite it is refused, forced or not."""
     file = tmp_path / "a.csv"
     file.write_text(EXPORT)
     options = ["predict", "gemm", "--m", "64", "--n", "64", "--k", "64", "--format", "csv", "--force", "-o"]
@@ -365,7 +365,7 @@ def test_no_output_takes_the_place_of_an_export(tmp_path: Path) -> None:
 
 
 def test_the_metrics_of_another_chip_are_not_shown() -> None:
-    """A compute capability that is not known is an error that names the known ones."""
+    """An unknown compute capability is an error that lists the known ones."""
     result = run("metrics", "--chip", "99.9")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "9.0" in result.stderr

@@ -1,4 +1,4 @@
-"""Hold that `--kernel` and `--nvtx` mean the same in every command, from files and from a store."""
+"""`--kernel` and `--nvtx` mean the same in every command, for files and stores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(*arguments: object) -> Result:
 
 
 def launches(slower: int = 0) -> tuple[KernelSpec, ...]:
-    """Make the launches of a step; all of them slower by so many nanoseconds."""
+    """Make the launches of a step, slower by the given nanoseconds."""
     return tuple(
         replace(
             kernel_spec(replace(triad(H200), duration_ns=time_ns + slower)),
@@ -57,14 +57,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def store(report: Path) -> Path:
-    """Ingest it."""
+    """Ingest the report of a step."""
     folder = report.parent / "store"
     assert run("ingest", report, "--store", folder).exit_code == 0
     return folder
 
 
 def kernels(*arguments: object) -> list[dict[str, Any]]:
-    """Return the kernels that `analyze --format json` prints."""
+    """Return the kernels in the JSON of `analyze`."""
     done = run("analyze", "--format", "json", *arguments)
     assert done.exit_code == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)["kernels"]
@@ -83,14 +83,14 @@ def kernels(*arguments: object) -> list[dict[str, Any]]:
 def test_files_and_stores_give_the_same_choice(
     report: Path, store: Path, options: tuple[str, ...], places: list[int]
 ) -> None:
-    """The chosen launches, their keys and their verdicts are those of the whole report, wherever it is read from."""
+    """Selected launches keep the keys and verdicts that they have in the whole report, from files and stores."""
     whole = kernels(report)
     assert kernels(report, *options) == [whole[place] for place in places]
     assert kernels("--store", store, *options) == [whole[place] for place in places]
 
 
 def test_ten_thousand_patterns_are_a_choice_like_any_other(report: Path, store: Path) -> None:
-    """However many values are asked for, of files and of a store, the answer is the same and no library gives up."""
+    """With thousands of patterns the answer is the same from files and stores, and no library fails."""
     asked = [option for number in range(10_000) for option in ("--kernel", f"x{number}")]
     chosen = kernels(report, "--kernel", "adamw")
     assert kernels(report, "--kernel", "adamw", *asked) == chosen
@@ -102,7 +102,7 @@ def test_ten_thousand_patterns_are_a_choice_like_any_other(report: Path, store: 
 
 
 def test_keys_are_the_same_from_file_and_store(report: Path, store: Path) -> None:
-    """Launches keep their keys wherever they are read from, and each key chooses its launch."""
+    """A launch has the same key in files and stores, and each key selects its launch."""
     keys = [kernel["key"] for kernel in kernels(report)]
     assert len(set(keys)) == len(keys)
     assert keys[2] == f"{keys[0]}#2"
@@ -115,7 +115,7 @@ def test_keys_are_the_same_from_file_and_store(report: Path, store: Path) -> Non
 
 @pytest.mark.parametrize("command", ["analyze", "report", "hotspots", "explain"])
 def test_an_unknown_kernel_ends_alike_everywhere(command: str, report: Path, store: Path, tmp_path: Path) -> None:
-    """Each command that reads says which kernel is meant, with exit code 1 and nothing on stdout or on disk."""
+    """For a misspelled name each command suggests a kernel, with exit code 1 and without output."""
     page = tmp_path / "page.html"
     output = ("-o", page) if command == "report" else ()
     for place in ((report,), ("--store", store)):
@@ -127,7 +127,7 @@ def test_an_unknown_kernel_ends_alike_everywhere(command: str, report: Path, sto
 
 
 def test_a_table_and_a_page_hold_the_choice_only(report: Path, store: Path, tmp_path: Path) -> None:
-    """The table from a store and the page count the chosen kernels, and no others."""
+    """The table of a store and the page count only the selected kernels."""
     done = run("analyze", "--store", store, "--kernel", "adamw")
     assert "adamw_kernel2" in done.stdout
     assert "gemm" not in done.stdout
@@ -137,7 +137,7 @@ def test_a_table_and_a_page_hold_the_choice_only(report: Path, store: Path, tmp_
 
 
 def test_a_comparison_is_of_the_choice(report: Path, tmp_path: Path) -> None:
-    """Both sides are filtered: the gate judges the time of what was chosen; a side without it is named."""
+    """Both sides are filtered: the gate judges the selected time, and a side without matches is named."""
     write_report(tmp_path / "step.ncu-rep", ReportSpec(kernels=launches(slower=200_000)))
     done = run("compare", report, tmp_path / "step.ncu-rep", "--kernel", "adamw*", "--format", "json")
     assert done.exit_code == 0, done.stderr

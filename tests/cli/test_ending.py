@@ -15,7 +15,7 @@ import pytest
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_temporary_files_go_with_the_command(tmp_path: Path, name: str) -> None:
-    """What has come through a pipe so far is removed, and the status tells the signal."""
+    """A signal removes what came through a pipe so far, and shows in the exit status."""
     process = subprocess.Popen(
         [sys.executable, "-m", "rooflens", "analyze", "-"],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Reports of an ncu that is newer than the definitions: more fields than they know, in every message."""
+"""Reports of an ncu newer than our definitions: every message has additional fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("published/GPU_workshop__MW_Baseline.ncu-rep", "synthetic/attention.syn
 
 @pytest.fixture(params=NAMES)
 def known(request: pytest.FixtureRequest, fixtures: Path) -> Path:
-    """Return a report whose fields are all known."""
+    """Return a report with known fields only."""
     return fixtures / request.param
 
 
@@ -28,7 +28,7 @@ def _analyzed(path: Path) -> tuple[int, str, list[dict[str, object]]]:
 
 
 def test_unknown_fields_in_every_message_give_one_note(known: Path, tmp_path: Path) -> None:
-    """All numbers are those of the report without them, and the exit code is 0."""
+    """Unknown fields beside known ones change no number, and the exit code is 0."""
     newer = tmp_path / known.name
     newer.write_bytes(with_unknown_fields(known.read_bytes()))
     assert read_report(newer, "newer").notes[-1].startswith("not read, as rooflens does not know it: field 123 of ")
@@ -38,7 +38,7 @@ def test_unknown_fields_in_every_message_give_one_note(known: Path, tmp_path: Pa
 
 
 def test_a_value_in_an_unknown_field_is_named(known: Path, tmp_path: Path) -> None:
-    """The kernels that lack it are partial and name it, the report too, also when it is stored; the exit code is 1."""
+    """Kernels with a value in an unknown field are partial, name it, also from a store, and the exit code is 1."""
     newer = tmp_path / known.name
     newer.write_bytes(with_unknown_fields(known.read_bytes(), instead_of=b"dram__bytes_read.sum"))
     reason = "1 metric not read, stored in a form that rooflens does not know: dram__bytes_read.sum"

@@ -1,4 +1,4 @@
-"""Defaults that somebody set in a file or in the environment, and short forms of options."""
+"""Defaults from a file or the environment, and short forms of options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _run(*arguments: str, **environment: str) -> Result:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder of a repository."""
+    """Work in a folder of a repository."""
     (tmp_path / ".git").mkdir()
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_of_the_folder_or_above_gives_defaults(project: Path) -> None:
-    """`[tool.rooflens.analyze]` of a project holds in its folders, until a nearer `rooflens.toml` says otherwise."""
+    """`[tool.rooflens.analyze]` applies in the project's folders, until a nearer `rooflens.toml` overrides it."""
     (project / "pyproject.toml").write_text('[tool.rooflens.analyze]\nformat = "csv"\n')
     assert _run("analyze", SAXPY).stdout.startswith("source,index")
     assert _run(SAXPY).stdout.startswith("source,index")
@@ -41,21 +41,21 @@ def test_a_file_of_the_folder_or_above_gives_defaults(project: Path) -> None:
 
 
 def test_the_command_line_comes_first_then_the_environment_then_the_file(project: Path) -> None:
-    """Each overrides the next, under the name that the option has on the command line."""
+    """The command line overrides the environment, which overrides the file, all with the option's own name."""
     (project / "rooflens.toml").write_text('[analyze]\nformat = "csv"\n')
     assert _run("analyze", SAXPY, ROOFLENS_ANALYZE_FORMAT="digest").stdout.startswith("# ")
     assert json.loads(_run("analyze", SAXPY, "--json", ROOFLENS_ANALYZE_FORMAT="digest").stdout)["kernels"]
 
 
 def test_no_file_above_the_repository_is_read(project: Path) -> None:
-    """What is outside of the repository belongs to something else."""
+    """No settings file above the repository is read."""
     (project / "a" / ".git").mkdir()
     (project / "rooflens.toml").write_text('[analyze]\nformat = "csv"\n')
     assert not _run("analyze", SAXPY).stdout.startswith("source,index")
 
 
 def test_options_of_predict_reach_its_operations(project: Path) -> None:
-    """Those that operations share stand once; one of an operation is its own."""
+    """A shared option is set once for all operations of `predict`; an operation's own option only for it."""
     (project / "rooflens.toml").write_text('[predict]\ngpu = "h200"\n[predict.gemm]\ndtype = "fp8"\n')
     assert "gemm, fp8, on NVIDIA H200" in _run(*GEMM).stdout
     assert "on NVIDIA A10" in _run(*GEMM, ROOFLENS_PREDICT_GEMM_GPU="a10", ROOFLENS_PREDICT_GEMM_DTYPE="fp16").stdout
@@ -77,7 +77,7 @@ def test_options_of_predict_reach_its_operations(project: Path) -> None:
     ],
 )
 def test_what_a_file_may_not_say_is_an_error(text: str, said: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Slips are answered with what was meant; what would run programs, send data or write over files is refused."""
+    """Typos in a file get a suggestion; options that run programs, send data or overwrite files are refused."""
     folder = tmp_path_factory.mktemp("settings")
     (folder / "rooflens.toml").write_text(text)
     command = {"collect": ("collect", "--dry-run", "gemm"), "ingest": ("ingest", SAXPY), "report": ("report", SAXPY)}
@@ -90,14 +90,14 @@ def test_what_a_file_may_not_say_is_an_error(text: str, said: str, tmp_path_fact
 
 
 def test_a_project_that_is_no_toml_or_says_nothing_to_us_is_left_alone(project: Path) -> None:
-    """Other tools complain of it."""
+    """A project file that is no TOML, or has no settings for us, is ignored: other tools complain."""
     for text in ("[tool.rooflens", "[tool]\nrooflens = 3", "[project]\nname = 'rooflens'"):
         (project / "pyproject.toml").write_text(text)
         assert _run("analyze", SAXPY).exit_code == 0
 
 
 def test_options_that_files_may_not_set_exist() -> None:
-    """The list names options that there are."""
+    """Every option on the list of forbidden options exists."""
     with click.Context(main) as ctx:
         found = {name for one in COMMANDS if (command := main.get_command(ctx, one)) for name in option_names(command)}
     assert found >= NOT_IN_FILES
@@ -108,13 +108,13 @@ def test_options_that_files_may_not_set_exist() -> None:
     [("analyze", SAXPY), (SAXPY,), ("explain", SAXPY), ("hotspots", SAXPY), ("compare", SAXPY, SAXPY), GEMM],
 )
 def test_json_is_short_for_its_format(typed: tuple[str, ...]) -> None:
-    """`--json` gives what `--format json` gives, wherever there is one."""
+    """`--json` equals `--format json` in every command with that format."""
     short, long = _run(*typed, "--json"), _run(*typed, "--format", "json")
     assert (short.exit_code, short.stdout) == (long.exit_code, long.stdout)
 
 
 def test_json_of_a_profiled_program_is_its_own() -> None:
-    """What follows `--` is another program's."""
+    """`--json` after `--` belongs to the profiled program."""
     with click.Context(main) as ctx:
         command = main.get_command(ctx, "analyze")
     assert command is not None
@@ -122,7 +122,7 @@ def test_json_of_a_profiled_program_is_its_own() -> None:
 
 
 def test_open_shows_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The browser gets the file's address; where none starts, the command says so and has written it all the same."""
+    """The browser gets the file's address; if none starts, the command says so and keeps the file."""
     opened: list[str] = []
     monkeypatch.setattr(click, "launch", lambda address: len(opened.append(address) or opened) - 1)
     pages = [tmp_path / "a.md", tmp_path / "b.md"]

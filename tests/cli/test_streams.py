@@ -1,4 +1,4 @@
-"""What becomes of a command whose stdout or stderr is closed, full, or read by nobody."""
+"""Commands whose stdout or stderr is closed, full, or without a reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOFLENS = f"{shlex.quote(sys.executable)} -m rooflens"
 
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in bash, which fails where any part of a pipe does."""
+    """Run a command in bash, which fails if any part of a pipe fails."""
     argv = ["bash", "-c", f"set -o pipefail; {command}"]
     return subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)  # noqa: S603 - ours
 
@@ -37,14 +37,14 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_the_status_is_right_wherever_the_output_goes(tmp_path: Path, redirected: str, status: int, said: str) -> None:
-    """A reader that has gone is no failure, a closed or full stdout is one that is told; there is never a traceback."""
+    """A missing reader is no failure, a closed or full stdout is reported; there is never a traceback."""
     done = shell(f"{ROOFLENS} gpus {redirected}", tmp_path)
     assert (done.returncode, done.stderr) == (status, said)
 
 
 @pytest.mark.parametrize("redirected", ["2>&-", "2> /dev/full", "2>&1 | true; exit ${PIPESTATUS[0]}"])
 def test_the_status_says_what_happened_whoever_hears_it(fixtures: Path, tmp_path: Path, redirected: str) -> None:
-    """A stderr that is closed or full, or that nobody reads, changes no status: done, unreadable, wrong call, gate."""
+    """A closed, full or unread stderr never changes the exit status: success, damage, wrong usage, gate."""
     names = ("MW_Baseline", "MW_DivToMult")
     good, better = (fixtures / "published" / f"GPU_workshop__{name}.ncu-rep" for name in names)
     commands = {
@@ -59,7 +59,7 @@ def test_the_status_says_what_happened_whoever_hears_it(fixtures: Path, tmp_path
 
 
 def test_a_reader_that_went_does_not_hide_what_failed(tmp_path: Path) -> None:
-    """The status of a command whose output nobody reads is the one it has otherwise: here a report is damaged."""
+    """A command whose output nobody reads keeps its exit status, here that of a damaged report."""
     report = write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("kernel()", {"gpu__time_duration.sum": 1e3})]))
     (tmp_path / "b.ncu-rep").write_bytes(report.read_bytes()[:-1])
     done = shell(f"{ROOFLENS} analyze . --format json | true", tmp_path)
@@ -69,7 +69,7 @@ def test_a_reader_that_went_does_not_hide_what_failed(tmp_path: Path) -> None:
 
 
 def test_a_deleted_working_folder_is_told(tmp_path: Path) -> None:
-    """Nothing can be found from a folder that is gone; what is named from the root is read."""
+    """In a deleted folder, relative paths fail and absolute paths are read."""
     gone = f"mkdir gone; cd gone; rmdir ../gone; {ROOFLENS}"
     done = shell(f"{gone} report {tmp_path}/none.ncu-rep -o page.html", tmp_path)
     assert done.returncode == 1
@@ -84,7 +84,7 @@ def test_a_deleted_working_folder_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_system_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch, number: int, said: str) -> None:
-    """A refusal that no command expects is told in the system's words, with the file, and is no traceback."""
+    """An unexpected system error is reported in the system's words with the file, without a traceback."""
 
     def refuse() -> None:
         raise OSError(number, os.strerror(number), "a\x1bfile")

@@ -1,4 +1,4 @@
-"""Reading works on Linux, macOS and Windows: with a stand-in for the Python of Windows, and as on a Mac."""
+"""Reading works on Linux, macOS and Windows, here with a stand-in for the Python of Windows, and as on a Mac."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEFORE, AFTER = "GPU_workshop__MW_Baseline.ncu-rep", "GPU_workshop__MW_DivToMult
 def on_windows(
     folder: Path, *arguments: str, code: str = "from rooflens.__main__ import main; main()"
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command, or code, in a process whose modules of ours see the Python of Windows, and its code page."""
+    """Run a command or code in a process where our modules see Windows' Python and its code page."""
     paths = os.pathsep.join((str(WINDOWS), *filter(None, sys.path)))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "cp1252"}
     argv = [sys.executable, "-c", code, *arguments]
@@ -48,7 +48,7 @@ COMMANDS = (
     (("doctor",), b"collecting needs Linux"),
 )
 MOST_OF_A_SYSTEM = {"hotspots", "report", "ingest", "compare", "doctor"}
-"""Commands that write files, start processes and look at the machine; the others do less of that."""
+"""Commands that write files, start processes and look at the machine; the others do less of these."""
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ MOST_OF_A_SYSTEM = {"hotspots", "report", "ingest", "compare", "doctor"}
 def test_commands_that_read_work_on_windows(
     command: tuple[str, ...], says: bytes, fixtures: Path, tmp_path: Path
 ) -> None:
-    """Without the names that only POSIX has, and with a code page of 256 characters, each gives its answer."""
+    """Each command works without POSIX-only names and with a code page of 256 characters."""
     for name in {BEFORE, AFTER} & set(command):
         shutil.copyfile(fixtures / "published" / name, tmp_path / name)
     done = on_windows(tmp_path, *command)
@@ -68,7 +68,7 @@ def test_commands_that_read_work_on_windows(
 
 
 def test_nvidias_reader_starts_and_answers_on_windows(fixtures: Path, tmp_path: Path) -> None:
-    """A process of ours reads the report: it has another parent there, no timer, and no links for an odd name."""
+    """A child process reads the report where parents differ, timers are missing, and odd names cannot be linked."""
     pytest.importorskip("ncu_report")
     report = tmp_path / "odd.ncu-repz"
     report.write_bytes((fixtures / "published" / BEFORE).read_bytes())
@@ -77,7 +77,7 @@ def test_nvidias_reader_starts_and_answers_on_windows(fixtures: Path, tmp_path: 
 
 
 def test_the_stand_in_lacks_what_windows_lacks(tmp_path: Path) -> None:
-    """Code of ours that used a name of POSIX would fail there: the stand-in is no Linux in disguise."""
+    """Our code would fail there if it used a POSIX name: the stand-in is not Linux in disguise."""
     code = "exec(compile('''import os, signal, sys\nprint(sys.platform, os.name)\n"
     code += "for module, name in ((os, 'pread'), (os, 'geteuid'), (signal, 'SIGKILL')):\n"
     code += "    print(hasattr(module, name))\nimport resource''', 'x', 'exec'), {'__name__': 'rooflens.x'})"
@@ -88,7 +88,7 @@ def test_the_stand_in_lacks_what_windows_lacks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("system", ["darwin", "win32"])
 def test_collecting_elsewhere_says_that_it_needs_linux(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One error with a way out, whether or not something called `ncu` is there."""
+    """Collecting gives one error with a way out, whether or not something called `ncu` exists."""
     monkeypatch.setattr(sys, "platform", system)
     with pytest.raises(EnvironmentMissingError, match="collecting needs Linux") as caught:
         find_ncu()
@@ -96,7 +96,7 @@ def test_collecting_elsewhere_says_that_it_needs_linux(system: str, monkeypatch:
 
 
 def test_a_console_that_is_no_file_keeps_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python writes to the console of Windows as UTF-16: bytes written past it would be read in its code page."""
+    """On Windows' console Python writes UTF-16: bytes written past it would be read in its code page."""
 
     class Console(io.RawIOBase):
         def writable(self) -> bool:

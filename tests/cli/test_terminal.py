@@ -81,10 +81,10 @@ OTHERS = (
     "-h",
     *(f"{command} -h" for command in COMMANDS),
 )
-"""Commands that read no report, or some of them; what they say when something is wrong; the help of all."""
+"""Commands that read no report, or some reports; their error messages; all help texts."""
 
 OF_VERSIONS = re.compile("GPU_workshop__MW_")
-"""Heads of columns that are labels of reports."""
+"""Column heads that are labels of reports."""
 
 NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 CUT = re.compile(r"\d…|…\d")
@@ -95,7 +95,7 @@ TORN = re.compile(r"\d\n\s*(?:%|[kMGTPEmnµ]?(?:s|B|B/s|FLOP/s|Hz))(?:[ ,.:;)]|$
 
 @pytest.fixture
 def here(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in a folder with the reports, before a terminal."""
+    """Work in a folder with the reports, on a terminal."""
     for name in ("published", "synthetic"):
         (tmp_path / name).symlink_to(fixtures / name)
     (tmp_path / "step.synthetic.json").symlink_to(fixtures.parent / "examples" / "step.synthetic.json")
@@ -108,7 +108,7 @@ def here(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Document]:
-    """Return the documents that commands show."""
+    """Return the documents shown by commands."""
     found: list[Document] = []
 
     def write(document: Document, width: int | None, *, colour: bool) -> str:
@@ -139,7 +139,7 @@ def test_every_command_on_every_terminal(shown: list[Document], monkeypatch: pyt
 
 
 def test_kernels_of_the_corpus_on_every_terminal(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables of some real kernels hold whole numbers and different rows, too."""
+    """The tables of some real kernels also keep whole numbers and distinct rows."""
     monkeypatch.chdir(corpus)
     reports = analyze_paths([path for path in sorted(Path().glob("*.ncu-rep")) if path.stat().st_size < MOST_BYTES])
     analyses = reports.analyses
@@ -151,7 +151,7 @@ def test_kernels_of_the_corpus_on_every_terminal(corpus: Path, monkeypatch: pyte
 
 
 def run(command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a command before a terminal of so many columns; return what it shows there."""
+    """Run a command on a terminal of the given width; return its output."""
     monkeypatch.setenv("COLUMNS", str(width))
     done = CliRunner().invoke(main, command.split())
     assert done.exception is None or isinstance(done.exception, SystemExit), f"{command}: {done.exception!r}"
@@ -159,7 +159,7 @@ def run(command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def of_document(document: Document) -> Iterator[str]:
-    """Say what is wrong with a document on terminals of each width."""
+    """List the faults of a document on terminals of each width."""
     whole = to_terminal(document, WIDE)
     for width in WIDTHS:
         for what in (*wrong(to_terminal(document, width), whole, width), *alike(document, width)):
@@ -172,14 +172,14 @@ def columns_of(document: Document) -> list[Column]:
 
 
 def tables_of(document: Document) -> Iterator[Table]:
-    """Yield all tables, those too that are bars on a page."""
+    """Yield all tables, including those drawn as bars on a page."""
     for block in flat(document):
         if isinstance(block, Table | Bars):
             yield block.table if isinstance(block, Bars) else block
 
 
 def flat(document: Document) -> Iterator[Block]:
-    """Yield the blocks of a document as a terminal shows them, those that a page has side by side as well."""
+    """Yield a document's blocks as a terminal shows them, including those side by side on a page."""
     for block in document:
         if isinstance(block, Columns):
             for part in block.parts[:1] if block.told else ():
@@ -189,7 +189,7 @@ def flat(document: Document) -> Iterator[Block]:
 
 
 def wrong(text: str, whole: str, width: int) -> Iterator[str]:
-    """Say which lines are too wide, and which numbers are not those of a wide terminal."""
+    """List lines that are too wide, and numbers that differ from a wide terminal's."""
     numbers = set(NUMBER.findall(whole))
     for line in text.splitlines():
         if cell_len(line) > width:
@@ -201,7 +201,7 @@ def wrong(text: str, whole: str, width: int) -> Iterator[str]:
 
 
 def alike(document: Document, width: int) -> Iterator[str]:
-    """Say which rows look the same that are not, and which prose does not wrap at words."""
+    """List different rows that look the same, and prose that does not wrap at words."""
     prose = tuple(block for block in flat(document) if not isinstance(block, Table | Bars))
     words = to_terminal(prose).split()
     short = [word for word in words if len(word) < width - 6]
@@ -222,7 +222,7 @@ def alike(document: Document, width: int) -> Iterator[str]:
 
 
 def test_a_real_terminal(fixtures: Path, tmp_path: Path) -> None:
-    """On a terminal of 80 columns `explain` has headings and tables, no Markdown, and no line that is wider."""
+    """On 80 columns `explain` prints headings and tables, no Markdown, and no wider line."""
     report = str(fixtures / REPORTS[0])
     for arguments, wanted in (
         (["explain", report], "\x1b[1mWhat to try, in this order\x1b[0m"),
@@ -230,7 +230,7 @@ def test_a_real_terminal(fixtures: Path, tmp_path: Path) -> None:
     ):
         text = on_terminal([sys.executable, "-m", "rooflens", *arguments], 80, tmp_path)
         assert wanted in text
-        last = re.sub("(?m)^.*(?:\r|\x1b\\[2K)(?!\n)", "", text.replace("\r\n", "\n"))  # of lines written again
+        last = re.sub("(?m)^.*(?:\r|\x1b\\[2K)(?!\n)", "", text.replace("\r\n", "\n"))  # drop overwritten lines
         plain = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", last)
         assert max(map(cell_len, plain.splitlines())) <= 80
         assert not CUT.search(plain)
@@ -239,7 +239,7 @@ def test_a_real_terminal(fixtures: Path, tmp_path: Path) -> None:
 
 
 def on_terminal(argv: list[str], width: int, folder: Path) -> str:
-    """Run a program on a terminal of so many columns; return all that it writes there."""
+    """Run a program on a terminal of the given width; return everything that it writes."""
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (50, width))
     environment = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
@@ -247,7 +247,7 @@ def on_terminal(argv: list[str], width: int, folder: Path) -> str:
     with Popen(argv, stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment) as done:  # noqa: S603 - ours
         os.close(slave)
         written = b""
-        with suppress(OSError):  # what Linux says when the other end is closed
+        with suppress(OSError):  # Linux raises it when the other end is closed
             while some := os.read(master, 1 << 16):
                 written += some
     os.close(master)
@@ -257,7 +257,7 @@ def on_terminal(argv: list[str], width: int, folder: Path) -> str:
 
 @pytest.mark.usefixtures("here")
 def test_explain_is_markdown_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal shows it as all commands do, `--format md` writes Markdown there, too."""
+    """`explain` looks like other commands on a terminal; `--format md` writes Markdown there too."""
     shown, written = (run(f"explain {REPORTS[0]}{more}", 80, monkeypatch) for more in ("", " --format md"))
     assert "\nWhere\nsamples  waits for" in shown
     assert "\n## Where\n\n| samples | waits for |" in written
@@ -265,7 +265,7 @@ def test_explain_is_markdown_where_it_is_asked_for(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("gpu_box")
 def test_a_dry_run_fits_and_is_still_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a terminal the command of ncu has lines that fit, long words apart; a shell reads the same arguments."""
+    """On a terminal ncu's command is broken into lines, with the same arguments for a shell."""
     command = "collect --detail standard --dry-run -- ./train --name"
     whole = CliRunner().invoke(main, [*command.split(), "two words"]).stdout
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
@@ -276,7 +276,7 @@ def test_a_dry_run_fits_and_is_still_one_command(monkeypatch: pytest.MonkeyPatch
 
 
 def test_reports_are_counted_as_they_are_read(fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bar moves with each report, not with each group of them."""
+    """The progress bar moves with each report, not with each group of reports."""
     happened: list[str] = []
     read = load.read_one
 
@@ -302,7 +302,7 @@ def test_reports_are_counted_as_they_are_read(fixtures: Path, monkeypatch: pytes
     ],
 )
 def test_a_missing_folder_is_not_made_in_silence(command: str, exit_code: int) -> None:
-    """Where the folder of an output does not exist, an error says so; the store itself may be new."""
+    """A missing folder for an output is an error; the store itself may be new."""
     done = CliRunner().invoke(main, command.split())
     assert done.exit_code == exit_code
     assert "error: there is no folder" in done.stderr

@@ -1,4 +1,4 @@
-"""What the command line says of itself, and of what it does not understand."""
+"""What the command line explains about itself, and about input that it does not understand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _EXAMPLES = [(name, line) for name, command in _leaves() for line in _examples(c
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
-    """A folder that holds what the examples name."""
+    """A folder with the files that the examples name."""
     folder = tmp_path_factory.mktemp("desk")
     pair = [fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult")]
     for name, report in zip(("report", "before", "after", "v1", "v2"), (*pair, *reversed(pair), pair[0]), strict=False):
@@ -60,7 +60,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
         (folder / place).mkdir()
         shutil.copy(report, folder / place / f"gemm_{report.name}")
     launched = [kernel("compute_tendencies_x_279_gpu", 1, grid=[65535, 1, 1])]
-    for name in ("trace.json", "trace.json.gz", "trace.sqlite"):  # what one is, its content says
+    for name in ("trace.json", "trace.json.gz", "trace.sqlite"):  # their content decides what they are
         write_trace(folder / name, launched)
     made = CliRunner().invoke(main, ["ingest", str(folder / "reports"), "--store", str(folder / "runs")])
     assert made.exit_code == 0, made.output
@@ -69,7 +69,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "line"), [(n, e) for n, e in _EXAMPLES if n not in _ON_A_GPU | _SERVES], ids=str)
 def test_the_examples_of_help_run(name: str, line: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every example of `--help` that needs no GPU ends well where its files lie there."""
+    """Every example in `--help` that needs no GPU succeeds if its files exist."""
     if "s3://" in line:
         pytest.skip("needs a server")
     monkeypatch.chdir(desk)
@@ -85,7 +85,7 @@ def test_the_examples_of_help_run(name: str, line: str, desk: Path, monkeypatch:
 
 @pytest.mark.parametrize(("name", "line"), [(n, e) for n, e in _EXAMPLES if n in _ON_A_GPU], ids=str)
 def test_the_examples_of_collecting_can_be_understood(name: str, line: str) -> None:
-    """Their options and workloads exist: as a dry run for a chip, each prints the command line of ncu."""
+    """Examples that need a GPU have existing options and workloads: a dry run prints ncu's command line."""
     words = [word for word in shlex.split(line)[2:] if word != "--dry-run"]
     result = CliRunner().invoke(main, ["collect", "--dry-run", "--chip", "gh100", *words])
     assert result.exit_code in {0, 3}, result.output  # 3: no ncu on this machine
@@ -93,22 +93,22 @@ def test_the_examples_of_collecting_can_be_understood(name: str, line: str) -> N
 
 
 def test_every_command_with_options_shows_examples() -> None:
-    """Whoever reads `--help` of a command finds a line to start from."""
+    """The help of every command with options shows examples."""
     missing = [name for name, command in _leaves() if command.params and not command.epilog]
-    assert set(missing) <= {"predict", "store"}  # predict's stand in its text, store has commands of its own
+    assert set(missing) <= {"predict", "store"}  # predict has them in its text, store has subcommands
     assert "rooflens predict gemm" in (main.get_command(click.Context(main), "predict") or main).get_help(
         click.Context(main)
     )
 
 
 def test_every_file_of_commands_is_one_that_help_lists() -> None:
-    """A file that the list lacks would be no command, and nobody would say so."""
+    """Every file in `commands/` is listed by the help; otherwise it would silently not be a command."""
     files = {file.stem for file in (Path(cli.__file__).parent / "commands").glob("*.py")} - {"__init__"}
     assert files == set(COMMANDS)
 
 
 def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
-    """Commands stand by what one wants to do, each with its whole summary."""
+    """Help lists every command in its section with its whole summary."""
     shown = CliRunner().invoke(main, ["--help"]).output
     commands = shown[shown.index("Read reports:") :]
     assert "..." not in commands
@@ -139,7 +139,7 @@ def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
     ids=lambda value: str(value)[:24],
 )
 def test_what_is_not_understood_is_told_in_one_way(words: str, error: str, hint: str) -> None:
-    """Unknown commands, options, values and names alike: exit code 2, one error, one hint with what comes close."""
+    """Unknown commands, options, values and names give exit code 2, one error and one hint with similar names."""
     result = CliRunner().invoke(main, words.split(), prog_name="rooflens")
     first, blank, second = result.stderr.splitlines()
     assert result.exit_code == 2
@@ -151,7 +151,7 @@ def test_what_is_not_understood_is_told_in_one_way(words: str, error: str, hint:
 
 
 def test_columns_are_asked_for_by_the_heads_of_the_table() -> None:
-    """Every head of the usual table is a name that --columns takes, the first one too."""
+    """Every head of the usual table is accepted by --columns, also the first."""
     usual = CliRunner().invoke(main, ["analyze", str(REPORT)], prog_name="rooflens").stdout.splitlines()[1]
     heads = re.split(r"\s{2,}", usual.strip())
     assert heads[0] == "kernel"
@@ -161,13 +161,13 @@ def test_columns_are_asked_for_by_the_heads_of_the_table() -> None:
 
 
 def test_a_remark_on_many_files_of_a_folder_is_one_line() -> None:
-    """What is said of all files of a folder is said of the folder; another remark, or another folder, has its own."""
+    """A remark shared by all files of a folder is printed once, for the folder; other remarks stay separate."""
     remarks = [(f"a/{i}.txt", "GPU guessed") for i in range(15)] + [("a/0.txt", "no time"), ("b/0.txt", "GPU guessed")]
     assert by_folder(remarks) == ["a: 15 files: GPU guessed", "a/0.txt: no time", "b/0.txt: GPU guessed"]
 
 
 def test_a_list_of_names_in_a_hint_is_bounded() -> None:
-    """However many names there are, a hint has room for some of them, and says how many more there are."""
+    """However many names exist, a hint lists a few and counts the rest."""
     hint = UnknownNameError("thing", "zzz", [f"name_{i}" for i in range(500)]).hint
     assert len(hint) <= 300
     assert hint.startswith("one of: name_0, name_1")
@@ -175,14 +175,14 @@ def test_a_list_of_names_in_a_hint_is_bounded() -> None:
 
 
 def test_a_hostile_name_reaches_the_terminal_as_text() -> None:
-    """Control characters in what was typed are not sent back as they are."""
+    """Control characters in typed text are not printed back."""
     result = CliRunner().invoke(main, ["\x1b[2J"])
     assert result.exit_code == 2
     assert "\x1b" not in result.stderr
 
 
 def test_without_a_command_it_names_three_ways_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`rooflens` alone is a question: it is answered for whoever has a report, a GPU, or neither."""
+    """`rooflens` alone prints first steps for users with a report, a GPU, or neither."""
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, [])
     assert result.exit_code == 0
@@ -191,7 +191,7 @@ def test_without_a_command_it_names_three_ways_in(tmp_path: Path, monkeypatch: p
 
 
 def test_the_newest_report_of_the_folder_is_the_first_example(tmp_path: Path) -> None:
-    """Where the user stands beside reports, the lines can be run as they are."""
+    """In a folder with reports, the first steps name the newest and can be run."""
     for age, name in enumerate(("old.ncu-rep", "new.ncu-rep", "newer.txt")):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (age, age))
@@ -215,7 +215,7 @@ def test_the_newest_report_of_the_folder_is_the_first_example(tmp_path: Path) ->
     ],
 )
 def test_shells_complete_commands_and_names(typed: str, completed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `rooflens completion bash` calls answers with commands and with our own names."""
+    """The call of `rooflens completion bash` completes commands and our own names."""
     monkeypatch.setenv("COMP_WORDS", typed)
     monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
     monkeypatch.setenv("_ROOFLENS_COMPLETE", "bash_complete")
@@ -224,7 +224,7 @@ def test_shells_complete_commands_and_names(typed: str, completed: str, monkeypa
 
 @pytest.mark.parametrize("command", ["analyze", "compare", "report"])
 def test_shells_complete_reports_as_files(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a report is wanted the shell is told to complete files, which it would else stop doing."""
+    """For a report the shell is told to complete file names too."""
     monkeypatch.setenv("COMP_WORDS", f"rooflens {command} fixtures/pub")
     monkeypatch.setenv("COMP_CWORD", "2")
     monkeypatch.setenv("_ROOFLENS_COMPLETE", "bash_complete")
@@ -233,7 +233,7 @@ def test_shells_complete_reports_as_files(command: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["report", "--help"], 0), (["analyze", "x"], 3)])
 def test_a_command_without_its_packages_says_so(arguments: list[str], code: int) -> None:
-    """With click alone there is help on all commands, and those that read name what they need, with no traceback."""
+    """With only click installed all help works, and commands that read name the missing package, with no traceback."""
     started = f"import sys; sys.modules['msgspec'] = None; sys.argv = ['rooflens', *{arguments!r}]"
     started += "\nfrom rooflens.cli.group import main\nmain()"
     done = subprocess.run([sys.executable, "-c", started], capture_output=True, text=True, check=False)  # noqa: S603 - ours
@@ -244,12 +244,12 @@ def test_a_command_without_its_packages_says_so(arguments: list[str], code: int)
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_script(shell: str) -> None:
-    """The script names the variable that click answers to."""
+    """The completion script sets the variable that click listens to."""
     assert "_ROOFLENS_COMPLETE" in CliRunner().invoke(main, ["completion", shell]).output
 
 
 def test_a_report_without_a_command_is_analyzed(fixtures: Path, tmp_path: Path) -> None:
-    """Options may follow it; what is no report, or not there, is told as `analyze` tells it."""
+    """A report without a command is analyzed, with options; a missing or wrong file is explained as by `analyze`."""
     report = str(fixtures / "synthetic" / "attention.synthetic.ncu-rep")
     for options in ((), ("--top", "2"), ("--format", "json")):
         short, full = (CliRunner().invoke(main, [*command, report, *options]) for command in ((), ("analyze",)))
@@ -261,7 +261,7 @@ def test_a_report_without_a_command_is_analyzed(fixtures: Path, tmp_path: Path) 
 
 
 def test_diff_is_compare(fixtures: Path) -> None:
-    """Another name for the same command, which the list has once."""
+    """`diff` is another name of `compare`, and the list shows the command once."""
     report = str(fixtures / "synthetic" / "attention.synthetic.ncu-rep")
     one, other = (CliRunner().invoke(main, [name, report, report]) for name in ("diff", "compare"))
     assert (one.exit_code, one.stdout) == (0, other.stdout)
@@ -269,7 +269,7 @@ def test_diff_is_compare(fixtures: Path) -> None:
 
 
 def test_help_shows_common_options_first_and_the_rest_under_headings() -> None:
-    """Each option once, by what it is for, and no heading names an option that no command has."""
+    """Help shows each option once under its heading, and no heading names an option that no command has."""
     known: set[str] = set()
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)

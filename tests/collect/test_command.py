@@ -41,14 +41,14 @@ PROGRAM = ("python", "train.py", "--epochs", "1")
 
 
 def test_the_whole_command_line() -> None:
-    """By default the first launches are profiled, with NVTX ranges and cold caches, on clocks that ncu chooses."""
+    """By default ncu profiles the first launches, with NVTX ranges, cold caches and its own clocks."""
     assert build_argv(NEW, COLLECTION) == (*HEAD, *HOW, *FIRST, *METRICS, *PROGRAM)
 
 
 @pytest.mark.parametrize("detail", DETAILS)
 @pytest.mark.parametrize("chip", ["tu102", "gh100", "gb100"])
 def test_the_command_line_of_each_tier(detail: Detail, chip: str) -> None:
-    """A tier gives its names, and its sections of NVIDIA's, and changes nothing else."""
+    """A tier adds its metrics and its NVIDIA sections, and changes nothing else."""
     names = tuple(metric.name for metric in metrics_for(chip, detail))
     asked = sections_for(chip, detail, pm_sampling=True)
     sections = tuple(part for name in asked for part in ("--section", name))
@@ -57,7 +57,7 @@ def test_the_command_line_of_each_tier(detail: Detail, chip: str) -> None:
 
 
 def test_source_text_is_embedded_only_where_asked() -> None:
-    """Reports are passed on: the program's text is in none of them unless the user says so."""
+    """Reports are shared with others: they contain the program's source text only if requested."""
     assert "--import-source" not in build_argv(NEW, COLLECTION)
     argv = build_argv(NEW, replace(COLLECTION, import_source=True))
     assert argv == (*HEAD, *HOW, "--import-source", "yes", *FIRST, *METRICS, *PROGRAM)
@@ -115,13 +115,13 @@ OPTIONS = {
 
 @for_all("option", OPTIONS)
 def test_the_command_line_of_each_option(option: str) -> None:
-    """Each option changes exactly its own part."""
+    """Each option changes only its own part of the command line."""
     fields, expected = OPTIONS[option]
     assert build_argv(NEW, replace(COLLECTION, **fields)) == (*HEAD, *expected, *PROGRAM)  # type: ignore[arg-type]
 
 
 def test_an_older_ncu_gets_only_what_it_knows() -> None:
-    """Before 2024.1 launches of a shape are not counted apart, and the configuration file cannot be switched off."""
+    """Before 2024.1 launches per shape are not counted separately, and the configuration file cannot be disabled."""
     head = ("/opt/ncu", "--export", "out/train.ncu-rep", "--force-overwrite", "--nvtx")
     expected = (*head, *HOW, *FIRST, *METRICS, *PROGRAM)
     assert build_argv(OLD, COLLECTION) == expected
@@ -149,7 +149,7 @@ def test_an_older_ncu_gets_only_what_it_knows() -> None:
     ],
 )
 def test_kernels_are_chosen_by_number_only_where_that_cannot_lose_any(changes: dict[str, Any], can: bool) -> None:  # noqa: FBT001 - a table
-    """In a part of the program, or beside the user's own choice, the first launch of a kernel may be another one."""
+    """Within a range, or beside the user's choice, ncu does not choose by kernel: the first launch may be another."""
     assert can_profile_one_of_each(replace(COLLECTION, **changes)) == can
 
 
@@ -173,12 +173,12 @@ MODES: dict[str, tuple[dict[str, Any], str, str]] = {
         "drop one",
     ),
 }
-"""What ncu cannot do where it profiles ranges or graphs as a whole, and how error and hint begin or what they hold."""
+"""Options that ncu cannot combine with ranges or graphs, with the start or a part of error and hint."""
 
 
 @for_all("mode", MODES)
 def test_what_does_not_go_with_ranges_and_graphs_is_refused(mode: str) -> None:
-    """Each is wrong usage with its way out; the modes by themselves are not, nor is a kernel where kernels are."""
+    """Impossible combinations with ranges or graphs are wrong usage with a hint; the modes alone are not."""
     fields, message, hint = MODES[mode]
     with pytest.raises(UsageError, match=f"^{re.escape(message)}") as caught:
         check_modes(replace(COLLECTION, **fields))
@@ -198,7 +198,7 @@ def test_what_does_not_go_with_ranges_and_graphs_is_refused(mode: str) -> None:
 def test_clock_controls_are_those_of_this_ncus_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str, choices: tuple[str, ...]
 ) -> None:
-    """What a version can do with the clocks is read where it says so; another program lists nothing."""
+    """The clock modes of a version are read from its help; another program lists none."""
     monkeypatch.setenv(fake_ncu.CLOCKS, listed)
     assert clock_choices(Ncu(str(fake_ncu.install(tmp_path)))) == choices
     assert clock_choices(Ncu("/bin/true")) == ()
@@ -206,7 +206,7 @@ def test_clock_controls_are_those_of_this_ncus_help(
 
 
 def test_another_program_of_that_name_is_passed_over(tmp_path: Path) -> None:
-    """npm-check-updates is called `ncu` too: the next one is taken, and where there is none it is named."""
+    """npm-check-updates, also called `ncu`, is skipped for the next; without another it is named in the error."""
     other, own = tmp_path / "node" / "ncu", tmp_path / "cuda"
     other.parent.mkdir()
     other.write_text("#!/bin/sh\necho 17.1.3\n")
@@ -221,7 +221,7 @@ def test_another_program_of_that_name_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_the_log_file_and_a_name_that_ncu_would_expand() -> None:
-    """A per cent sign in the report's name is doubled: ncu replaces %p, %i and others."""
+    """A percent sign in the report's name is doubled, as ncu expands %p, %i and others."""
     argv = build_argv(NEW, replace(COLLECTION, output=Path("50%p.ncu-rep")), Path("ncu.log"))
     assert argv[3:8] == ("--export", "50%%p.ncu-rep", "--force-overwrite", "--log-file", "ncu.log")
 
@@ -235,7 +235,7 @@ def test_nothing_to_run_or_to_count_is_wrong_usage() -> None:
 
 
 def test_ncu_is_looked_for_in_its_order(tmp_path: Path) -> None:
-    """First the one given, then PATH, then CUDA_HOME, then CUDA_PATH, then the usual places, the newest first."""
+    """The given ncu comes first, then PATH, CUDA_HOME, CUDA_PATH and the usual places, newest first."""
     places = {
         "old": tmp_path / "opt/nvidia/nsight-compute/2023.3.1",
         "new": tmp_path / "opt/nvidia/nsight-compute/2025.10.0",
@@ -256,7 +256,7 @@ def test_ncu_is_looked_for_in_its_order(tmp_path: Path) -> None:
 
 
 def test_a_missing_ncu_is_an_error_with_its_cure(tmp_path: Path) -> None:
-    """Where there is none the environment lacks it; a wrong --ncu is named."""
+    """Without ncu an environment error is raised; a wrong --ncu is named."""
     with pytest.raises(EnvironmentMissingError, match="was not found") as caught:
         find_ncu(environment={"PATH": ""}, root=tmp_path)
     assert "--ncu" in caught.value.hint
@@ -268,7 +268,7 @@ def test_a_missing_ncu_is_an_error_with_its_cure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "Version unknown"])
 def test_an_unknown_version_is_kept_as_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """An ncu on PATH whose version cannot be read is used, with the options of old ones."""
+    """An ncu on PATH with an unreadable version is used, with options of old versions only."""
     monkeypatch.setenv(fake_ncu.VERSION, text)
     fake_ncu.install(tmp_path)
     found = find_ncu(environment={"PATH": str(tmp_path)})
@@ -278,7 +278,7 @@ def test_an_unknown_version_is_kept_as_unknown(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_ncu_knows_is_read_from_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Base names are taken from its list; an ncu that has no list for the chip says nothing."""
+    """Known metrics are read from ncu's list; an ncu without a list for the chip gives None."""
     ncu = Ncu(str(fake_ncu.install(tmp_path)))
     assert known_metrics(ncu, "ga100") is None
     monkeypatch.setenv(fake_ncu.KNOWN, "dram__bytes lts__t_sectors")
@@ -286,7 +286,7 @@ def test_what_ncu_knows_is_read_from_its_list(tmp_path: Path, monkeypatch: pytes
 
 
 def test_ncu_is_asked_for_its_list_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it answered for a chip holds for the whole process; another chip is another question."""
+    """Each process asks ncu once per chip."""
     ncu = Ncu(str(fake_ncu.install(tmp_path)))
     monkeypatch.setenv(fake_ncu.KNOWN, "dram__bytes")
     first = known_metrics(ncu, "gh100")
@@ -304,7 +304,7 @@ def _real_ncu() -> Ncu:
 
 @pytest.mark.ncu
 def test_the_real_ncu_says_that_there_is_no_gpu(tmp_path: Path) -> None:
-    """On a machine without a GPU the real ncu's words are understood, and nothing is left."""
+    """On a machine without a GPU, the real ncu's messages are understood, and nothing is left behind."""
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine may have a GPU")
     collection = Collection(("/bin/true",), tmp_path / "100%.ncu-rep", ("gpu__time_duration.sum",))
@@ -335,7 +335,7 @@ def test_the_real_ncu_says_that_there_is_no_gpu(tmp_path: Path) -> None:
 def test_the_real_ncus_words_are_understood(
     tmp_path: Path, changes: dict[str, Any], error: type[RooflensError], words: str
 ) -> None:
-    """What the real ncu says of its command line without a GPU gives the one cause that it has."""
+    """Without a GPU the real ncu's message about its command line has exactly the expected cause."""
     if shutil.which("nvidia-smi") and error is EnvironmentMissingError and "driver" in words:
         pytest.skip("this machine may have a GPU")
     given = {"program": ("/bin/true",), "output": tmp_path / "x.ncu-rep", "metrics": ("gpu__time_duration.sum",)}
@@ -347,7 +347,7 @@ def test_the_real_ncus_words_are_understood(
 
 @pytest.mark.ncu
 def test_the_real_ncu_knows_our_options(tmp_path: Path) -> None:
-    """Every option of the command line is accepted by the real ncu: what it complains of is another thing."""
+    """The real ncu accepts every option of the command line: it complains of something else."""
     ncu = _real_ncu()
     collection = Collection(
         ("/bin/true",),
@@ -370,9 +370,9 @@ PARTS: tuple[dict[str, Any], ...] = ({}, {"nvtx_include": ("step", "forward/"), 
 @pytest.mark.ncu
 @pytest.mark.parametrize("detail", DETAILS)
 def test_the_real_ncu_reads_every_command_line(tmp_path: Path, detail: Detail) -> None:
-    """In every replay mode, with graphs by node and whole, in ranges and without: all it misses is a driver.
+    """The real ncu accepts all replay modes and graph modes, with and without ranges: it lacks only a driver.
 
-    What came after a version is refused by it, by name.
+    Older versions refuse later options, by name.
     """
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine may have a GPU")
@@ -392,7 +392,7 @@ def test_the_real_ncu_reads_every_command_line(tmp_path: Path, detail: Detail) -
 
 @pytest.mark.ncu
 def test_the_real_ncu_refuses_what_we_leave_out_for_ranges(tmp_path: Path) -> None:
-    """It says so of each count by instruction that the hardware lacks, and of a filter: its words are understood."""
+    """When ncu refuses counts by instruction or filters for ranges, its message is understood."""
     asked = {"program": ("/bin/true",), "output": tmp_path / "x.ncu-rep", "replay_mode": "range"}
     hardware = ("gpu__time_duration.sum",)
     left_out = [metric.name for metric in metrics_for("gh100", "deep") if metric.kind == "sass"]
@@ -406,7 +406,7 @@ def test_the_real_ncu_refuses_what_we_leave_out_for_ranges(tmp_path: Path) -> No
 
 @pytest.mark.ncu
 def test_the_real_ncu_knows_the_tiers_counters() -> None:
-    """From 2024.1 on every hardware counter of the tiers is in its list for GH100; an unknown chip has none."""
+    """Since 2024.1 ncu's list for GH100 contains every hardware counter of the tiers; an unknown chip has no list."""
     ncu = _real_ncu()
     known = known_metrics(ncu, "gh100") or frozenset()
     assert "dram__bytes" in known
@@ -417,7 +417,7 @@ def test_the_real_ncu_knows_the_tiers_counters() -> None:
 
 @pytest.mark.ncu
 def test_the_real_ncu_refuses_a_missing_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A TMPDIR that is not there is explained."""
+    """A missing TMPDIR is explained."""
     ncu = _real_ncu()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
@@ -427,7 +427,7 @@ def test_the_real_ncu_refuses_a_missing_temporary_folder(tmp_path: Path, monkeyp
 
 @pytest.mark.ncu
 def test_the_real_ncu_lists_a_filter_mode_from_2024(tmp_path: Path) -> None:
-    """`per-launch-config` is in the help of exactly the versions that we give it to."""
+    """Exactly the versions that we give `per-launch-config` list it in their help."""
     ncu = _real_ncu()
     done = subprocess.run([ncu.path, "--help"], capture_output=True, text=True, check=False, cwd=tmp_path)  # noqa: S603 - ncu
     assert ("per-launch-config" in done.stdout) == ncu.knows((2024, 1))

@@ -18,7 +18,7 @@ ALL_CAPABILITIES, NO_SYS_ADMIN = "000001ffffffffff", "00000000a80425fb"
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make this machine one with an H200, ncu, nvcc, a driver open to all, and no PyTorch; return its root folder."""
+    """Simulate a machine with an H200, ncu, nvcc, counters open to all, and no PyTorch; return its root folder."""
     fake_ncu.install(tmp_path / "bin")
     fake_nvcc.install(tmp_path / "bin", {})
     write(tmp_path, "bin/nsys", "#!/bin/sh\necho NVIDIA Nsight Systems version 2025.3.1.90-253135822126v0\n")
@@ -45,19 +45,19 @@ def checks(root: Path) -> dict[str, Check]:
 
 
 def torch_says(monkeypatch: pytest.MonkeyPatch, *argv: str) -> None:
-    """Let a program stand in for the one that asks PyTorch."""
+    """Replace the program that asks PyTorch."""
     torch_is(monkeypatch, there=True)
     monkeypatch.setattr(doctor, "query", lambda given: ask(argv if given[0] == sys.executable else given))
 
 
 def torch_is(monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
-    """Let PyTorch look installed or not."""
+    """Simulate that PyTorch is installed, or is not."""
     found = object() if there else None
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: found if name == "torch" else find_spec(name))
 
 
 def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all there, each line is ok and says what was found."""
+    """On a complete machine each line is ok and says what was found."""
     torch_says(monkeypatch, "/bin/echo", "2.9.1|13.0|NVIDIA H200")
     found = checks(root)
     assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
@@ -75,7 +75,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine without GPU and tools these are optional, each with its fix and the word that reading needs none."""
+    """Without GPU and tools these checks are optional, with a fix and a note that reading does not need them."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("rooflens.workloads.build.find_program", lambda *_: None)
     torch_is(monkeypatch, there=False)
@@ -107,7 +107,7 @@ def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_only_some_need_is_optional(
     root: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, fix: str
 ) -> None:
-    """Reports are read and pages written without it: it is called optional, and the fix names the package."""
+    """A package that reading does not need is optional, and the fix names it."""
     monkeypatch.setitem(sys.modules, module, None)
     found = checks(root)
     assert (found["report reader"].state, found["page"].state, found[name].state) == ("ok", "ok", "optional")
@@ -124,7 +124,7 @@ def test_what_only_some_need_is_optional(
     ],
 )
 def test_who_may_read_the_counters(root: Path, parameters: str, capabilities: str, state: str, says: str) -> None:
-    """The driver's setting decides, and CAP_SYS_ADMIN, which root may lack in a container; the fix says how."""
+    """The driver's setting and CAP_SYS_ADMIN, which root in a container may lack, decide; the fix says how."""
     write(root, "proc/driver/nvidia/params", parameters)
     write(root, "proc/self/status", f"CapEff:\t{capabilities}\n")
     check = checks(root)["counter permission"]
@@ -134,13 +134,13 @@ def test_who_may_read_the_counters(root: Path, parameters: str, capabilities: st
 
 
 def test_capabilities_that_are_not_told_are_the_users(root: Path) -> None:
-    """Where the system does not list capabilities, root has them."""
+    """On systems that do not list capabilities, root is assumed to have them."""
     (root / "proc/self/status").unlink()
     assert may_administer(root) == (os.geteuid() == 0)
 
 
 def test_an_old_ncu_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that cannot profile each distinct launch once works, with a warning."""
+    """An ncu that cannot profile each distinct launch once gives a warning."""
     monkeypatch.setenv(fake_ncu.VERSION, "2022.3.0.0")
     check = checks(root)["ncu"]
     assert check.state == "warn"
@@ -148,7 +148,7 @@ def test_an_old_ncu_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_nsys_gaps_stay_unknown(root: Path) -> None:
-    """What is lost without Nsight Systems is said, and where it comes from; one that does not answer is named."""
+    """A missing Nsight Systems is explained with its purpose and source; an nsys that does not answer is named."""
     write(root, "bin/nsys", "#!/bin/sh\nexit 1\n")
     assert checks(root)["nsys"].finding == f"{root / 'bin' / 'nsys'} does not say its version"
     (root / "bin" / "nsys").unlink()
@@ -159,7 +159,7 @@ def test_without_nsys_gaps_stay_unknown(root: Path) -> None:
 
 
 def test_an_old_pytorch_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bundled workloads need 2.5: an older one is a warning that says what it lacks."""
+    """A PyTorch older than 2.5 gives a warning that says what the workloads lack."""
     torch_says(monkeypatch, "/bin/echo", "2.4.1+cu121|12.1|NVIDIA H200")
     check = checks(root)["torch"]
     assert check.state == "warn"
@@ -176,7 +176,7 @@ def test_an_old_pytorch_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_gpu_with_a_snag_warns(root: Path, row: str, says: str) -> None:
-    """What is in the way of counters, and a GPU without datasheet numbers, are said with a fix."""
+    """Obstacles to counters, and a GPU without a datasheet, are reported with a fix."""
     write(root, "bin/nvidia-smi", f"#!/bin/sh\necho '{row}'\n")
     check = checks(root)["GPU"]
     assert check.state == "warn"
@@ -185,7 +185,7 @@ def test_a_gpu_with_a_snag_warns(root: Path, row: str, says: str) -> None:
 
 
 def test_clocks_that_a_killed_ncu_left_are_named(root: Path) -> None:
-    """Where a setting limits the clocks, the line says at how much, and what gives them back."""
+    """Limited clocks are reported with their limit and the command that unlocks them."""
     says = 'case "$1" in *clocks*) echo "NVIDIA H200, 1095 MHz, 1980 MHz, Active";; *) '
     write(root, "bin/nvidia-smi", f'#!/bin/sh\n{says}echo "0, GPU-0, NVIDIA H200, 9.0, 580.1, Disabled";; esac\n')
     check = checks(root)["GPU"]
@@ -195,7 +195,7 @@ def test_clocks_that_a_killed_ncu_left_are_named(root: Path) -> None:
 
 
 def test_a_driver_that_was_updated_is_not_a_missing_gpu(root: Path) -> None:
-    """Where the loaded module is older than the library, a reboot is what helps, and both lines say so."""
+    """If the loaded kernel module is older than the library, both lines suggest a reboot."""
     write(
         root,
         "bin/nvidia-smi",
@@ -209,7 +209,7 @@ def test_a_driver_that_was_updated_is_not_a_missing_gpu(root: Path) -> None:
 
 
 def test_another_program_called_ncu_is_named(root: Path) -> None:
-    """npm-check-updates is not asked for a version: what comes after it on PATH is, and it is said."""
+    """npm-check-updates is not asked for a version: the next ncu on PATH is used, with a note."""
     write(root, "node/ncu", "#!/bin/sh\necho 17.1.3\n")
     (root / "node" / "ncu").chmod(0o755)
     os.environ["PATH"] = f"{root / 'node'}:{os.environ['PATH']}"
@@ -219,7 +219,7 @@ def test_another_program_called_ncu_is_named(root: Path) -> None:
 
 
 def test_a_driver_that_does_not_answer_is_told_from_none(root: Path) -> None:
-    """Where the kernel module is loaded but `nvidia-smi` fails, the line says so."""
+    """If the kernel module is loaded but `nvidia-smi` fails, the line says so."""
     write(root, "bin/nvidia-smi", "#!/bin/sh\nexit 9\n")
     write(root, "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX 580.65.06\nGCC version: 12\n")
     check = checks(root)["NVIDIA driver"]
@@ -238,7 +238,7 @@ def test_a_driver_that_does_not_answer_is_told_from_none(root: Path) -> None:
 def test_pytorch_without_a_gpu_warns(
     root: Path, monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], says: str
 ) -> None:
-    """A PyTorch that is broken, was built without CUDA or sees no GPU is told apart."""
+    """A PyTorch that is broken, lacks CUDA, or sees no GPU gives a distinct line for each."""
     torch_says(monkeypatch, *argv)
     check = checks(root)["torch"]
     assert check.state == "warn"
@@ -247,6 +247,6 @@ def test_pytorch_without_a_gpu_warns(
 
 
 def test_little_disk_warns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than a gigabyte is said."""
+    """Less than a gigabyte of free space is reported."""
     monkeypatch.setattr(doctor, "_MIN_FREE_BYTES", 1e30)
     assert checks(root)["disk"].state == "warn"

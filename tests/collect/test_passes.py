@@ -28,7 +28,7 @@ ONE_OF_EACH = list(dict.fromkeys(min(family) for _, family in FAMILIES))
 of_chips = pytest.mark.parametrize(
     "chips", mostly_thorough([ONE_OF_EACH, list(CHIPS)], kept=[ONE_OF_EACH]), ids=["one of each family", "every chip"]
 )
-"""Chips of a family have the same metrics: a test below."""
+"""One chip per family, since chips of a family have the same metrics: a test below holds that."""
 
 NCU_SETS = {
     "tu102": (9, 15),
@@ -38,30 +38,30 @@ NCU_SETS = {
     "gb100": (11, 17),
     "gb202": (10, 18),
 }
-"""Chip -> passes of `--set roofline` and `--set full`, by the same scheduler, with the sections of ncu 2024.1."""
+"""Chip -> passes of `--set roofline` and `--set full` from the same scheduler, with the sections of ncu 2024.1."""
 
 
 @cache
 def counted(chip: str, detail: str) -> passes.Passes:
-    """Ask the scheduler once for each chip and tier."""
+    """Ask the scheduler once per chip and tier."""
     return count_passes(chip, hardware_names(chip, detail))
 
 
 def goal(chip: str, detail: str) -> int:
-    """Return the most passes `quick` or `standard` may take; `deep` has no limit."""
+    """Return the most passes that `quick` or `standard` may take; `deep` is unlimited."""
     if detail == "quick":
         return 3 if chip in TU10X | TU11X | XAVIER else 2
     return 6 if chip in TCGEN05 else 4 if chip in XAVIER else 3
 
 
 def test_every_chip_of_the_library_is_known() -> None:
-    """A chip that NVIDIA's library lists has its family here."""
+    """The family of every chip in NVIDIA's library is listed here."""
     assert set(list_chips()) <= set(CHIPS)
 
 
 @of_chips
 def test_every_name_of_a_tier_is_a_counter_of_its_chip(chips: Sequence[str]) -> None:
-    """The chip's evaluator accepts each hardware name: ncu refuses a list with a single wrong one."""
+    """The chip knows each hardware name of a tier: ncu refuses a list with a single wrong name."""
     unknown = {(chip, detail): counted(chip, detail).unknown for chip in chips for detail in DETAILS}
     assert {tier: names for tier, names in unknown.items() if names} == {}
 
@@ -75,7 +75,7 @@ def test_tiers_keep_to_their_passes(chips: Sequence[str]) -> None:
 
 @for_all("chip", sorted({min(family) for _, family in FAMILIES}))
 def test_the_order_of_names_costs_no_pass(chip: str) -> None:
-    """Whatever the order in which ncu takes the names of a tier, they keep to its passes."""
+    """A tier keeps to its passes in whatever order ncu takes its names."""
     names = list(hardware_names(chip, "standard"))
     limit = goal(chip, "standard")
     assert count_passes(chip, sorted(names)).hardware_passes <= limit
@@ -84,7 +84,7 @@ def test_the_order_of_names_costs_no_pass(chip: str) -> None:
 
 @each_chip
 def test_dense_peaks_of_all_tensor_counters_are_free(chip: str) -> None:
-    """Peaks of every tensor counter of the chip are in `quick`, and alone take the one pass that any list takes."""
+    """The peaks of all tensor counters are in `quick`, and alone take the single pass that any list takes."""
     peaks = [
         name for name in hardware_names(chip, "quick") if re.fullmatch(r"sm__ops_path_tensor_.*peak_sustained", name)
     ]
@@ -94,7 +94,7 @@ def test_dense_peaks_of_all_tensor_counters_are_free(chip: str) -> None:
 
 @each_chip
 def test_the_table_of_tensor_counters_is_complete(chip: str) -> None:
-    """Our table holds every tensor operation counter of the chip but sums over others and real-time copies."""
+    """Our table has every tensor operation counter of the chip, except sums of others and real-time copies."""
     ours = {
         name
         for row in tensor_counters(chip)
@@ -109,18 +109,18 @@ def test_the_table_of_tensor_counters_is_complete(chip: str) -> None:
 
 @for_all("names", [family for _, family in FAMILIES])
 def test_chips_of_a_family_have_the_same_metrics(names: frozenset[str]) -> None:
-    """A family is one list of names: what holds for one of its chips holds for all."""
+    """Chips of a family have the same metrics."""
     assert len({base_names(chip) for chip in names}) == 1
 
 
 def test_what_is_no_counter_is_named() -> None:
-    """Names that the chip cannot count come back apart, and cost nothing."""
+    """Names that the chip cannot count are returned separately, and cost no pass."""
     asked = ["dram__bytes.sum", "no__such_thing.sum", "launch__grid_size"]
     assert count_passes("gh100", asked) == passes.Passes(("no__such_thing.sum", "launch__grid_size"), 1)
 
 
 def test_a_wrong_chip_is_a_usage_error() -> None:
-    """The error lists the chips that there are."""
+    """The error for an unknown chip lists the known chips."""
     with pytest.raises(UsageError, match="gh999") as error:
         count_passes("gh999", ["dram__bytes.sum"])
     assert "gh100" in error.value.hint
@@ -128,7 +128,7 @@ def test_a_wrong_chip_is_a_usage_error() -> None:
 
 @pytest.fixture
 def _no_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Take NVIDIA's library away for one test."""
+    """Hide NVIDIA's library for one test."""
     monkeypatch.setattr(passes, "find_spec", lambda _name: None)
     passes._library.cache_clear()
     yield
@@ -137,7 +137,7 @@ def _no_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_library")
 def test_a_missing_library_says_how_to_get_it() -> None:
-    """Without the wheel the answer is an environment error with the command that installs it."""
+    """Without the wheel an environment error names the command that installs it."""
     with pytest.raises(EnvironmentMissingError, match="libnvperf_host") as error:
         list_chips()
     assert error.value.hint == "pip install ncu-report"
@@ -147,7 +147,7 @@ def test_a_missing_library_says_how_to_get_it() -> None:
 def test_a_library_that_cannot_be_loaded_is_an_environment_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broken file in the library's place does not end in a traceback."""
+    """A broken library file gives no traceback."""
     (tmp_path / "libnvperf_host.so").write_bytes(b"no library")
     monkeypatch.setattr(passes, "_candidates", lambda: iter([tmp_path / "libnvperf_host.so"]))
     passes._library.cache_clear()
@@ -157,7 +157,7 @@ def test_a_library_that_cannot_be_loaded_is_an_environment_error(
 
 
 def pass_table() -> str:
-    """Write the table of `explanation/passes.md`: families of chips, and what each tier costs beside ncu's own sets."""
+    """Write the table of `explanation/passes.md`: chip families, and each tier's cost beside ncu's own sets."""
     lines = [
         "| chips | CC | `quick` | `standard` | `deep` | `--set roofline` | `--set full` |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
@@ -172,7 +172,7 @@ def pass_table() -> str:
 
 
 def later_table() -> str:
-    """Write the table of counters that are in `standard` on some chips and wait for `deep` on others."""
+    """Write the table of counters that are in `standard` on some chips and in `deep` on others."""
     tiers = {
         chip: {m.name.partition(".")[0]: m.detail for m in metrics_for(chip, "deep")}
         for chip in map(min, dict.fromkeys(f for _, f in FAMILIES))
@@ -187,7 +187,7 @@ def later_table() -> str:
 
 
 def test_the_documented_passes_are_the_counted_ones() -> None:
-    """The tables of the documentation are what scheduler and tiers give today; ROOFLENS_REWRITE=1 writes them anew."""
+    """The documentation's tables agree with scheduler and tiers; ROOFLENS_REWRITE=1 rewrites them."""
     text = DOC.read_text(encoding="utf-8")
     installed = version("ncu-report")
     documented = re.search(r"`ncu-report` ([\d.]+)", text)

@@ -1,4 +1,4 @@
-"""The kernel that ncu is tried on, without a GPU: its calls against a stand-in for the driver, its text assembled."""
+"""The trial kernel without a GPU: its calls run against a stand-in for the driver, its text is assembled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ int cuLaunchKernel(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned
     CALL("launch", kernel == (void *)10 && gx * gy * gz * bx * by * bz == 1 && !shared && !stream && !extra)
 int cuCtxSynchronize(void) CALL("synchronize", 1)
 """
-"""Checks what each call is given, and fails the one of number FAILS."""
+"""A stand-in for the driver that checks the arguments of each call, and fails call number FAILS."""
 
 CALLS = ["init", "device", "retain", "current", "load", "function", "launch", "synchronize"]
 
@@ -38,7 +38,7 @@ CALLS = ["init", "device", "retain", "current", "load", "function", "launch", "s
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
 @pytest.mark.parametrize(("fails", "status"), [(99, 0), (0, 1), (6, 1)])
 def test_the_probe_launches_one_thread(tmp_path: Path, fails: int, status: int) -> None:
-    """It calls the driver in order with what the calls before gave, and ends at the first that fails, with its name."""
+    """The probe calls the driver in order with earlier results, and ends at the first failing call, naming it."""
     (tmp_path / "cuda.c").write_text(CUDA)
     library = tmp_path / "libcuda.so.1"
     build = ["gcc", "-shared", "-fPIC", f"-DFAILS={fails}", "-o", str(library), str(tmp_path / "cuda.c")]
@@ -58,7 +58,7 @@ def test_the_probe_launches_one_thread(tmp_path: Path, fails: int, status: int) 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90a", "sm_120a"])
 def test_the_probes_kernel_assembles(tmp_path: Path, architecture: str) -> None:
-    """Its text is taken by CUDA's assembler for the oldest and the newest GPUs."""
+    """CUDA's assembler accepts the kernel's text for the oldest and the newest GPUs."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("no nvcc on this machine")

@@ -1,4 +1,4 @@
-"""Command lines of `torchrun`: taken apart, and put together so that each rank has an ncu of its own."""
+"""Command lines of `torchrun`: split, and rebuilt so that each rank has its own ncu."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PYTHON = (sys.executable, "-u")
     ],
 )  # fmt: skip
 def test_a_launcher_is_taken_apart(command: str, head: str, program: tuple[str, ...]) -> None:
-    """Its options stay, those that say how to start the script go, and the script's own options are the script's."""
+    """Options of torchrun are kept, except those about starting the script; the script's options stay its own."""
     assert split_launcher(command.split()) == Launcher((*head.split(), "--no-python"), program)
 
 
@@ -44,12 +44,12 @@ def test_a_launcher_is_taken_apart(command: str, head: str, program: tuple[str, 
     "command", ["python train.py", "torchrun --nproc-per-node 2", "torchrun --run-path t.py", "", "x"]
 )
 def test_what_is_no_launcher_stays_whole(command: str) -> None:
-    """A plain program, a launcher without a script, and one that runs the script inside itself."""
+    """A plain program, a launcher without a script, and one that runs the script in its process are not split."""
     assert split_launcher(command.split()) is None
 
 
 def test_some_ranks_run_the_program_as_it_is() -> None:
-    """The shell in between takes the profiler away from every rank that is not chosen."""
+    """For unselected ranks the shell in between drops the profiler."""
     launcher = Launcher(("torchrun", "--no-python"), ("echo", "program"))
     assert rank_argv(launcher, ("echo", "ncu")) == ("torchrun", "--no-python", "echo", "ncu", "echo", "program")
     argv = rank_argv(launcher, ("echo", "ncu"), (1, 12))[2:]
@@ -63,7 +63,7 @@ def test_some_ranks_run_the_program_as_it_is() -> None:
 
 
 def test_ranks_are_numbers_or_all() -> None:
-    """`0,1` in any order and twice; anything else is wrong usage."""
+    """`0,1` is accepted in any order and with repetition; anything else is wrong usage."""
     assert (parse_ranks("all"), parse_ranks("3,0,3")) == (None, (0, 3))
     for wrong in ("", "first", "-1", "0,"):
         with pytest.raises(UsageError, match="--ranks cannot be"):
@@ -71,7 +71,7 @@ def test_ranks_are_numbers_or_all() -> None:
 
 
 def test_names_of_reports_hold_variables(tmp_path: Path) -> None:
-    """`%q{RANK}` is the variable, as in ncu; one that is not set is wrong usage that names what launchers set."""
+    """`%q{RANK}` is replaced like in ncu; an unset variable is wrong usage that names what launchers set."""
     assert expanded(Path("x.%q{RANK}.ncu-rep"), {"RANK": "3"}) == Path("x.3.ncu-rep")
     with pytest.raises(UsageError, match="the environment variable RANK, which"):
         expanded(Path("x.%q{RANK}.ncu-rep"), {})
@@ -84,7 +84,7 @@ def test_names_of_reports_hold_variables(tmp_path: Path) -> None:
 
 
 def test_kernels_that_wait_for_other_ranks_are_left_out() -> None:
-    """NCCL's and NVSHMEM's kernels and all-reduces of one launch; nothing else that has such a word in its name."""
+    """The filter matches kernels of NCCL, NVSHMEM and one-launch all-reduces, but no others with such words."""
     expression = NO_COMMUNICATION.removeprefix("regex:")
     waits = ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "nvshmemi_barrier", "cross_device_reduce_1stage")
     others = ("block_all_reduce_sum", "my_nccl_free_kernel", "ampere_sgemm_128x64", "reduce_kernel")

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.if_changed("collecting"),
     pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning"),
 ]
-"""A signal may come between the opening of ncu's log and the `with` that closes it."""
+"""Signals may arrive between opening ncu's log and the `with` that closes it."""
 
 
 SLEEP = (sys.executable, "-ISc", "import time; time.sleep(60)")
@@ -45,7 +45,7 @@ def bin_folder(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def take(tmp_path: Path, behaviour: str, program: tuple[str, ...] = TRUE, **options: object) -> Collected:
-    """Collect with the stand-in behaving in one way."""
+    """Collect with a given behaviour of the stand-in."""
     os.environ[fake_ncu.BEHAVIOUR] = behaviour
     timeout_s = options.pop("timeout_s", None)
     on_progress = options.pop("on_progress", lambda _: None)
@@ -60,12 +60,12 @@ def _clean_behaviour(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def left_files(tmp_path: Path) -> list[str]:
-    """Name what stands in the folder of the report."""
+    """List the files in the report's folder."""
     return sorted(path.name for path in (tmp_path / "new").iterdir())
 
 
 def test_a_report_appears_under_its_name_alone(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """A good run leaves exactly the report, whole, even where its name holds what ncu would expand."""
+    """A successful run leaves exactly the complete report, even if its name has characters that ncu expands."""
     collected = take(tmp_path, "success")
     assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
     assert inspect(collected.report).result_count > 0
@@ -74,7 +74,7 @@ def test_a_report_appears_under_its_name_alone(tmp_path: Path, bin_folder: Path)
 
 
 def test_progress_is_told_while_ncu_runs(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - on PATH
-    """The callback sees kernels being finished one by one, with name, passes and a growing time."""
+    """The callback sees kernels finish one by one, with name, passes and increasing time."""
     monkeypatch.setenv("FAKE_NCU_PAUSE", "0.15")
     seen: list[Progress] = []
     take(tmp_path, "success", on_progress=seen.append)
@@ -165,7 +165,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("behaviour", EXPECTED)
 def test_each_failure_has_its_message_hint_and_exit_code(tmp_path: Path, bin_folder: Path, behaviour: str) -> None:  # noqa: ARG001 - on PATH
-    """What ncu says becomes one error that names cause and cure; only what it left in ruins is put aside."""
+    """Messages of ncu become one error with cause and remedy, and partial files are kept under other names."""
     exit_code, message, hint = EXPECTED[behaviour]
     with pytest.raises(RooflensError) as caught:
         take(tmp_path, behaviour)
@@ -179,7 +179,7 @@ def test_each_failure_has_its_message_hint_and_exit_code(tmp_path: Path, bin_fol
 
 
 def test_every_failure_of_the_stand_in_is_expected() -> None:
-    """No failure that the stand-in knows is left out of the table above, and every row of ours is met by one."""
+    """The table above covers every failure of the stand-in, and every row of our table matches one."""
     assert set(fake_ncu.FAILURES) <= set(EXPECTED)
     says = fake_ncu.FAILURES.values()
     messages = [str(explain(one.log, one.stdout + one.stderr, one.status)) for one in says]
@@ -189,7 +189,7 @@ def test_every_failure_of_the_stand_in_is_expected() -> None:
 
 
 def test_kernels_that_were_there_are_listed_nearest_first(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """Where the filter matched none, ncu's own list is repeated, beginning with the name that comes closest."""
+    """If the filter matched no kernel, ncu's list is repeated, starting with the most similar name."""
     with pytest.raises(InputError, match="no kernel was profiled") as caught:
         take(tmp_path, "other_kernels", kernel="regex:gemm_fp16")
     assert caught.value.hint.startswith("it launched `gemm_bf16`, `relu_kernel`, `softmax`; also: check --kernel")
@@ -207,7 +207,7 @@ def test_kernels_that_were_there_are_listed_nearest_first(tmp_path: Path, bin_fo
 def test_a_kernel_that_waits_for_other_ranks_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, options: tuple[str, ...], says: str
 ) -> None:
-    """After a time without a finished kernel it is named, with what profiles it; others may just take long."""
+    """A waiting kernel that does not finish in time is named, with a remedy; other kernels may take longer."""
     monkeypatch.setenv("FAKE_NCU_KERNEL", kernel)
     monkeypatch.setattr("rooflens.collect.run.WATCHDOG_SECONDS", 0.3)
     with pytest.raises(InputError) as caught:
@@ -219,7 +219,7 @@ def test_a_kernel_that_waits_for_other_ranks_is_not_waited_for(
 
 
 def test_clocks_are_given_back_on_request(bin_folder: Path) -> None:
-    """The locked clocks of a killed ncu are reset by ncu itself; its refusal is this machine's."""
+    """Clocks that a killed ncu left locked are unlocked by ncu itself; its refusal is an environment error."""
     ncu = Ncu(str(bin_folder / "ncu"))
     reset_clocks(ncu)
     os.environ[fake_ncu.BEHAVIOUR] = "no_driver"
@@ -228,7 +228,7 @@ def test_clocks_are_given_back_on_request(bin_folder: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    """A file where the folder should be is seen at once, and nothing is made."""
+    """A file in place of the output folder is found at once, and nothing is created."""
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="no permission to write in"):
         check_place(tmp_path / "file" / "deep" / "x.ncu-rep")
@@ -243,7 +243,7 @@ def test_a_full_disk_is_named_where_ncu_does_not(
     monkeypatch: pytest.MonkeyPatch,
     behaviour: str,
 ) -> None:
-    """A report that is cut or missing on a disk without space: that is the reason; and no program is started there."""
+    """On a full disk that is the error: for a missing or cut report, and before a program starts."""
     monkeypatch.setattr("rooflens.collect.run.shutil.disk_usage", lambda _: SimpleNamespace(free=2048))
     with pytest.raises(EnvironmentMissingError, match=r"^the disk behind `.*` is full: 2 KiB are free\n") as caught:
         take(tmp_path, behaviour)
@@ -253,14 +253,14 @@ def test_a_full_disk_is_named_where_ncu_does_not(
 
 
 def test_words_that_the_program_chose_are_no_causes() -> None:
-    """The name of a kernel, and what the program prints, may read like a message of ncu: they tell nothing."""
+    """Kernel names and program output that look like ncu's messages are ignored."""
     named = '==PROF== Profiling "LibraryNotLoaded" - 0: 0%\n==ERROR== UnknownError\n'
     error = explain(named, "No space left on device, says the program\n", 1)
     assert str(error) == "ncu failed with status 1: UnknownError"
 
 
 def test_what_was_profiled_before_a_failure_is_kept_whole(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """Ncu's report of the kernels before the one it failed on is kept, and its log with the command and last words."""
+    """Kernels profiled before a failure are kept in a partial report, with ncu's log, command and last words."""
     with pytest.raises(InputError) as caught:
         take(tmp_path, "broken_off")
     kept = caught.value.kept
@@ -279,7 +279,7 @@ def test_what_was_profiled_before_a_failure_is_kept_whole(tmp_path: Path, bin_fo
 def test_application_replay_counts_its_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: int, told: tuple[int, int, bool]
 ) -> None:
-    """Its log names a kernel once a pass, or not at all: then the report says how many there are; none is cut off."""
+    """In application replay the report tells the number of kernels, since the log repeats or omits them."""
     monkeypatch.setenv("FAKE_NCU_KERNELS", str(named))
     collected = take(tmp_path, "application", replay_mode="application", max_launches=2)
     assert inspect(collected.report).result_count == 4
@@ -287,7 +287,7 @@ def test_application_replay_counts_its_kernels(
 
 
 def test_a_kernel_that_failed_is_not_counted(tmp_path: Path) -> None:
-    """Ncu tells the passes of a kernel it failed on, too: only what came to 100 % is done."""
+    """A kernel counts as profiled only at 100 %: ncu also prints the passes of a failed kernel."""
     log = tmp_path / "log"
     log.write_text(
         '==PROF== Profiling "a" - 0: 0%\n==WARNING== Backing up device memory in system memory.\n....50%....100% - 9 '
@@ -299,7 +299,7 @@ def test_a_kernel_that_failed_is_not_counted(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("bin_folder")
 def test_what_ncu_had_when_it_was_stopped_is_kept(tmp_path: Path) -> None:
-    """On Ctrl-C ncu writes the kernels it has done: they are kept under the name of an incomplete report, and said."""
+    """After Ctrl-C the kernels that ncu wrote are kept as an incomplete report, and named."""
     threading.Timer(0.6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(StoppedError, match=r"^stopped before the end\n") as caught:
         take(tmp_path, "many", launch_count=900)
@@ -314,7 +314,7 @@ def test_a_program_that_ncu_ends_when_it_has_enough_is_no_failure(
     count: int,
     is_taken: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """With --kill the status of the program that was ended counts for nothing; too few profiles do."""
+    """With --kill the ended program's status is ignored, but too few profiles are an error."""
     if is_taken:
         assert take(tmp_path, "killed", kill=True, launch_count=count).profiled_count == 3
     else:
@@ -323,7 +323,7 @@ def test_a_program_that_ncu_ends_when_it_has_enough_is_no_failure(
 
 
 def test_what_a_killed_run_left_is_swept(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """A partial report of a process that is gone is removed by the next run; that of a living one is left alone."""
+    """A dead process's partial report is removed by the next run; a living process's is left alone."""
     (tmp_path / "new").mkdir()
     for pid in (2**22 + 1, os.getppid()):
         for suffix in (".ncu-rep", ".ncu-repz", ".ncu-rep.ncu-repz"):
@@ -335,7 +335,7 @@ def test_what_a_killed_run_left_is_swept(tmp_path: Path, bin_folder: Path) -> No
 
 @pytest.fixture
 def packing(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the stand-in compress its report; return the plain one."""
+    """Let the stand-in compress its report; return the uncompressed one."""
     del bin_folder
     plain = Path(os.environ[fake_ncu.REPORT])
     monkeypatch.setenv(fake_ncu.REPORT, str(pack(plain, tmp_path / "packed")))
@@ -347,7 +347,7 @@ def packing(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_compressed_report_is_taken_wherever_ncu_puts_it(
     tmp_path: Path, packing: Path, monkeypatch: pytest.MonkeyPatch, asked: str, behind: str
 ) -> None:
-    """Whatever ncu makes of the name, a report that it compressed is `NAME.ncu-repz` in the end, alone and whole."""
+    """A compressed report always ends up as `NAME.ncu-repz`, alone and complete, whatever name ncu gives it."""
     monkeypatch.setenv(fake_ncu.PUTS_BEHIND, behind)
     collected = take(tmp_path, "success", suffix=asked)
     assert left_files(tmp_path) == ["a 100%i.ncu-repz"]
@@ -357,15 +357,15 @@ def test_a_compressed_report_is_taken_wherever_ncu_puts_it(
 
 
 def test_a_plain_report_is_called_so(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """An ncu that does not compress leaves `NAME.ncu-rep`, whichever kind was asked for."""
+    """An ncu that does not compress leaves `NAME.ncu-rep`, whichever suffix was requested."""
     assert take(tmp_path, "success", suffix=".ncu-repz").report.name == "a 100%i.ncu-rep"
     assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
-    with pytest.raises(InputError, match="does not end like a report"):
+    with pytest.raises(InputError, match="does not end in a report's suffix"):
         take(tmp_path, "success", suffix=".txt")
 
 
 def test_a_report_takes_the_place_of_the_other_kind(tmp_path: Path, packing: Path) -> None:
-    """A name has one report: a compressed one replaces the plain one of an earlier run, and not if ncu failed."""
+    """A compressed report replaces an earlier uncompressed report of the same name, unless ncu failed."""
     old = tmp_path / "new" / "a 100%i.ncu-rep"
     old.parent.mkdir()
     old.write_bytes(packing.read_bytes())
@@ -377,7 +377,7 @@ def test_a_report_takes_the_place_of_the_other_kind(tmp_path: Path, packing: Pat
 
 
 def test_half_a_compressed_report_is_put_aside(tmp_path: Path, packing: Path) -> None:
-    """A compressed report that is cut is no report, and is kept under a name that says what it is."""
+    """A truncated compressed report is refused, and kept under the name of an incomplete report."""
     with pytest.raises(InputError, match="cannot be read: damaged: the compressed report cannot be unpacked") as caught:
         take(tmp_path, "half")
     del packing
@@ -386,7 +386,7 @@ def test_half_a_compressed_report_is_put_aside(tmp_path: Path, packing: Path) ->
 
 
 def test_an_old_report_survives_a_failure(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """A failed run leaves the report of an earlier one as it was."""
+    """A failed run leaves an earlier report unchanged."""
     report = take(tmp_path, "success").report
     before = report.read_bytes()
     with pytest.raises(InputError):
@@ -395,7 +395,7 @@ def test_an_old_report_survives_a_failure(tmp_path: Path, bin_folder: Path) -> N
 
 
 def test_a_hang_ends_at_the_timeout_with_all_children(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """A profile that hangs is ended, its children in other sessions too, and the hint names application replay."""
+    """A hanging profile is ended with its children in other sessions, and the hint suggests application replay."""
     with pytest.raises(InputError, match=r"did not finish within 0\.6 s; it was in kernel `ncclDevKernel`") as caught:
         take(tmp_path, "hang", SLEEP, timeout_s=0.6)
     assert "--replay-mode application" in caught.value.hint
@@ -418,7 +418,7 @@ def test_one_that_ignores_signals_is_killed(
     bin_folder: Path,  # noqa: ARG001 - on PATH
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An ncu that ignores SIGINT and SIGTERM gets its grace and then SIGKILL."""
+    """An ncu that ignores SIGINT and SIGTERM gets SIGKILL after its grace period."""
     endings = tuple((number, 0.2) for number, _ in processes._ENDINGS)
     monkeypatch.setattr(processes, "_ENDINGS", endings)
     start_s = time.monotonic()
@@ -429,7 +429,7 @@ def test_one_that_ignores_signals_is_killed(
 
 
 def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """With one profile of each launch ncu has no cap of its own: it is interrupted, and writes what it has."""
+    """When profiling each distinct launch once, ncu is interrupted at the cap, and writes what it has."""
     collected = take(tmp_path, "many", max_launches=5, one_of_each=True)
     assert collected.capped
     assert collected.profiled_count >= 5
@@ -437,20 +437,20 @@ def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Pat
 
 
 def test_a_report_needs_its_suffix(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """A name without `.ncu-rep` is refused: ncu would add it, and the report would stand elsewhere."""
-    with pytest.raises(InputError, match="does not end like a report"):
+    """A name without `.ncu-rep` is refused: ncu would add it, and the report would have another name."""
+    with pytest.raises(InputError, match="does not end in a report's suffix"):
         collect(find_ncu(), Collection(TRUE, tmp_path / "report", ("x.sum",)))
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
-    """A file in the place of the folder is named before anything runs."""
+    """A file in place of the output folder is named before anything runs."""
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         collect(find_ncu(), Collection(TRUE, tmp_path / "file" / "x.ncu-rep", ("x.sum",)))
 
 
 def test_an_ncu_that_vanished_is_an_error(tmp_path: Path, bin_folder: Path) -> None:
-    """An ncu that cannot be started is missing from the environment."""
+    """An ncu that cannot be started is an environment error."""
     ncu = find_ncu()
     (bin_folder / "ncu").unlink()
     with pytest.raises(EnvironmentMissingError, match="cannot be started"):

@@ -72,7 +72,7 @@ BY_ADDRESS = {"warp_inst", "thread_inst", "load_sectors", "load_excess_sectors",
 
 @cache
 def collected(chip: str, detail: str) -> Analysis:
-    """Analyze a report that holds what a tier collects on a chip, read by NVIDIA's own reader."""
+    """Analyze a report with the metrics of a tier on a chip, read by NVIDIA's reader."""
     kernel = KernelSpec("kernel(float *)", stored_metrics(chip, detail))
     with TemporaryDirectory() as folder:
         report = read_report(write_report(Path(folder) / "tier.ncu-rep", ReportSpec([kernel])), "tier")
@@ -82,7 +82,7 @@ def collected(chip: str, detail: str) -> Analysis:
 @each_family
 @each_detail
 def test_a_tier_resolves_every_counter_it_promises(chip: str, detail: str) -> None:
-    """A report with exactly a tier's names gives every promised counter, and none of its values is missing."""
+    """A report with exactly a tier's metrics gives every promised counter, each with a value."""
     analysis = collected(chip, detail)
     memory = {"sysmem_bytes"} if chip in SOC else DRAM_COUNTERS
     balance = BALANCE_OF_DRAM if detail != "quick" and chip not in SOC else set()
@@ -93,7 +93,7 @@ def test_a_tier_resolves_every_counter_it_promises(chip: str, detail: str) -> No
 @each_family
 @each_detail
 def test_every_tier_counts_all_flops_against_the_reports_own_peaks(chip: str, detail: str) -> None:
-    """FLOPs of every pipe are known, each with a peak from the report and so a share, and the total is exact."""
+    """With a tier's metrics the FLOPs of every pipe are known, each has a peak and a share, and the total is exact."""
     analysis = collected(chip, detail)
     works = {key: pipe for key, pipe in analysis.pipes.items() if pipe.unit == "FLOP"}
     assert {"fp64", "fp32", "fp16"} <= works.keys()
@@ -106,7 +106,7 @@ def test_every_tier_counts_all_flops_against_the_reports_own_peaks(chip: str, de
 
 @each_family
 def test_standard_places_a_kernel_at_every_level_and_pipe(chip: str) -> None:
-    """Bytes, roof and share of all four levels follow from `standard`, and the shares of the pipes."""
+    """`standard` gives bytes, roof and share of all four levels, and the pipes' shares."""
     analysis = collected(chip, "standard")
     for name, level in analysis.levels.items():
         assert level.amount_bytes, name
@@ -121,7 +121,7 @@ def test_standard_places_a_kernel_at_every_level_and_pipe(chip: str) -> None:
 @each_family
 @for_all("detail", ["standard", "deep"])
 def test_a_tier_counts_accesses_by_instruction(chip: str, detail: str) -> None:
-    """What findings read of single instructions is in `standard` on every chip, and costs it no hardware pass."""
+    """Counts by instruction for findings are in `standard` on every chip, and cost no hardware pass."""
     assert collected(chip, detail).kernel.code_totals.keys() >= BY_ADDRESS
     by_instruction = {m.kind for m in metrics_for(chip, detail) if m.name.startswith(("memory_", "inst_executed"))}
     assert by_instruction == {"sass"}
@@ -138,13 +138,13 @@ def test_a_tier_counts_accesses_by_instruction(chip: str, detail: str) -> None:
     ],
 )
 def test_deep_samples_units_over_time(chip: str, detail: Detail, *, pm_sampling: bool, sampled: bool) -> None:
-    """The section of series is in `deep` alone, where chip and ncu have it."""
+    """Only `deep` has the section of sampled series, if chip and ncu support it."""
     assert (PM_SAMPLING in sections_for(chip, detail, pm_sampling=pm_sampling)) is sampled
 
 
 @each_family
 def test_standard_explains_latency(chip: str) -> None:
-    """Stall reasons, occupancy and its limits reach the verdict, at high confidence."""
+    """Stall reasons, occupancy and its limits reach the verdict with high confidence."""
     analysis = collected(chip, "standard")
     assert analysis.kernel.stalls == {"long_scoreboard": 0.5, "wait": 0.25, "barrier": 0.25}
     assert analysis.verdict.bound == "latency"
@@ -155,7 +155,7 @@ def test_standard_explains_latency(chip: str) -> None:
 
 
 def test_system_on_chip_has_no_dram_roof() -> None:
-    """On a chip without DRAM counters the traffic to system memory stands in, without a roof."""
+    """On a chip without DRAM counters, traffic to system memory is used instead, without a roof."""
     analysis = collected("ga10b", "quick")
     level = analysis.levels["dram"]
     assert level.amount_bytes
@@ -165,7 +165,7 @@ def test_system_on_chip_has_no_dram_roof() -> None:
 
 @pytest.mark.parametrize("chip", sorted(TCGEN05))
 def test_tcgen05_operations_come_from_counters(chip: str) -> None:
-    """On chips whose matrix opcodes name no shape, every tier counts bf16 operations."""
+    """On chips whose matrix opcodes do not name the shape, every tier counts bf16 operations."""
     for detail in DETAILS:
         analysis = collected(chip, detail)
         assert analysis.flop_source["tensor_bf16"] == "tensor_ops"
@@ -173,7 +173,7 @@ def test_tcgen05_operations_come_from_counters(chip: str) -> None:
 
 @pytest.mark.parametrize("chip", ["gh100", "gb100"])
 def test_deep_counts_no_operation_twice(chip: str) -> None:
-    """Of a counter split by density and instruction, `deep` asks for the parts and the sum of all, none between."""
+    """Of a counter split by density and instruction, `deep` requests the parts and the total, but no subtotals."""
     names = {metric.name for metric in metrics_for(chip, "deep")}
     assert "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum" in names
     assert "sm__ops_path_tensor_src_bf16_dst_fp32.sum" in names
@@ -184,7 +184,7 @@ def test_deep_counts_no_operation_twice(chip: str) -> None:
 
 @for_all("chip", CHIPS)
 def test_each_tier_holds_the_one_before_and_no_name_twice(chip: str) -> None:
-    """Tiers grow, and a name stands once in each."""
+    """Each tier includes the previous tier, without duplicate names."""
     quick, standard, deep = ([metric.name for metric in metrics_for(chip, detail)] for detail in DETAILS)
     assert set(quick) < set(standard) < set(deep)
     assert max(Counter(deep).values()) == 1
@@ -192,21 +192,21 @@ def test_each_tier_holds_the_one_before_and_no_name_twice(chip: str) -> None:
 
 @for_all("chip", CHIPS)
 def test_meanings_and_names_are_plain(chip: str) -> None:
-    """No name breaks a list of arguments, and no meaning the quotes of a section file."""
+    """No metric name breaks an argument list, and no meaning breaks the quotes of a section file."""
     for asked in metrics_for(chip, "deep"):
         assert re.fullmatch(r"[\w.:]+", asked.name)
         assert re.fullmatch(r"[^\"\\\n]{3,100}", asked.meaning)
 
 
 def test_deep_collects_every_share_the_model_reads() -> None:
-    """Every stage and pipe of the model has its share on some chip."""
+    """Every stage and pipe of the model has a share metric on some chip."""
     read = {stage.share for stage in STAGES} | {share for row in PIPE_ROWS for share in row.shares}
     found = {name for chip in ONE_OF_EACH for name in collected(chip, "deep").kernel.counters}
     assert read <= found
 
 
 def test_unknown_chips_and_tiers_are_refused() -> None:
-    """A wrong chip or tier is a usage error that lists the right ones."""
+    """An unknown chip or tier is a usage error that lists the valid ones."""
     with pytest.raises(UsageError, match="no GPU chip is called `gh999`") as error:
         metrics_for("gh999", "quick")
     assert "gh100" in error.value.hint
@@ -216,7 +216,7 @@ def test_unknown_chips_and_tiers_are_refused() -> None:
 
 
 def test_chips_are_found_in_any_case() -> None:
-    """`GH100` is gh100."""
+    """Chips are accepted in capitals: `GH100` is gh100."""
     assert metrics_for("GH100", "quick") == metrics_for("gh100", "quick")
 
 
@@ -236,14 +236,14 @@ def test_chips_are_found_in_any_case() -> None:
     ],
 )
 def test_a_compute_capability_finds_its_chip(compute_capability: str, chip: str, certain: bool) -> None:  # noqa: FBT001 - a table
-    """A known compute capability gives its chip; an unknown one the newest of its family, and says so."""
+    """A known compute capability gives its chip; an unknown one the newest chip of its family, with a note."""
     choice = chip_of(compute_capability)
     assert choice.chip == chip
     assert bool(choice.reason) is not certain
 
 
 def test_older_gpus_and_nonsense_have_no_chip() -> None:
-    """Pascal has no counters that ncu reads, and a word is no compute capability."""
+    """Pascal is refused, since ncu reads no counters there, and so is a word instead of a compute capability."""
     with pytest.raises(EnvironmentMissingError):
         chip_of("6.1")
     with pytest.raises(UsageError):
@@ -252,7 +252,7 @@ def test_older_gpus_and_nonsense_have_no_chip() -> None:
 
 @for_all("module", [tiers, chips, execution, memory, metric, recipes, table, tensor])
 def test_tiers_need_the_standard_library_only(module: object) -> None:
-    """A bare GPU box can build the request: nothing but the standard library and our own leaf modules is imported."""
+    """Building the request imports only the standard library and our own leaf modules, for bare GPU machines."""
     source = Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]
     roots = {
         name.partition(".")[0]

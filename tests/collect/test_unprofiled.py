@@ -23,12 +23,12 @@ from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 
 def python(code: str) -> tuple[str, ...]:
-    """Write the command that runs some Python."""
+    """Write the command that runs Python code."""
     return (sys.executable, "-ISc", code)
 
 
 def test_a_program_is_timed_and_heard() -> None:
-    """The wall time and the output of a program that works are returned, and progress is told."""
+    """A successful program gives wall time and output, with progress calls."""
     seen: list[Progress] = []
     ran = run_program(python("import time; time.sleep(0.2); print('done')"), on_progress=seen.append)
     assert ran.stdout == "done\n"
@@ -50,7 +50,7 @@ def test_a_program_is_timed_and_heard() -> None:
     ],
 )
 def test_a_failing_program_keeps_its_own_status(code: str, status: int, message: str) -> None:
-    """A program that fails by itself is exit code 4, with its status and its last words."""
+    """A failing program gives exit code 4, with its status and its last words."""
     with pytest.raises(ProgramError) as caught:
         run_program(python(code))
     assert caught.value.exit_code == 4
@@ -60,7 +60,7 @@ def test_a_failing_program_keeps_its_own_status(code: str, status: int, message:
 
 
 def test_a_program_that_does_not_end_is_ended() -> None:
-    """Over its time it is the program's failure too."""
+    """A program that exceeds its time limit counts as failed too."""
     with pytest.raises(ProgramError, match=r"did not end within 0\.3 s"):
         run_program(python("import time; time.sleep(60)"), timeout_s=0.3)
 
@@ -72,7 +72,7 @@ def test_a_program_that_is_not_there_is_the_environments() -> None:
 
 
 def test_a_program_has_an_empty_standard_input() -> None:
-    """It reads nothing: it is run more than once, and what it read would be gone the second time."""
+    """A program gets empty stdin: it runs more than once, and input would be gone the second time."""
     assert run_program(python("import sys; print(repr(sys.stdin.read()))")).stdout == "''\n"
 
 
@@ -85,7 +85,7 @@ def test_a_workload_tells_its_own_times() -> None:
 
 
 def test_the_time_of_cublas_is_read_and_kept(tmp_path: Path) -> None:
-    """Beside 800 ns of its own, 600 ns of cuBLAS are 75 %; null, as where cuBLAS was not there, is no per cent."""
+    """Over 800 ns of its own, cuBLAS's 600 ns are 75 %; a missing cuBLAS gives no percentage."""
     line = {"iterations": 10, "launches": 10, "wall_ns": 1000, "kernel_ns": 800, "cublas_ns": 600.2}
     found = parse_workload(Ran(5, json.dumps(line)))
     assert (found.cublas_ns, found.cublas_share) == (600, 0.75)
@@ -97,20 +97,20 @@ def test_the_time_of_cublas_is_read_and_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stdout", ["", "no json", "[1]", '{"wall_ns": null}'])
 def test_a_workload_without_its_line_has_wall_time_only(stdout: str) -> None:
-    """What is unknown is null, never 0."""
+    """Unknown values are null, never 0."""
     found = parse_workload(Ran(5, stdout))
     assert found == Unprofiled(5)
     assert found.gap_share is None
 
 
 def test_a_workload_that_misses_something_exits_with_three() -> None:
-    """Status 3 of a bundled workload means that PyTorch or a GPU is missing, as it says itself."""
+    """Exit status 3 of a bundled workload means, as it prints, that PyTorch or a GPU is missing."""
     with pytest.raises(EnvironmentMissingError, match="without the profiler: PyTorch finds no NVIDIA GPU"):
         run_workload(python("import sys; print('error: PyTorch finds no NVIDIA GPU', file=sys.stderr); sys.exit(3)"))
 
 
 def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
-    """What is written comes back, counts of launches too; no file is no run."""
+    """A written run is read back with its counts of launches; a missing file is no run."""
     report = tmp_path / "a.b.ncu-rep"
     counts = (LaunchCount("k<int>", (1, 2, 3), (4, 5, 6), 20, 40, 0), LaunchCount("l", (1, 1, 1), (1, 1, 1), 1))
     found = Unprofiled(1000, 800, 20, "nsys", 1, counts, (GapsAfter("k<int>", 3, 150), GapsAfter(None, 1, 50)))
@@ -135,7 +135,7 @@ def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
 
 
 def export(path: Path) -> Path:
-    """Write an SQLite file as nsys exports it, with one kernel of 10 ns."""
+    """Write an SQLite file like nsys's export, with one kernel of 10 ns."""
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
         database.execute("INSERT INTO StringIds VALUES (7, 'saxpy(float *)')")
@@ -145,7 +145,7 @@ def export(path: Path) -> Path:
 
 
 def test_nsys_is_run_and_its_failure_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trace of a stand-in nsys is read; one that fails leaves the question open."""
+    """A stand-in nsys's trace is read; if nsys fails, the counts stay unknown."""
     made = export(tmp_path / "made.sqlite")
     nsys = tmp_path / "nsys"
     nsys.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp "{made}" "$2.sqlite"\n')
@@ -159,7 +159,7 @@ def test_nsys_is_run_and_its_failure_costs_nothing(tmp_path: Path, monkeypatch: 
 
 
 def test_the_command_line_of_nsys(tmp_path: Path) -> None:
-    """It traces CUDA alone and the kernels inside of graphs, samples nothing, and exports SQLite."""
+    """Tracing with nsys covers only CUDA, including kernels inside graphs, without samples, exported as SQLite."""
     options = (
         "profile --trace=cuda --sample=none --cpuctxsw=none --stats=false --cuda-graph-trace=node "
         "--export=sqlite --force-overwrite=true -o"
@@ -170,7 +170,7 @@ def test_the_command_line_of_nsys(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("known", "is_asked"), [("--cuda-graph-trace=", True), ("--trace=", False)])
 def test_an_old_nsys_is_not_asked_for_graphs_by_node(tmp_path: Path, known: str, is_asked: bool) -> None:  # noqa: FBT001 - a table
-    """What its help does not name would end it at once: graphs are then traced as that version does."""
+    """An nsys whose help lacks the graph option does not get it, since it would fail at once."""
     made = export(tmp_path / "made.sqlite")
     nsys = tmp_path / "nsys"
     lines = (
@@ -195,7 +195,7 @@ def _estimate(unprofiled: Unprofiled | None, passes: int | None, **how: str | in
 
 
 def test_the_estimate_multiplies_what_is_known() -> None:
-    """Launches x passes x time + saved memory; of 20 iterations one is profiled."""
+    """The estimate is launches x passes x time + saved memory; of 20 iterations one is profiled."""
     text = _estimate(Unprofiled(1, kernel_ns=160_000_000, launches=80, iterations=20), 3)
     assert text == (
         "estimate: at most 4 launches x 3 passes (ncu adds 1 to 3) x 2 ms each = 24 ms "
@@ -204,7 +204,7 @@ def test_the_estimate_multiplies_what_is_known() -> None:
 
 
 def test_the_estimate_says_what_is_not_known() -> None:
-    """Unknown launches, passes and times are called so; application replay saves nothing."""
+    """Unknown launches, passes and times are called unknown; application replay saves no memory."""
     text = _estimate(None, None, replay_mode="application", launch_count=200)
     assert text == (
         "estimate: at most 200 launches (how many is not known) x passes (not counted) x the kernels' time (not known)"
@@ -216,14 +216,14 @@ def test_the_estimate_says_what_is_not_known() -> None:
     ("profiled_ns", "count", "expected"), [(300.0, 2, 3.0), (300.0, 1, None), (300.0, 3, None), (100.0, 2, 1.0)]
 )
 def test_slowdown_compares_one_iteration_with_one(profiled_ns: float, count: int, expected: float | None) -> None:
-    """20 launches of 10 iterations took 1000 ns: two profiled ones of 300 ns are three times slower."""
+    """20 launches in 10 iterations took 1000 ns, so two profiled launches of 300 ns are three times slower."""
     run = Unprofiled(wall_ns=2000, kernel_ns=1000, launches=20, source="workload", iterations=10)
     assert run.slowdown(profiled_ns, count) == expected
 
 
 @pytest.mark.ncu
 def test_the_real_nsys_knows_our_options(tmp_path: Path) -> None:
-    """Every option is accepted by the real nsys, with the value that it is given: it runs the program to its end."""
+    """The real nsys accepts every option with its value, and runs the program to its end."""
     nsys = os.environ.get("ROOFLENS_NSYS") or find_nsys()
     if nsys is None:
         pytest.skip("no nsys on this machine: install Nsight Systems, or set ROOFLENS_NSYS to one")

@@ -1,4 +1,4 @@
-"""Everything here reads the published reports."""
+"""All tests here read the published reports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BESIDE = ("corpus", "cases", "outcomes")
 
 @pytest.fixture(scope="session")
 def published(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> list[AnalyzedReport]:
-    """Analyze all that is published beside the corpus as well, texts and exports too."""
+    """Analyze everything published beside the corpus as well, including texts and exports."""
     folders = [corpus.parent / name for name in _BESIDE]
     missing = [folder for folder in folders if not folder.is_dir()]
     if missing:
@@ -54,5 +54,5 @@ def published(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> li
 
 @pytest.fixture(scope="session")
 def rows(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> dict[str, Row]:
-    """Compare the whole corpus with the independent numbers it holds."""
+    """Compare the whole corpus with the independent numbers it contains."""
     return once("rows", lambda: {row.key: row for row in compare(read_folder(corpus)[0], corpus)})

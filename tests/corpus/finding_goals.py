@@ -1,4 +1,4 @@
-"""What our findings must reach against NVIDIA's own rules: the numbers, and the exceptions with their reasons."""
+"""Goals for the agreement of our findings with NVIDIA's rules: figures, and exceptions with their reasons."""
 
 from __future__ import annotations
 

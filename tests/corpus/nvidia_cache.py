@@ -1,4 +1,4 @@
-"""Read reports twice, with NVIDIA's module and with rooflens, and keep both: rules change more often than readers."""
+"""Cache what NVIDIA's module and rooflens read from reports, since rules change more often than readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READS_RULES = ("nvidia_results.py",)
 
 
 class Cache:
-    """Pickles in a folder of this user's own."""
+    """Pickles in a folder of this user."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -33,19 +33,19 @@ class Cache:
             raise PermissionError(f"{folder} belongs to somebody else: a pickle of theirs is not read")
 
     def get(self, key: str) -> Any:
-        """Return what is kept under a key; None if there is nothing."""
+        """Return the value of a key; None if there is none."""
         file = self._folder / key
         return pickle.loads(file.read_bytes()) if file.is_file() else None  # noqa: S301 - our own folder, see above
 
     def put(self, key: str, value: object) -> None:
-        """Keep a value; a reader never sees half of it."""
+        """Store a value such that a reader never sees half of it."""
         with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as stream:
             pickle.dump(value, stream)
         Path(stream.name).replace(self._folder / key)
 
 
 class AlreadyRead:
-    """Has the kernels that tests read already, and keeps nothing."""
+    """Contains the kernels that tests have read already, and stores nothing."""
 
     def __init__(self, loaded: Loaded) -> None:
         self._kernels = {run.digest[:16]: (run, kernels) for run, kernels in loaded.reports}
@@ -56,7 +56,7 @@ class AlreadyRead:
         return self._kernels.get(digest) if what == "kernels" else None
 
     def put(self, _key: str, _value: object) -> None:
-        """Forget it."""
+        """Discard the value."""
 
 
 def user_cache() -> Cache:
@@ -65,7 +65,7 @@ def user_cache() -> Cache:
 
 
 def folders_beside(corpus: Path) -> list[Path]:
-    """Return the corpus, and the cases beside it where there are any."""
+    """Return the corpus and, if present, the cases beside it."""
     return [folder for folder in (corpus, corpus.parent / "cases") if folder.is_dir()]
 
 
@@ -73,7 +73,7 @@ Read = tuple["Run", tuple[tuple["NvidiaKernel", "Kernel"], ...]]
 
 
 def read_all(paths: Sequence[Path], cache: Cache | AlreadyRead) -> list[Read]:
-    """Read every report of some folders: its run, and each kernel as NVIDIA's rules see it and as we read it."""
+    """Read every report of some folders: its run, and each kernel as read by NVIDIA's rules and by rooflens."""
     found = find_inputs([str(path) for path in paths]).jobs
     jobs = {digest_of(job.path): job for job in found if has_name_of_report(job.path)}
     ours = _cached(jobs, cache, "kernels", _sources(_PACKAGE, _READS_KERNELS), _load)
@@ -94,7 +94,7 @@ def _cached(
 
 
 def _load(jobs: dict[str, Job]) -> dict[str, tuple[Run, tuple[Kernel, ...]] | tuple[()]]:
-    """Read reports with rooflens; nothing stands for those it cannot read."""
+    """Read reports with rooflens, leaving out those it cannot read."""
     loaded = load_reports(list(jobs.values())) if jobs else None
     found = {run.digest: (run, kernels) for run, kernels in loaded.reports} if loaded else {}
     return {digest: found.get(digest, ()) for digest in jobs}
@@ -105,7 +105,7 @@ def _rules(jobs: dict[str, Job]) -> dict[str, tuple[NvidiaKernel, ...]]:
 
 
 def _sources(folder: Path, names: Iterable[str]) -> str:
-    """Return a digest of the sources that decide what is kept."""
+    """Return a digest of the sources that determine the cached values."""
     digest = hashlib.sha256()
     for name in names:
         place = folder / name

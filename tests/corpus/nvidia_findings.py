@@ -1,9 +1,9 @@
-"""Hold our findings against NVIDIA's own rules, which are withheld from ours.
+"""Compare our findings with NVIDIA's own rule results, which are withheld from our analysis.
 
 `python tests/corpus/nvidia_findings.py` prints hits and misses by topic over the corpus and the cases beside it, false
-limiters, and how good the first moves are; without a corpus, over the published figures in `fixtures/`. What is read
-stays in a cache, so that after a change of a rule the next run takes seconds. `test_nvidia_findings.py` holds the same
-numbers to `finding_goals.py`.
+limiters, and the quality of first moves; without a corpus, over the published figures in `fixtures/`. What is read is
+cached, so that the next run after a change of a rule takes seconds. `test_nvidia_findings.py` compares the same
+numbers with the goals in `finding_goals.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BOTH_SIDES = "UncoalescedGlobalAccess"
 
 
 class Judged(Struct, frozen=True):
-    """One kernel as NVIDIA's rules see it, and as we do without them."""
+    """One kernel as NVIDIA's rules see it, and as we see it without them."""
 
     nvidia: NvidiaKernel
     analysis: Analysis
@@ -39,7 +39,7 @@ class Judged(Struct, frozen=True):
 
 
 class Expected(Struct, frozen=True):
-    """One result of NVIDIA's with an estimate that counts, and whether we have its topic."""
+    """One of NVIDIA's results with an estimate large enough to count, and whether we have its topic."""
 
     judged: Judged
     result: NvidiaResult
@@ -47,15 +47,15 @@ class Expected(Struct, frozen=True):
 
     @property
     def severity(self) -> str | None:
-        """Severity of our finding of this topic; None if there is none: a miss."""
+        """Severity of our finding of this topic; None if there is no finding, which is a miss."""
         return self.judged.severities.get(self.topic)
 
 
 class Silent(Struct, frozen=True):
-    """One kernel and topic of which NVIDIA's rules say that there is nothing.
+    """One kernel and a topic on which NVIDIA's rules see no problem.
 
     Attributes:
-        why: `ok` for an explicit one, `elsewhere` where the same rule spoke of another kernel of the report.
+        why: `ok` if the rule says so, `elsewhere` if the rule only mentioned another kernel of the report.
     """
 
     judged: Judged
@@ -64,22 +64,22 @@ class Silent(Struct, frozen=True):
 
     @property
     def severity(self) -> str | None:
-        """Severity of our finding of this topic; None where we are silent too."""
+        """Severity of our finding of this topic; None if we have no such finding either."""
         return self.judged.severities.get(self.topic)
 
     @property
     def false(self) -> bool:
-        """True where we say that it bounds the kernel."""
+        """True if we call it a limiter of the kernel."""
         return self.severity == LIMITER
 
 
 def findings_of(analysis: Analysis) -> tuple:
-    """Return the findings of an analysis; none where it has no such part."""
+    """Return the findings of an analysis, which may lack this part."""
     return tuple(getattr(analysis, "findings", ()))
 
 
 def withheld(kernel: Kernel) -> Kernel:
-    """Take NVIDIA's rule results from a kernel: what is left are counters."""
+    """Remove NVIDIA's rule results from a kernel, so that only counters are left."""
     return replace(kernel, rules=())
 
 
@@ -98,7 +98,7 @@ def expected(judged: Iterable[Judged]) -> Iterator[Expected]:
 
 
 def unmatched(judged: Iterable[Judged]) -> Iterator[Expected]:
-    """Yield NVIDIA's results without an estimate, as of versions before 2023: they count for nothing, but tell."""
+    """Yield NVIDIA's results without an estimate, as of versions before 2023: shown, but not counted."""
     for one in judged:
         for result in one.nvidia.results:
             topic = choice_of(result, one.nvidia)
@@ -107,7 +107,7 @@ def unmatched(judged: Iterable[Judged]) -> Iterator[Expected]:
 
 
 def silent(judged: Sequence[Judged]) -> Iterator[Silent]:
-    """Yield each kernel and topic of which a rule had the chance to speak, and did not."""
+    """Yield each kernel and topic on which a rule could have reported something and did not."""
     reports: dict[str, list[Judged]] = {}
     for one in judged:
         reports.setdefault(one.nvidia.report, []).append(one)
@@ -134,7 +134,7 @@ def _silent_of(one: Judged, rules: set[tuple[str, str, str]]) -> Iterator[Silent
 
 
 def spoken(kernel: NvidiaKernel) -> Iterator[tuple[str, str, str]]:
-    """Yield rule, section and topic of what NVIDIA says of a kernel, however little it expects of it."""
+    """Yield rule, section and topic of all that NVIDIA reports about a kernel, however small its estimate."""
     for result in kernel.results:
         if result.kind not in _SPOKEN:
             continue
@@ -144,7 +144,7 @@ def spoken(kernel: NvidiaKernel) -> Iterator[tuple[str, str, str]]:
 
 
 def undecided(kernels: Iterable[NvidiaKernel]) -> set[tuple[str, str]]:
-    """Return the pairs of rule and title that the table of topics does not hold."""
+    """Return the pairs of rule and title that the table of topics lacks."""
     return {
         (result.identifier, result.title)
         for kernel in kernels
@@ -154,7 +154,7 @@ def undecided(kernels: Iterable[NvidiaKernel]) -> set[tuple[str, str]]:
 
 
 class PairCount(Struct, frozen=True):
-    """How often a pair of rule and title stands in the reports, and what is made of it."""
+    """How often a pair of rule and title occurs in the reports, and its topics."""
 
     identifier: str
     title: str
@@ -165,7 +165,7 @@ class PairCount(Struct, frozen=True):
 
 
 def pair_counts(kernels: Sequence[NvidiaKernel]) -> list[PairCount]:
-    """Count every pair of rule and title, with the largest estimate and all that the table makes of it."""
+    """Count every pair of rule and title, with its largest estimate and its topics."""
     found: dict[tuple[str, str], list[tuple[NvidiaResult, NvidiaKernel]]] = {}
     for kernel in kernels:
         for result in kernel.results:
@@ -202,7 +202,7 @@ def numbers_in(text: str) -> list[tuple[float, float]]:
 
 
 def holds_evidence(move: str, values: Iterable[float]) -> bool:
-    """Tell whether a sentence holds one of these values, in its own or another common unit, rounded as written."""
+    """Tell whether a sentence contains one of these values, in its own or another common unit, rounded as written."""
     numbers = numbers_in(move)
     return any(
         abs(value * scale - number) <= half * (1 + 1e-9)
@@ -215,12 +215,12 @@ def holds_evidence(move: str, values: Iterable[float]) -> bool:
 
 
 def first_move(analysis: Analysis) -> str | None:
-    """Return what the verdict says to do first."""
+    """Return the first move of the verdict."""
     return next(iter(analysis.verdict.advice), None)
 
 
 def says_number(analysis: Analysis) -> bool:
-    """Tell whether the first move holds a number of the evidence of the finding it comes from."""
+    """Tell whether the first move contains a number from the evidence of its finding."""
     move = first_move(analysis) or ""
     findings = [finding for finding in findings_of(analysis) if finding.severity != "note"]
     own = next((finding for finding in findings if finding.move == move), next(iter(findings), None))
@@ -233,13 +233,13 @@ def says_collect(analysis: Analysis) -> bool:
 
 
 def part(values: Iterable[bool]) -> float:
-    """Return the part that is true; 0 where there is nothing."""
+    """Return the share of true values; 0 if there are none."""
     known = list(values)
     return sum(known) / len(known) if known else 0.0
 
 
 def timed(judged: Iterable[Judged]) -> list[Judged]:
-    """Leave out kernels whose profiling failed: nobody can say anything of them."""
+    """Leave out kernels whose profiling failed, as nothing can be said about them."""
     return [one for one in judged if not one.analysis.kernel.failed]
 
 

@@ -1,4 +1,4 @@
-"""Write what `nvidia_findings.py` works out as the part of `docs/explanation/accuracy.md` about findings."""
+"""Write the results of `nvidia_findings.py` into the part of `docs/explanation/accuracy.md` about findings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ END = "<!-- Up to here. -->"
 
 
 def write(by_report: Sequence[tuple]) -> None:
-    """Put the tables into the document, in the place of those that stand there."""
+    """Replace the tables in the document."""
     text = DOC.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]

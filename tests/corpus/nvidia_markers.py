@@ -1,8 +1,8 @@
-"""Hold our hot spots against the lines and instructions that NVIDIA's rules mark in the source.
+"""Compare our hot spots with the lines and instructions that NVIDIA's rules mark in the source.
 
-A rule marks every place above a threshold, not the hottest three, so two questions are asked. Where markers state what
-they weigh (instructions that stall), the strongest three must be among our top three. Where they do not (uncoalesced
-accesses, and all lines), our top three must be marked, and of three marked places or fewer all must be among ours.
+A rule marks every place above a threshold, not the hottest three, so there are two checks. If markers state a weight
+(instructions that stall), the strongest three must be among our top three. If not (uncoalesced accesses, and all
+lines), our top three must be marked, and if at most three places are marked, all must be among ours.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _compare(places: Mapping[Place, float | None], ours: list[Place]) -> Iterato
 
 
 def _weights(markers: list[Marker]) -> dict[Place, float | None]:
-    """Return the marked instructions with their share of all stalls, or None if the marker does not say."""
+    """Return the marked instructions with their share of all stalls, or None if the marker has no weight."""
     found: dict[Place, float | None] = {}
     for marker in markers:
         if marker.pc is not None:
@@ -78,10 +78,10 @@ def _weights(markers: list[Marker]) -> dict[Place, float | None]:
 
 
 def _lines(markers: list[Marker]) -> dict[Place, float | None]:
-    """Return the marked lines; no marker states what a whole line weighs.
+    """Return the marked lines, whose markers never state the weight of a whole line.
 
-    A line of uncoalesced accesses carries the file of whatever was looked at last (ncu 2023 to 2025): its instructions,
-    which are marked too, know better.
+    A line of uncoalesced accesses names the file that was looked at last (ncu 2023 to 2025); its instructions, also
+    marked, name the right file.
     """
     files = {marker.source[1]: marker.source[0] for marker in markers if marker.source}
     lines = {marker.line: marker.file or "" for marker in markers if marker.line is not None}

@@ -1,4 +1,4 @@
-"""What stands first in the ranking of each report, and how much of its time that kernel takes."""
+"""Find the first kernel in the ranking of each report and its share of the report's time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rooflens.report.summary import ranking
 
 
 class FirstRank(Struct, frozen=True):
-    """The first rank of one report with several kernels.
+    """The first rank of a report with several kernels.
 
     Attributes:
-        time_share: Its part of the report's GPU time, 0 to 1; None if nothing is ranked.
+        time_share: Its share of the report's GPU time, 0 to 1; None if nothing is ranked.
     """
 
     report: str

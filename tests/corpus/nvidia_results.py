@@ -1,4 +1,4 @@
-"""What NVIDIA's own rules say of each kernel, read from a report with NVIDIA's module and nothing of ours."""
+"""Read the results of NVIDIA's rules for each kernel, with NVIDIA's module and none of our code."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class NvidiaResult(Struct, frozen=True):
     """One rule result.
 
     Attributes:
-        estimate_pct: Part of the time that NVIDIA expects to win, in per cent; None if it gives none.
-        scope: `global` for a part of the kernel's time, `local` for a part of the unit's.
+        estimate_pct: Share of the time that NVIDIA expects to save, in per cent; None if not given.
+        scope: `global` for a share of the kernel's time, `local` for a share of the unit's.
     """
 
     identifier: str
@@ -57,7 +57,7 @@ class Marker(Struct, frozen=True):
     Attributes:
         pc: Offset of the instruction from the kernel's start, in bytes; None for a source line.
         line: Line in `file`; None for an instruction.
-        source: File and line of the instruction, where the report knows them.
+        source: File and line of the instruction, if the report has them.
     """
 
     identifier: str
@@ -69,7 +69,7 @@ class Marker(Struct, frozen=True):
 
 
 class NvidiaKernel(Struct, frozen=True):
-    """All that NVIDIA's rules say of one kernel.
+    """All that NVIDIA's rules say about one kernel.
 
     Attributes:
         index: Position in the report, from 0, over all its results.
@@ -95,7 +95,7 @@ def digest_of(path: Path) -> str:
 
 
 def read_nvidia_kernels(path: Path) -> tuple[NvidiaKernel, ...]:
-    """Read what the rules say of every kernel of a report; nothing for a report that NVIDIA's module cannot open."""
+    """Read the rule results of every kernel of a report; nothing if NVIDIA's module cannot open it."""
     return tuple(_kernel(path.name, index, action) for index, action in enumerate(_actions(path)))
 
 
@@ -168,7 +168,7 @@ def _excess_sectors(action: Any) -> dict[str, int]:
 
 
 def _side(instruction: str, access_type: int) -> str | None:
-    """Tell loads from stores: by the opcode, or where the report has no SASS by the type of access."""
+    """Tell loads from stores by the opcode, or by the type of access if the report has no SASS."""
     known = next((side for side, pattern in _SIDES if pattern.search(instruction)), None)
     by_type = LOAD if access_type & _LOADS else STORE if access_type & _STORES else None
     return known or by_type

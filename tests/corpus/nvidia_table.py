@@ -1,4 +1,4 @@
-"""Print what `nvidia_findings.py` works out."""
+"""Print the results of `nvidia_findings.py`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SHOWN = 34
 
 
 def main() -> None:
-    """Print the table, and the lists that are asked for."""
+    """Print the table and the requested lists."""
     options = _options()
     folders = options.paths or folders_beside(Path(os.environ.get("ROOFLENS_CORPUS") or _CORPUS)) or [PUBLISHED]
     if options.write and folders == [PUBLISHED]:

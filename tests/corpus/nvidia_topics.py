@@ -1,7 +1,7 @@
-"""Which of our findings says what one of NVIDIA's rule results says, or why none has to.
+"""Map NVIDIA's rule results to our findings of the same topic, or to the reason why there is none.
 
-The table is keyed by rule identifier and title, as reports hold them. What a title does not say (whether uncoalesced
-accesses load or store, whether a tail was idle, what fp64 costs on the chip) is asked of the result itself.
+The table is keyed by rule identifier and title, as stored in reports. Where the title does not say enough (whether
+uncoalesced accesses load or store, whether a tail was idle, what fp64 costs on the chip), the result itself is used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SYNONYMS = {"no_instructions": "no_instruction", "no_inst": "no_instruction"}
 
 
 class Excluded(Struct, frozen=True):
-    """A result that no finding of ours has to match, and why."""
+    """A result that none of our findings has to match, and the reason."""
 
     reason: str
 
@@ -56,7 +56,7 @@ _NO_SIDE = Excluded("the report does not tell which instructions are uncoalesced
 
 
 def choice_of(result: NvidiaResult, kernel: NvidiaKernel) -> Choice | None:
-    """Return the id of the finding that says the same, or why there is none; None if the table has no such pair."""
+    """Return the ID of the matching finding, or the reason why there is none; None if the table lacks the pair."""
     if result.kind == "error":
         return _FAILED
     for pattern, choose in TABLE:
@@ -66,7 +66,7 @@ def choice_of(result: NvidiaResult, kernel: NvidiaKernel) -> Choice | None:
 
 
 def stall_id(reason: str) -> str:
-    """Make the id of a stall's finding from NVIDIA's spelling of it: `Long Scoreboard Stalls`, `imc_miss`."""
+    """Make the ID of a stall's finding from NVIDIA's spelling: `Long Scoreboard Stalls`, `imc_miss`."""
     words = re.sub(r"\s+stalls?$", "", reason.strip(), flags=re.IGNORECASE)
     key = re.sub(r"[\s_]+", "_", words).lower()
     return f"stall_{_SYNONYMS.get(key, key)}"
@@ -81,7 +81,7 @@ def _stall_of_identifier(result: NvidiaResult, _kernel: NvidiaKernel) -> Choice:
 
 
 def _uncoalesced(_result: NvidiaResult, kernel: NvidiaKernel) -> Choice:
-    """Choose the side, loads or stores, that has more of the excess sectors."""
+    """Choose the side, loads or stores, with more excess sectors."""
     excess = kernel.excess_sectors
     return max(excess, key=lambda side: excess[side]) if excess else _NO_SIDE
 

@@ -1,4 +1,4 @@
-"""Hold the table of `benchmarks/accuracy.py` to its tolerances; shares and classes stand in `test_oracles.py`."""
+"""Check the table of `benchmarks/accuracy.py` against its tolerances; see `test_oracles.py` for shares and classes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LONGER_BUSY = 0.05
     ],
 )
 def test_numbers_are_as_near_as_the_table_says(rows: dict[str, Row], key: str, tolerance: float, at_least: int) -> None:
-    """Every kernel that holds both sides is within the tolerance, and there are as many as documented."""
+    """Every kernel that has both numbers is within the tolerance, and the number of kernels is as documented."""
     row = rows[key]
     assert row.tolerance <= tolerance
     assert row.kernel_count >= at_least
@@ -46,7 +46,7 @@ def test_numbers_are_as_near_as_the_table_says(rows: dict[str, Row], key: str, t
 
 
 def test_bytes_to_l2_differ_by_atomics_only(rows: dict[str, Row]) -> None:
-    """Of 54 kernels one is more than 1 % off: its atomics, which cross in both directions, are named as the reason."""
+    """Of 54 kernels only one deviates by more than 1 %, because its atomics cross in both directions."""
     row = rows["bytes_l2"]
     assert row.tolerance <= 0.01
     assert row.kernel_count >= 54
@@ -55,23 +55,23 @@ def test_bytes_to_l2_differ_by_atomics_only(rows: dict[str, Row]) -> None:
 
 
 def test_what_lies_outside_has_a_reason(rows: dict[str, Row]) -> None:
-    """No row has an outlier that nobody can explain."""
+    """Every outlier in every row has an explanation."""
     assert [pair for row in rows.values() for pair in row.outside if not pair.reason] == []
 
 
 def test_warpgroup_instructions_are_counted_once_a_warp() -> None:
-    """Two published cuBLAS kernels on a GH200 count each bf16 warpgroup instruction four times, exactly."""
+    """Two published cuBLAS kernels on a GH200 count each bf16 warpgroup instruction exactly four times."""
     assert [quoted.counts_per_instruction for quoted in WARPGROUP] == [4, 4]
 
 
 def test_the_document_has_the_table(rows: dict[str, Row]) -> None:
-    """Every line that the script writes about these reports stands in docs/explanation/accuracy.md."""
+    """Every line that the script writes about these reports is in docs/explanation/accuracy.md."""
     document = (SCRIPT.parents[1] / "docs" / "explanation" / "accuracy.md").read_text(encoding="utf-8").splitlines()
     assert [line for part in markdown(list(rows.values())) for line in part.splitlines() if line not in document] == []
 
 
 def test_script_prints_its_table(corpus: Path, tmp_path: Path) -> None:
-    """The script reads a folder it is given, and prints a line for each row, those without numbers too."""
+    """The script reads a given folder and prints a line for each row, including rows without numbers."""
     name = "KernelBench__matmul_kernel.ncu-rep"
     (tmp_path / name).symlink_to(corpus / name)
     done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, check=True)  # noqa: S603 - ours
@@ -83,7 +83,7 @@ def test_script_prints_its_table(corpus: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damaged", [False, True])
 def test_script_says_where_no_reports_are(tmp_path: Path, capsys: pytest.CaptureFixture[str], *, damaged: bool) -> None:
-    """A folder without reports, or with none that can be read, is one line and a hint on stderr."""
+    """For a folder without readable reports, the script prints one line and a hint on stderr."""
     if damaged:
         (tmp_path / "cut.ncu-rep").write_bytes(b"NVR")
     assert main([str(tmp_path)]) == 1

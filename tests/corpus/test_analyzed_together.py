@@ -1,4 +1,4 @@
-"""Kernels that are analyzed together, against each alone."""
+"""Kernels analyzed together give the same results as analyzed alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 
 def test_no_kernel_sees_its_neighbours(kernels: list[Kernel], analyses: list[Analysis]) -> None:
-    """Every kernel of the corpus among all others, in two orders, gets what it gets alone."""
+    """Every kernel of the corpus gets the same result alone as among all others, in two orders."""
     limits, outsides = default_thresholds(), [Outside()] * len(kernels)
     assert analyze_all(kernels, limits, outsides) == analyses
     assert analyze_all(kernels[::-1], limits, outsides) == analyses[::-1]

@@ -1,4 +1,4 @@
-"""The Python API on a published report, held against NVIDIA's module and the commands."""
+"""Compare the Python API on a published report with NVIDIA's module and the commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(file: Path) -> rl.Report:
 
 
 def test_metrics_are_those_of_nvidia_s_module(file: Path, report: rl.Report) -> None:
-    """Every metric of every kernel has the value that NVIDIA's module gives it; only samples over time have none."""
+    """Every metric of every kernel has the value given by NVIDIA's module; only samples over time have none."""
     actions = ncu_report.load_report(str(file))[0]
     for kernel in report:
         action = actions[kernel.index]
@@ -40,7 +40,7 @@ def test_metrics_are_those_of_nvidia_s_module(file: Path, report: rl.Report) -> 
 
 
 def test_hot_lines_are_those_of_the_command(file: Path, report: rl.Report) -> None:
-    """Lines, shares and what they wait for are what `hotspots --format json` prints."""
+    """Lines, shares and reasons for waiting are those printed by `hotspots --format json`."""
     done = CliRunner().invoke(main, ["hotspots", str(file), "--by", "line", "--format", "json", "--top", "100"])
     for told in json.loads(done.stdout)["kernels"]:
         (kernel,) = (kernel for kernel in report if kernel.index == told["index"])
@@ -52,14 +52,14 @@ def test_hot_lines_are_those_of_the_command(file: Path, report: rl.Report) -> No
 
 
 def test_launches_of_one_kernel_have_keys_of_their_own(report: rl.Report) -> None:
-    """Four launches alike have four keys, and each opens its own launch again."""
+    """Four equal launches have four keys, each of which opens its own launch."""
     keys = [kernel.key for kernel in report]
     assert len({*keys}) == 4
     assert [report[key].kernels[0].index for key in keys] == [kernel.index for kernel in report]
 
 
 def test_samples_over_time_come_as_a_timeline(report: rl.Report) -> None:
-    """The series of the longest launch cover it, and its phases add up to all of it; a launch may have none."""
+    """The longest launch has a series over its whole time, divided into phases; a launch may lack a series."""
     assert None in [kernel.timeline() for kernel in report]
     for kernel in report[:1]:
         series, phases = kernel.timeline(), kernel.phases

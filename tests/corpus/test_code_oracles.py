@@ -1,4 +1,4 @@
-"""Hold what is read of single instructions to NVIDIA's own sums and source markers."""
+"""Compare our figures of single instructions with NVIDIA's own sums and source markers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _pairs(loaded: Loaded) -> Iterator[tuple[Kernel, Any]]:
 
 
 def test_sums_over_instructions_are_the_stored_values(pairs: list[tuple[Kernel, Any]]) -> None:
-    """Every measure adds up to the metric's own value, to the digit, on every kernel that states one."""
+    """Every measure adds up exactly to the metric's own value, on every kernel that has it."""
     compared = 0
     for kernel, action in pairs:
         for measures, name in SUMS.items():
@@ -62,7 +62,7 @@ def test_sums_over_instructions_are_the_stored_values(pairs: list[tuple[Kernel, 
 
 
 def test_the_instructions_nvidia_marks_for_stalls_are_hot_spots(pairs: list[tuple[Kernel, Any]]) -> None:
-    """Each instruction that NVIDIA marks for its stalls is kept with NVIDIA's share, its line among the first few."""
+    """Each instruction marked for its stalls is kept with NVIDIA's share, and its line is among the first few."""
     marked = 0
     for kernel, action in pairs:
         starts = action.metric_by_name("launch__function_pcs")
@@ -83,9 +83,9 @@ def test_the_instructions_nvidia_marks_for_stalls_are_hot_spots(pairs: list[tupl
 
 
 def test_the_twenty_hottest_instructions_are_nvidias(pairs: list[tuple[Kernel, Any]]) -> None:
-    """As many samples as NVIDIA's module counts at its twenty hottest addresses, with none left out between them.
+    """Our twenty hottest instructions have as many samples as NVIDIA's twenty hottest addresses, without a gap.
 
-    Below a thousandth of all samples, some are of code outside of the kernel, which has no offset in it.
+    Less than a thousandth of all samples belong to code outside the kernel, which has no offset in it.
     """
     compared = 0
     for kernel, action in pairs:
@@ -101,7 +101,7 @@ def test_the_twenty_hottest_instructions_are_nvidias(pairs: list[tuple[Kernel, A
 
 
 def test_the_hottest_lines_of_two_published_kernels(pairs: list[tuple[Kernel, Any]]) -> None:
-    """One line of a stencil's update holds 88 % of the samples, one of an optimizer 58 %, both waiting for memory."""
+    """One line of a stencil's update has 88 % of the samples, one of an optimizer 58 %, both waiting for memory."""
     kernels = {(Path(kernel.source).name, kernel.index): kernel for kernel, _ in pairs}
     update, *_ = places(kernels["GPU_workshop__MW_Baseline.ncu-rep", 4], "samples")
     optimizer, *_ = places(kernels["llm.c__adamw_coalsecing_shared.ncu-rep", 0], "samples")
@@ -115,7 +115,7 @@ def test_the_hottest_lines_of_two_published_kernels(pairs: list[tuple[Kernel, An
 
 
 def test_packed_fp16_of_published_kernels_is_known(pairs: list[tuple[Kernel, Any]]) -> None:
-    """In all kernels with packed multiply-adds but one they load constants only; that one computes with them."""
+    """In all kernels with packed multiply-adds but one, these only load constants; in the last they compute."""
     with_packed = {
         (Path(kernel.source).name, kernel.index): kernel.code_totals["fp16_constant_threads"] / executed
         for kernel, _ in pairs

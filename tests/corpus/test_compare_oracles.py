@@ -1,4 +1,4 @@
-"""Hold comparisons of published reports, and the pages of them, to NVIDIA's own numbers, read past our resolver."""
+"""Check comparisons of published reports, and their pages, against NVIDIA's numbers, read without our resolver."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ POINT = 0.01
 
 
 class Report(Struct, frozen=True):
-    """One report with what NVIDIA stored of each kernel, by position and metric."""
+    """A report with NVIDIA's stored values of each kernel, by position and metric."""
 
     path: Path
     stored: dict[int, dict[str, float]]
@@ -46,12 +46,12 @@ class Report(Struct, frozen=True):
     rules: dict[int, tuple[Rule, ...]]
 
     def of(self, name: str) -> dict[str, float]:
-        """Give the metrics of the only kernel of that name."""
+        """Return the metrics of the only kernel of this name."""
         (index,) = (index for index, other in self.names.items() if other == name)
         return self.stored[index]
 
     def said(self, name: str, rule: str) -> str:
-        """Give all that NVIDIA's rule says of a kernel."""
+        """Return the texts of NVIDIA's rule about a kernel."""
         (index,) = (index for index, other in self.names.items() if other == name)
         return " ".join(f"{one.title}: {one.message}" for one in self.rules[index] if one.identifier == rule)
 
@@ -70,7 +70,7 @@ class Pair(Struct, frozen=True):
     page: str
 
     def change(self, name: str) -> Change:
-        """Give what became of the kernel with that name after, or before."""
+        """Return the change of the kernel with this name after, or before."""
         return next(one for one in self.compared.changes if one.name == name)
 
     @property
@@ -80,7 +80,7 @@ class Pair(Struct, frozen=True):
         return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)).replace("\u00a0", " "))
 
     def dots(self) -> list[dict[str, Any]]:
-        """Give the dots of the roofline."""
+        """Return the dots of the roofline."""
         block = re.search(r'id="spec-arrows-p0">(.*?)</script>', self.page, re.DOTALL)
         assert block is not None
         tables: list[list[dict[str, Any]]] = [rows for rows in json.loads(block[1])["datasets"].values() if rows]
@@ -109,7 +109,7 @@ def pair_of(base: Path, head: Path) -> Pair:
 
 @pytest.fixture
 def weather(corpus: Path) -> Pair:
-    """Return the weather code on a V100 whose divisions became multiplications."""
+    """Return the weather code on a V100, whose divisions became multiplications."""
     return pair_of(corpus / "GPU_workshop__MW_Baseline.ncu-rep", corpus / "GPU_workshop__MW_DivToMult.ncu-rep")
 
 
@@ -121,7 +121,7 @@ def julia(corpus: Path) -> Pair:
 
 @pytest.mark.parametrize("name", ["weather", "julia"])
 def test_times_are_nvidias(name: str, request: pytest.FixtureRequest) -> None:
-    """The total of each side, and of every kernel, is the sum of NVIDIA's durations; the page says so."""
+    """The totals of each side and of every kernel, also on the page, are the sums of NVIDIA's durations."""
     pair: Pair = request.getfixturevalue(name)
     total = pair.compared.total
     assert (total.base.median_ns, total.head.median_ns) == (pair.base.total_ns, pair.head.total_ns)
@@ -141,7 +141,7 @@ def test_times_are_nvidias(name: str, request: pytest.FixtureRequest) -> None:
 
 
 def test_division_bound_kernel_became_memory_bound(weather: Pair) -> None:
-    """The kernel is 1.78x faster; NVIDIA too calls it compute-bound before and blames DRAM after."""
+    """The kernel is 1.78x faster; NVIDIA, too, calls it compute-bound before and names DRAM after."""
     change = weather.change(TENDENCIES)
     before, after = weather.base.of(TENDENCIES), weather.head.of(TENDENCIES)
     assert change.how == "same"
@@ -170,7 +170,7 @@ def test_walls_before_and_after_are_nvidias_speed_of_light(weather: Pair) -> Non
 
 
 def test_fp64_fell_as_nvidias_rule_says(weather: Pair) -> None:
-    """Of the fp64 peak 52 % were achieved before and 39 % after, by NVIDIA's rule and by ours."""
+    """By NVIDIA's rule and by ours, 52 % of the fp64 peak were achieved before and 39 % after."""
     change = weather.change(TENDENCIES)
     for report, analysis in ((weather.base, change.base), (weather.head, change.head)):
         said = re.search(r"(\d+)% of its fp64 peak", report.said(TENDENCIES, "SOLFPRoofline"))
@@ -184,7 +184,7 @@ def test_fp64_fell_as_nvidias_rule_says(weather: Pair) -> None:
 
 @pytest.mark.parametrize("name", [TENDENCIES, "compute_tendencies_x_309_gpu", "semi_discrete_step_232_gpu"])
 def test_dots_stand_where_nvidias_counters_put_them(weather: Pair, name: str) -> None:
-    """FLOP/s from operations a cycle, intensity from the DRAM bytes: both ends of each arrow within 1 %."""
+    """FLOP/s from operations per cycle and intensity from DRAM bytes: both ends of each arrow agree within 1 %."""
     dots = [row for row in weather.dots() if row["name"] == name]
     assert {dot["Side"] for dot in dots} == {"before", "after"}
     for dot in dots:
@@ -197,7 +197,7 @@ def test_dots_stand_where_nvidias_counters_put_them(weather: Pair, name: str) ->
 
 
 def test_what_did_not_change_is_said_so(weather: Pair) -> None:
-    """The two other large kernels differ by at most 1 % in NVIDIA's durations; the table says so of each."""
+    """The other two large kernels differ by at most 1 % in NVIDIA's durations, and the table says so."""
     for name in ("compute_tendencies_x_309_gpu", "semi_discrete_step_232_gpu"):
         factor = weather.base.of(name)[DURATION] / weather.head.of(name)[DURATION]
         assert factor == pytest.approx(1, rel=0.01)
@@ -207,7 +207,7 @@ def test_what_did_not_change_is_said_so(weather: Pair) -> None:
 
 
 def test_renamed_julia_kernel_is_matched(julia: Pair) -> None:
-    """The kernel that fills arrays has another number in its name and seven times the bytes: it is not compared."""
+    """The kernel that fills arrays has another number in its name and seven times the bytes, so it is not compared."""
     change = julia.change("julia__5_6739")
     assert change.how == "renamed"
     assert change.base is not None
@@ -229,7 +229,7 @@ def test_renamed_julia_kernel_is_matched(julia: Pair) -> None:
 
 
 def test_rewritten_julia_kernel_is_new_and_gone(julia: Pair) -> None:
-    """The large kernels have other names and other work: one is listed as gone, one as new, by NVIDIA's durations."""
+    """The large kernels differ in name and work: one is listed as gone, the other as new, with NVIDIA's durations."""
     gone, new = julia.change("julia_frb_5885"), julia.change("julia_bb_4477")
     assert (gone.how, new.how) == ("gone", "new")
     assert gone.timing.base.median_ns == julia.base.of("julia_frb_5885")[DURATION]
@@ -241,7 +241,7 @@ def test_rewritten_julia_kernel_is_new_and_gone(julia: Pair) -> None:
 
 
 def test_what_was_recorded_differently_is_told(julia: Pair) -> None:
-    """The page shows both ncu versions, and one plane of FLOP/s: the kernels with the time ran at one clock."""
+    """The page shows both ncu versions, and one plane of FLOP/s, as the main kernels ran at the same clock."""
     assert "2022.4.0.0 2022.1.1.0" in julia.text
     clocks = [
         side.of(name)[CYCLES_PER_S] for side, name in ((julia.base, "julia_frb_5885"), (julia.head, "julia_bb_4477"))

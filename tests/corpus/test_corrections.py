@@ -1,4 +1,4 @@
-"""Corrections to what counters seem to say, on real reports: shared memory, constants, integer products, L2."""
+"""Check the corrections of misleading counters on real reports: shared memory, constants, integer products, L2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKED_FMA_FLOP = 4
 
 
 def test_no_kernel_without_shared_memory_is_at_such_a_level(analyses: list[Analysis]) -> None:
-    """Where static and dynamic shared memory are both 0 bytes there is no amount, share or intensity of it."""
+    """If static and dynamic shared memory are 0 bytes, the kernel has no amount, share or intensity of it."""
     without = [
         analysis
         for analysis in analyses
@@ -29,7 +29,7 @@ def test_no_kernel_without_shared_memory_is_at_such_a_level(analyses: list[Analy
 
 
 def test_delivered_bytes_are_those_of_the_accesses(analyses: list[Analysis]) -> None:
-    """Where the wavefronts of all accesses are stored, shared memory delivered 128 bytes with each."""
+    """If the wavefronts of all accesses are stored, shared memory delivered 128 bytes with each."""
     compared = 0
     for analysis in analyses:
         stored = analysis.kernel.counters.get("smem_access_wavefronts")
@@ -42,7 +42,7 @@ def test_delivered_bytes_are_those_of_the_accesses(analyses: list[Analysis]) -> 
 
 
 def test_loaded_constants_are_no_arithmetic(analyses: list[Analysis]) -> None:
-    """Packed fp16 is what the opcode table has less the instructions that only load a constant, to the digit."""
+    """Packed fp16 is exactly the opcode table's count minus the instructions that only load a constant."""
     compared = 0
     for analysis in analyses:
         constants = analysis.kernel.code_totals.get("fp16_constant_threads")
@@ -56,7 +56,7 @@ def test_loaded_constants_are_no_arithmetic(analyses: list[Analysis]) -> None:
 
 
 def test_integer_products_stand_under_their_own_roof(analyses: list[Analysis]) -> None:
-    """The three int8 products are placed by their operations, and their fp32 epilogue by nothing."""
+    """The three int8 products are placed by their operations, their fp32 epilogue is not placed."""
     products = [a for a in analyses if Path(a.kernel.source).name.startswith("cutlass__384")]
     assert len(products) == 3
     for analysis in products:
@@ -68,7 +68,7 @@ def test_integer_products_stand_under_their_own_roof(analyses: list[Analysis]) -
 
 
 def test_l2_of_the_gpu_files_returns_what_reports_say(analyses: list[Analysis]) -> None:
-    """The bytes a cycle behind the L2 bandwidth of a file are those of the return path in reports of that GPU."""
+    """The bytes per cycle in the L2 bandwidth of a GPU file are those of the return path in reports of that GPU."""
     compared = set()
     for kernel in (analysis.kernel for analysis in analyses):
         gpu = datasheet_of(kernel.gpu)

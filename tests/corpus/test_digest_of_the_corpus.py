@@ -1,4 +1,4 @@
-"""How long digests of published reports are, and that each says what it must."""
+"""Check the length of digests of published reports, and that each has its required content."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def single(reports: list[AnalyzedReport]) -> list[AnalyzedReport]:
 
 
 def test_a_kernel_takes_under_900_bytes_at_the_median(single: list[AnalyzedReport]) -> None:
-    """The digest of a kernel, its report's heading included, stays under 900 bytes at the median and 1,500 at most."""
+    """The digest of a kernel, with its report's heading, takes at most 900 bytes at the median and 1,500 at most."""
     sizes = [len(digest([one]).encode()) for one in single]
     assert len(sizes) > 60
     assert median(sizes) < 900
@@ -43,7 +43,7 @@ def test_a_kernel_takes_under_900_bytes_at_the_median(single: list[AnalyzedRepor
 
 
 def test_a_report_of_154_launches_takes_under_6_kb(reports: list[AnalyzedReport]) -> None:
-    """Its launches are those of five kernels, and all of them are there."""
+    """The launches are those of five kernels, and all are in the digest."""
     (large,) = (report for report in reports if len(report.analyses) == 154)
     text = digest([large])
     assert len(text.encode()) < 6000
@@ -52,7 +52,7 @@ def test_a_report_of_154_launches_takes_under_6_kb(reports: list[AnalyzedReport]
 
 
 def test_no_digest_of_a_report_is_over_its_size(reports: list[AnalyzedReport]) -> None:
-    """Every report, and all of them together, keep to the default size; with all of them something is cut."""
+    """Each report, and all together, stay within the default size; of all together something is cut."""
     for report in reports:
         assert tokens_of(digest([report])) <= DEFAULT_TOKENS, report.run.source
     whole = digest(reports)
@@ -61,7 +61,7 @@ def test_no_digest_of_a_report_is_over_its_size(reports: list[AnalyzedReport]) -
 
 
 def test_a_digest_says_verdict_and_move_and_an_explanation_more(single: list[AnalyzedReport]) -> None:
-    """Each kernel has a confidence and something to try, and is explained in under 8 kB."""
+    """Each kernel has a confidence and a move, and its explanation takes less than 8 kB."""
     for one in single:
         text = digest([one])
         assert "Confidence " in text
@@ -72,7 +72,7 @@ def test_a_digest_says_verdict_and_move_and_an_explanation_more(single: list[Ana
 
 
 def test_the_line_and_the_move_of_a_known_kernel_are_first(reports: list[AnalyzedReport]) -> None:
-    """The slow kernel of a weather model, the line that NVIDIA marks in it, and that its divisions are to go."""
+    """The digest begins with a weather model's slow kernel, the line that NVIDIA marks, and the move: no divisions."""
     (report,) = (one for one in reports if one.run.source.endswith("MW_Baseline.ncu-rep"))
     first = digest([report]).partition("\n## 2.")[0]
     assert "## 1. `compute_tendencies_x_279_gpu`" in first

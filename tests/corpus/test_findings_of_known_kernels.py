@@ -18,15 +18,15 @@ MINE = ("stall_", "low_occ", "achieved_", "small_", "tail_", "load_", "partition
 
 
 def _findings(analyses: list[Analysis], report: str, kernel: str) -> Mapping[str, Finding]:
-    """Return the findings of the first kernel of such a name in such a report, by id."""
+    """Return the findings of the first kernel with this name in this report, by ID."""
     fitting = (one for one in analyses if report in one.kernel.source and kernel in one.kernel.name)
     return {finding.id: finding for finding in next(fitting).findings}
 
 
 def test_every_number_of_the_evidence_stands_in_the_move(analyses: list[Analysis]) -> None:
-    """A move that says other numbers than its evidence, or none, cannot be checked by its reader.
+    """A reader cannot check a move that has no numbers, or others than its evidence.
 
-    Of a library's kernel one number is enough: its callers can change none of them.
+    For a library's kernel one number is enough, as its callers can change none of them.
     """
     found = [finding for one in analyses for finding in one.findings if finding.id.startswith(MINE)]
     assert len(found) > 400
@@ -36,7 +36,7 @@ def test_every_number_of_the_evidence_stands_in_the_move(analyses: list[Analysis
 
 
 def test_shared_memory_that_limits_is_never_told_as_registers(analyses: list[Analysis]) -> None:
-    """Only what ties for the fewest blocks stands in the move."""
+    """The move names only the resources that tie for the fewest blocks."""
     for one in analyses:
         limiters = find_occupancy(one.kernel).limiters
         for finding in one.findings:
@@ -47,15 +47,15 @@ def test_shared_memory_that_limits_is_never_told_as_registers(analyses: list[Ana
 def test_flash_attention_on_blackwell_is_told_the_size_of_a_tile_that_fits_three_times(
     analyses: list[Analysis],
 ) -> None:
-    """Its 40,960 bytes allow two blocks where registers allow four; its report's table has three from 33 kB down."""
+    """Its 40,960 bytes allow two blocks and registers four; its report's table has three blocks up to 33 kB."""
     low = _findings(analyses, "blackwell-kernels", "flash_attn")["low_occupancy"]
     assert "41.0 kB of shared memory per block allow 2 blocks per SM, 33.0 kB would allow 3" in low.move
 
 
 def test_a_fused_gemm_with_one_warp_a_scheduler_lacks_warps_and_not_chains(analyses: list[Analysis]) -> None:
-    """Its largest wait, 1.88 of 5.83 cycles, is in every kernel; 96 blocks of 4 warps for 108 SMs are all it has.
+    """Its largest wait, 1.88 of 5.83 cycles, occurs in every kernel; it has only 96 blocks of 4 warps for 108 SMs.
 
-    The kernel is CUTLASS's: its numbers are said, and no move of a caller is about them.
+    It is a CUTLASS kernel: its numbers are shown, and no move addresses its code.
     """
     found = _findings(analyses, "cutlass__384", "Kernel")
     assert next(iter(found)) == "low_occupancy"
@@ -67,14 +67,14 @@ def test_a_fused_gemm_with_one_warp_a_scheduler_lacks_warps_and_not_chains(analy
 
 
 def test_adamw_waits_for_memory_that_is_full(analyses: list[Analysis]) -> None:
-    """At 92 % of DRAM the wait for loads is true and costs nothing."""
+    """At 92 % of DRAM bandwidth waiting for loads is real but costs nothing."""
     wait = _findings(analyses, "llm.c__adamw", "adamw")["stall_long_scoreboard"]
     assert wait.severity == "note"
     assert "in flight" not in wait.move
 
 
 def test_the_arithmetic_of_occupancy_agrees_with_every_report(kernels: list[Kernel]) -> None:
-    """Blocks by registers are those of the report, shared memory is explained by what an SM sets aside or could."""
+    """Blocks by registers equal the report's; shared memory is explained by what an SM sets aside or could."""
     checked = 0
     for kernel in kernels:
         counters = kernel.counters

@@ -12,7 +12,7 @@ RARE = 1 / 8
 
 
 def test_a_badge_is_rare(analyses: list[Analysis]) -> None:
-    """At most one launch in eight bears a flag that changes its verdict, though most bear some flag."""
+    """At most one launch in eight has a flag that changes its verdict, though most have some flag."""
     flagged = sum(bool(cautions(analysis)) for analysis in analyses)
     assert 0 < flagged <= RARE * len(analyses)
     assert sum(bool(analysis.flags) for analysis in analyses) > len(analyses) / 2

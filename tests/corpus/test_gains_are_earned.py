@@ -1,4 +1,4 @@
-"""A gain is a figure of ours that the counters carry: none at low confidence, and none of NVIDIA's estimates."""
+"""A gain is our own figure supported by counters: none at low confidence, none from NVIDIA's estimates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WITHIN, _PART = 2.0, 0.6
 
 
 def test_no_gain_stands_at_low_confidence_or_is_nvidias(published: list[AnalyzedReport]) -> None:
-    """Neither a move nor a finding has one where the class is unsure, and NVIDIA's estimate stays NVIDIA's."""
+    """No move or finding has a gain if the class is uncertain, and NVIDIA's estimate remains NVIDIA's."""
     offenders = []
     for report in published:
         for analysis in report.analyses:
@@ -32,7 +32,7 @@ def test_no_gain_stands_at_low_confidence_or_is_nvidias(published: list[Analyzed
 
 
 def test_the_first_move_of_an_unknown_kernel_collects(published: list[AnalyzedReport]) -> None:
-    """Where nothing tells what limits a kernel, what would tell it comes first, whatever else is said."""
+    """If nothing tells what limits a kernel, the first move collects the counters that would."""
     offenders = [
         (report.run.source[-40:], analysis.verdict.moves[0].text[:80])
         for report in published
@@ -45,7 +45,7 @@ def test_the_first_move_of_an_unknown_kernel_collects(published: list[AnalyzedRe
 
 
 def test_sure_gains_come_near_what_was_reached(corpus: Path, published: list[AnalyzedReport]) -> None:
-    """Most pairs keep a gain, and where one thing changed it is within a factor of two of the outcome for most."""
+    """Most pairs keep a gain; if a single thing changed, most are within a factor of two of the outcome."""
     root = corpus.parent / "outcomes"
     by_place: dict[tuple[str, int], Analysis] = {
         (report.run.source, analysis.kernel.index): analysis for report in published for analysis in report.analyses

@@ -1,4 +1,4 @@
-"""Cut published reports as a profiler does that dies: what is whole of them is read, and equals the original."""
+"""Cut published reports as a dying profiler does: their whole part is read and equals the original."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 def test_kernels_before_the_cut_are_those_of_the_whole_report(
     corpus: Path, tmp_path: Path, name: str, kept: float
 ) -> None:
-    """Cut anywhere, the kernels before the cut equal those of the original in all but the file they stand in.
+    """Wherever a report is cut, the kernels before the cut equal the original's in all but their file.
 
-    Hot spots aside, whose text is asked for only where a kernel takes much of the time.
-    NVIDIA's module, given the blocks that are whole, finds as many.
+    Hot spots are left out, as their text is requested only for kernels with much of the time.
+    NVIDIA's module finds as many kernels if it is given the whole blocks.
     """
     data = (corpus / name).read_bytes()
     end = int(len(data) * kept)
@@ -47,7 +47,7 @@ def test_kernels_before_the_cut_are_those_of_the_whole_report(
 
 
 def test_names_without_template_arguments_are_those_that_ncu_matches(kernels: list[Kernel]) -> None:
-    """The name that hints give to `--kernel` is, for every published kernel, the one that ncu itself stored as base."""
+    """The name that hints give to `--kernel` is the base name stored by ncu, for every published kernel."""
     assert len(kernels) > 200
     for kernel in kernels:
         assert function_of(kernel.name) == kernel.function_name

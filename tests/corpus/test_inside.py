@@ -1,4 +1,4 @@
-"""Hold loops and waits against what authors' sources say, NVIDIA's disassembler, and the reports' own sums."""
+"""Check loops and waits against the authors' sources, NVIDIA's disassembler and the reports' own sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from support.nvdisasm import drawn
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.reports.container import outline
-from rooflens.ingest.reports.machine_code import read_machine_code
+from rooflens.ingest.reports.machine_code import Insides
+from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import opened, read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import STALL
@@ -58,21 +59,25 @@ def inside(corpus: Path, rows: list[dict[str, str]]) -> dict[tuple[str, int], tu
 
 
 def _looked_into(file: Path, indices: set[int] | None = None) -> Iterator[tuple[int, Kernel, MachineCode]]:
-    """Yield kernels of a report with their machine code: those wanted, or the longest."""
+    """Yield the requested, or the longest, kernels of a report with their machine code."""
     report = read_report(file, file.name, ReadOptions(reader="direct", texts=False))
     counted = [kernel for kernel in report.kernels if kernel.code_totals.get("warp_inst")]
     longest = sorted(counted, key=lambda kernel: -(kernel.duration_ns or 0))[:_MOST_OF_A_REPORT]
     chosen = {kernel.index: kernel for kernel in (longest if indices is None else counted)}
     chosen = {index: kernel for index, kernel in chosen.items() if indices is None or index in indices}
-    for index, code in read_machine_code(file, report.run.digest, chosen, ReadOptions()).items():
-        if isinstance(code, MachineCode):
-            yield index, chosen[index], code
+    with opened(file) as (data, digest):
+        reader, insides = ResultReader(data, outline(data, digest, file.suffix)), Insides()
+        for index, kernel in chosen.items():
+            result = reader.result(index)
+            code = insides.code(result, result.instructions) if result.instructions else ""
+            if isinstance(code, MachineCode):
+                yield index, kernel, code
 
 
 def test_trips_are_those_worked_out_from_the_sources(
     rows: list[dict[str, str]], inside: dict[tuple[str, int], tuple[Kernel, MachineCode]]
 ) -> None:
-    """Each loop starts where its header is, and its body runs as often as source and launch say."""
+    """Each loop begins at its header, and its body runs as often as source and launch say."""
     wrong = []
     for row in rows:
         _, code = inside[row["path"], int(row["index"])]
@@ -85,7 +90,7 @@ def test_trips_are_those_worked_out_from_the_sources(
 
 
 def _lost(kernel: Kernel, code: MachineCode) -> Iterator[str]:
-    """Yield what rows do not add up to, or do not do as the table of opcodes says."""
+    """Yield the differences between rows and sums, and between rows and the opcode table."""
     found = find_rows(code)
     if found.note:
         return
@@ -100,7 +105,7 @@ def _lost(kernel: Kernel, code: MachineCode) -> Iterator[str]:
 
 
 def _other_flop(kernel: Kernel, code: MachineCode) -> Iterator[str]:
-    """Yield the types whose operations are not those of the table of opcodes."""
+    """Yield the types whose operations differ from the opcode table's."""
     flop: dict[str, float] = defaultdict(float)
     for one in code.instructions:
         if (made := flop_of(one, code)) is not None:
@@ -119,14 +124,14 @@ def _other_flop(kernel: Kernel, code: MachineCode) -> Iterator[str]:
 
 
 def test_rows_add_up_to_the_kernel(inside: dict[tuple[str, int], tuple[Kernel, MachineCode]]) -> None:
-    """To the last instruction, sector, wavefront and sample; and FLOPs are those of the table of opcodes."""
+    """Rows add up to the last instruction, sector, wavefront and sample, and FLOPs are the opcode table's."""
     wrong = [f"{key}: {lost}" for key, one in inside.items() for lost in _lost(*one)]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.thorough
 def test_rows_add_up_on_every_report(corpus: Path) -> None:
-    """All that hold counts by instruction, the longest kernels of each."""
+    """Rows add up for the longest kernels of every report with counts by instruction."""
     files = [*corpus.glob("*.ncu-rep"), *(corpus.parent / "outcomes" / "reports").rglob("*.ncu-rep")]
     wrong, looked_into = [], 0
     for file in sorted(files):
@@ -141,7 +146,7 @@ def test_rows_add_up_on_every_report(corpus: Path) -> None:
 
 
 def _by_definition(graph: Graph, position: int, reads: frozenset[int]) -> int | None:
-    """Return the load of the same block that an operand comes from; None if there is none."""
+    """Return the load of the same block that an operand comes from, if there is one."""
     needed = set(reads)
     for place in range(position - 1, graph.blocks[graph.block_of(position)].first - 1, -1):
         made = graph.instructions[place]
@@ -155,14 +160,14 @@ def _by_definition(graph: Graph, position: int, reads: frozenset[int]) -> int | 
 def test_scoreboards_and_registers_name_one_producer(
     inside: dict[tuple[str, int], tuple[Kernel, MachineCode]],
 ) -> None:
-    """In straight-line code they disagree on less than one in a hundred samples."""
+    """In straight-line code scoreboards and registers disagree for less than one in a hundred samples."""
     agreed = apart = 0.0
     for _, code in inside.values():
         waits = code.amounts.get(f"{STALL}long_scoreboard", {})
         for graph in find_rows(code).graphs:
             finder = Finder(graph, code)
             for position, one in enumerate(graph.instructions):
-                load = _by_definition(graph, position, one.reads) if one.offset in waits and one.has_control else None
+                load = _by_definition(graph, position, one.reads) if one.offset in waits else None
                 if load is None:
                     continue
                 producers, _ = finder.producers(position, "long_scoreboard")
@@ -183,7 +188,7 @@ def _cubins(file: Path) -> Iterator[bytes]:
 
 
 def _reached(graph: Graph) -> set[int]:
-    """Return the blocks that the function's start leads to: NVIDIA draws what is called apart, or not at all."""
+    """Return the blocks reachable from the function's start: NVIDIA draws called functions separately or not at all."""
     reached, waiting = {0}, [0]
     while waiting:
         for after in graph.after[waiting.pop()]:
@@ -196,7 +201,7 @@ def _reached(graph: Graph) -> set[int]:
 def test_the_flow_of_control_is_that_of_nvidias_disassembler(
     corpus: Path, rows: list[dict[str, str]], tmp_path: Path
 ) -> None:
-    """Same jumps, and the same jumps back, in every function of the programs with loops."""
+    """Jumps, and backward jumps, are the same in every function of the programs with loops."""
     wrong, seen, functions = [], set(), 0
     for path in sorted({row["path"] for row in rows}):
         for cubin in _cubins(corpus.parent / path):

@@ -1,4 +1,4 @@
-"""What ladders and comparisons of public programs say, held against each other and against the numbers they hold."""
+"""Compare ladders and comparisons of public programs with each other and with their own numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SLOWER = re.compile(r"(\d[\d.,]*)x slower")
 
 @pytest.fixture(scope="module")
 def programs(published: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
-    """Return the reports of each folder that holds several versions."""
+    """Return the reports of each folder with several versions."""
     found: defaultdict[str, list[AnalyzedReport]] = defaultdict(list)
     for report in published:
         path = PurePath(report.run.source)
@@ -37,13 +37,13 @@ def programs(published: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedRepo
 
 @pytest.fixture(scope="module")
 def ladders(programs: dict[str, list[AnalyzedReport]]) -> list[Ladder]:
-    """Find all ladders: of each folder, and of each report alone."""
+    """Find the ladders of each folder, and of each single report."""
     alone = [[report] for reports in programs.values() for report in reports]
     return [one for reports in (*programs.values(), *alone) for one in found_ladders(reports)]
 
 
 def _pairs(ladder: Ladder) -> Iterator[tuple[Rung, Rung, Ladder]]:
-    """Set each rung of versions upon the first that is compared, as `compare` does with their reports."""
+    """Compare each rung with the first compared rung, as `compare` does with their reports."""
     known = [rung for rung in ladder.rungs if not rung.apart and not rung.library]
     if known and len({digest for rung in ladder.rungs for digest in rung.side.digests}) == len(ladder.rungs):
         for rung in ladder.rungs:
@@ -52,7 +52,7 @@ def _pairs(ladder: Ladder) -> Iterator[tuple[Rung, Rung, Ladder]]:
 
 
 def test_a_pair_is_compared_where_its_ladder_compares_it(ladders: list[Ladder]) -> None:
-    """No two reports have a factor in one answer and are other work in the other, nor two factors."""
+    """No two reports have a factor in one answer and are different work in the other, or have two factors."""
     offenders = []
     for ladder in ladders:
         for first, rung, pair in _pairs(ladder):
@@ -67,7 +67,7 @@ def test_a_pair_is_compared_where_its_ladder_compares_it(ladders: list[Ladder]) 
 
 
 def test_the_direction_of_a_time_decides_the_word(ladders: list[Ladder]) -> None:
-    """A longer time is slower, no reason works against what it explains, and nobody gives more than three."""
+    """A longer time is called slower, no reason contradicts what it explains, and at most three are given."""
     offenders = []
     for ladder in ladders:
         rows = ladder_rows(ladder.rungs, ladder.threshold)
@@ -88,7 +88,7 @@ def test_the_direction_of_a_time_decides_the_word(ladders: list[Ladder]) -> None
 
 
 def test_nothing_that_got_worse_is_gone(ladders: list[Ladder]) -> None:
-    """A finding that is gone has a smaller number, and only a speed-up is set against the limit."""
+    """A finding that is gone has a smaller number, and only speed-ups are compared with the limit."""
     offenders = []
     for ladder in ladders:
         for _, rung, pair in _pairs(ladder):
@@ -105,7 +105,7 @@ def test_nothing_that_got_worse_is_gone(ladders: list[Ladder]) -> None:
 
 
 def test_what_is_not_compared_is_in_no_headline_and_on_no_scale(ladders: list[Ladder]) -> None:
-    """A version that did other work has no bar and no factor, is never the fastest, and its headline says so."""
+    """A version that did other work has no bar and no factor, is never the fastest, and the headline says so."""
     offenders = []
     for ladder in ladders:
         rows = ladder_rows(ladder.rungs, ladder.threshold)
@@ -124,7 +124,7 @@ def test_what_is_not_compared_is_in_no_headline_and_on_no_scale(ladders: list[La
 
 
 def test_no_report_goes_without_a_word(programs: dict[str, list[AnalyzedReport]]) -> None:
-    """Each report of a folder is a side of a ladder, or is named as one of none."""
+    """Each report of a folder is in a ladder or is named as belonging to none."""
     offenders = []
     for name, reports in programs.items():
         if len(reports) < 2 or not (found := found_ladders(reports)):
@@ -144,7 +144,7 @@ def test_no_report_goes_without_a_word(programs: dict[str, list[AnalyzedReport]]
 
 
 def test_kernels_of_other_jobs_share_no_ladder(ladders: list[Ladder]) -> None:
-    """No product stands in a ladder of transpositions: where names tell two jobs, they are not compared."""
+    """No product is in a ladder of transpositions: kernels whose names tell two jobs are not compared."""
     jobs = re.compile(r"gemm|transpose|reduc|conv|softmax|sort|scan|copy", re.IGNORECASE)
     offenders = []
     for ladder in ladders:
@@ -161,7 +161,7 @@ def test_kernels_of_other_jobs_share_no_ladder(ladders: list[Ladder]) -> None:
 
 
 def test_plain_versions_stand_beside_the_library(ladders: list[Ladder]) -> None:
-    """Products of one report are a ladder from the plainest to the library's, where no FLOPs were counted, too."""
+    """Products in one report form a ladder from the plainest to the library's, even if no FLOPs were counted."""
     found = next(one for one in ladders if "basic" in one.labels)
     assert found.labels[:3] == ("basic", "gmem_coalesce", "smem_blocking")
     assert found.reference is not None

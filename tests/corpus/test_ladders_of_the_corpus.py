@@ -1,4 +1,4 @@
-"""Ladders of public programs: what is compared, what is not and why, the same in JSON, text, Markdown and page."""
+"""Ladders of public programs say the same in JSON, text, Markdown and page: which rungs are compared, and why not."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def run(*arguments: str | Path) -> str:
 
 
 def flat(text: str) -> str:
-    """Write any markup as its words, and any blank as one space."""
+    """Reduce any markup to its words, and any white space to one space."""
     bare = re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.DOTALL)
     words = html.unescape(re.sub(r"<[^>]+>", " ", bare)).replace("\\", "").replace("\u2192", "->")
     return re.sub(r"\s+", " ", words)
@@ -109,7 +109,7 @@ def flat(text: str) -> str:
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_ladder_compares_the_same_work_alone(shared: Path, name: str, tmp_path: Path) -> None:
-    """JSON has the factor of the same work and no other; text, Markdown and page say the same of each rung."""
+    """JSON has factors only between the same work; text, Markdown and page say the same about each rung."""
     case = CASES[name]
     places = [shared / place for place in case.places]
     (ladder,) = json.loads(run("compare", *places, "--format", "json"))["ladders"]
@@ -135,7 +135,7 @@ def test_each_ladder_compares_the_same_work_alone(shared: Path, name: str, tmp_p
 
 
 def test_two_programs_in_one_call_are_two_ladders(shared: Path, tmp_path: Path) -> None:
-    """JSON, Markdown and page of `report` have both, in the order of their own versions, with the same factors."""
+    """JSON, Markdown and page of `report` have both ladders, each in order of its versions, with the same factors."""
     reports = [*(shared / GEMM).glob("*.ncu-rep"), *(shared / CONV).glob("*.ncu-rep")]
     found = json.loads(run("report", *reports, "-o", "-", "--format", "json"))["ladders"]
     labels = {one["program"]: [rung["label"] for rung in one["rungs"]] for one in found}
@@ -154,7 +154,7 @@ def test_two_programs_in_one_call_are_two_ladders(shared: Path, tmp_path: Path) 
 
 
 def test_strangers_have_no_factor(shared: Path) -> None:
-    """Two programs that share no kernel are set beside each other with --anyway, and no factor stands between them."""
+    """With --anyway two programs without a common kernel are shown side by side, without a factor between them."""
     pair = (shared / "corpus/cs599k__2025-04-21-77_06-MT.ncu-rep", shared / "corpus/GPU-MMS__profile.ncu-rep")
     text = run("compare", *pair, "--anyway")
     assert "not compared, no kernel is on both sides" in text

@@ -1,6 +1,6 @@
-"""Limits and gains of real kernels: held to what rewrites reached, and to kernels that are known to be near their end.
+"""Check limits and gains of real kernels against what rewrites reached, and on kernels that are nearly optimal.
 
-A limit that is lower than what somebody reached would be wrong; one far above 1 on a tuned kernel would be useless.
+A limit below what somebody reached would be wrong; a limit far above 1 for a tuned kernel would be useless.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from rooflens.model.verdict.library import library_of
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
@@ -29,7 +27,7 @@ def longest(analyses: list[Analysis], report: str, kernel: str) -> Analysis:
 
 
 def test_every_kernel_has_a_limit_or_the_counter_that_would_tell_it(analyses: list[Analysis]) -> None:
-    """No limit is below 1, and its floor and the side that sets it stand beside it; nine kernels in ten have one."""
+    """No limit is below 1, each has its floor and the side that sets it, and nine kernels in ten have one."""
     limits = [(one.verdict.limit, one) for one in analyses if not one.kernel.failed]
     for limit, one in limits:
         if limit.factor is None:
@@ -43,7 +41,7 @@ def test_every_kernel_has_a_limit_or_the_counter_that_would_tell_it(analyses: li
 
 
 def test_no_gain_is_beyond_the_limit_unless_its_move_changes_what_that_keeps(analyses: list[Analysis]) -> None:
-    """Types, instructions and bytes are what a move may change; the figure says so."""
+    """A move may change types, instructions and bytes, which the limit keeps; then the figure says so."""
     gains = [(one, finding.id, finding.gain) for one in analyses for finding in one.findings if finding.gain]
     assert len(gains) > 200
     for one, finding, gain in gains:
@@ -55,8 +53,8 @@ def test_no_gain_is_beyond_the_limit_unless_its_move_changes_what_that_keeps(ana
 
 
 def test_no_move_of_a_library_kernel_is_about_its_code(analyses: list[Analysis]) -> None:
-    """Findings say what its code does; moves say what a caller can choose."""
-    libraries = [one for one in analyses if library_of(one.kernel) and not one.kernel.failed]
+    """Findings describe a library kernel's code; moves name only what a caller can choose."""
+    libraries = [one for one in analyses if one.library and not one.kernel.failed]
     assert len(libraries) >= 50
     for one in libraries:
         assert one.verdict.moves
@@ -73,14 +71,14 @@ def test_no_move_of_a_library_kernel_is_about_its_code(analyses: list[Analysis])
     ids=["divisions became multiplications", "the last kernel of its ladder", "tiled"],
 )
 def test_no_limit_is_below_what_was_reached(analyses: list[Analysis], report: str, kernel: str, reached: float) -> None:
-    """Siblings of the same repository do the same work so many times faster."""
+    """Siblings of the same repository do the same work this many times faster."""
     limit = longest(analyses, report, kernel).verdict.limit.factor
     assert limit is not None
     assert limit >= reached
 
 
 def test_a_product_is_not_held_to_the_traffic_that_tiles_would_spare(analyses: list[Analysis]) -> None:
-    """A GEMM at 6 % of the tensor peak, whose operands are read again and again: its arithmetic is the floor."""
+    """For a GEMM at 6 % of the tensor peak that rereads its operands, the floor is its arithmetic, not its traffic."""
     limit = longest(analyses, "cuda-fused-linear-layer__profile_report_(1).ncu-rep", "wmma_gemm").verdict.limit
     assert limit.by == "tensor fp16 arithmetic"
     assert limit.factor is not None
@@ -98,7 +96,7 @@ def test_a_product_is_not_held_to_the_traffic_that_tiles_would_spare(analyses: l
     ],
 )
 def test_kernels_near_their_end_have_a_low_limit(analyses: list[Analysis], report: str, kernel: str) -> None:
-    """What streams at the limit of DRAM gains under a third by any change that keeps its bytes."""
+    """Kernels that stream at the DRAM limit can gain less than a third while they move the same bytes."""
     limit = longest(analyses, report, kernel).verdict.limit
     assert limit.by == "DRAM traffic"
     assert limit.factor is not None

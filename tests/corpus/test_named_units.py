@@ -1,4 +1,4 @@
-"""A unit is named with its own per cent, in every form of every report, and no two per cents stand for one thing."""
+"""Every form of every report names a unit with the unit's own per cent, and uses a per cent for one thing only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
 
 
 def misnamed(analysis: Analysis) -> Iterator[str]:
-    """Say which unit is named with another per cent than its own, or has none of its own."""
+    """Return the unit that is named with a per cent other than its own, or without having one."""
     for side in both_sides(analysis):
         name = side.unit or side.resource
         if name is None:
@@ -72,7 +72,7 @@ def _own(analysis: Analysis, name: str, stage: str | None = None) -> float | Non
 
 
 def faces(one: AnalyzedReport, analysis: Analysis) -> Iterator[tuple[str, str]]:
-    """Yield everything that is said of a kernel: by name of the face."""
+    """Yield every text about a kernel, by name of its output."""
     verdict, kernels = analysis.verdict, summarize([analysis])
     yield "explain", explain(one, analysis)
     yield "digest", digest([one])
@@ -93,12 +93,12 @@ def _claims(text: str, analysis: Analysis) -> Iterator[tuple[str, str, str | Non
 
 
 def contradictions(text: str, analysis: Analysis) -> Iterator[str]:
-    """Yield what a text says of units that is not their own per cent, or not that of the two rates before it."""
+    """Yield statements about units that differ from their own per cent or from the quotient of the two rates before."""
     plain = _MIX.sub("", _HITS.sub("", text.replace("\u00a0", " ")))
     bounds: dict[str, Bottleneck] = {side.unit or side.resource or "": side for side in both_sides(analysis)}
     for words, name, stage, share, rounding in _claims(plain, analysis):
         own = _own(analysis, name, stage)
-        if own is None and name in bounds:  # a lower bound, the same wherever it is said
+        if own is None and name in bounds:  # a lower bound, the same in all outputs
             own = bounds[name].share
         if own is None or abs(share - own) > rounding:
             yield f"{words!r}, its own {own}"
@@ -114,13 +114,13 @@ def _scale(prefix: str) -> float:
 
 
 def page_bars(one: AnalyzedReport) -> str:
-    """Return the words of the bars of a page: its other parts name units for other things, as hit rates and opcodes."""
+    """Return the words of the page's bars, as other parts name units for other reasons, e.g. hit rates and opcodes."""
     words = html.unescape(_MARKUP.sub(" ", render_page([one], title="page"))).replace("\u00a0", " ")
     return "\n".join(_BARS.findall(" ".join(words.split())))
 
 
 def _files(corpus: Path) -> list[Path]:
-    """List the reports, exports and texts of the corpus, and of cases and outcomes where they are at hand."""
+    """List the reports, exports and texts of the corpus, and of cases and outcomes if present."""
     shared = corpus.parent
     kinds = (
         "corpus/*.*",
@@ -149,13 +149,13 @@ def every(corpus: Path) -> list[tuple[AnalyzedReport, Analysis]]:
 
 
 def test_no_unit_has_another_units_per_cent(every: list[tuple[AnalyzedReport, Analysis]]) -> None:
-    """Of the busiest unit of each side, by the model's own records."""
+    """Holds for the busiest unit of each side, by the model's own records."""
     assert len(every) > 50
     assert [said for _, analysis in every for said in misnamed(analysis)] == []
 
 
 def test_no_two_per_cents_stand_for_one_thing(every: list[tuple[AnalyzedReport, Analysis]]) -> None:
-    """Of one kernel, in all texts: a unit, a stage and two rates have one per cent each."""
+    """In all texts about a kernel, a unit, a stage and two rates have one per cent each."""
     wrong, compared = [], 0
     for one, analysis in every:
         for face, text in faces(one, analysis):
@@ -168,7 +168,7 @@ def test_no_two_per_cents_stand_for_one_thing(every: list[tuple[AnalyzedReport, 
 
 @pytest.mark.parametrize("every_nth", mostly_thorough([1, 12], kept=[12]))
 def test_a_page_draws_the_same_per_cents(every: list[tuple[AnalyzedReport, Analysis]], every_nth: int) -> None:
-    """Its bars of levels and pipes are those of the texts."""
+    """Bars of levels and pipes on the page have the same per cents as the texts."""
     wrong, compared = [], 0
     for one, analysis in every[::every_nth]:
         bars = page_bars(one)

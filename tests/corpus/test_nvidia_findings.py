@@ -1,4 +1,4 @@
-"""Hold our findings to NVIDIA's own rules over the published reports, and check the ruler itself."""
+"""Compare our findings with NVIDIA's rules over the published reports, and test the comparison itself."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def judged(by_report: list[tuple]) -> list[Judged]:
 
 
 def test_every_pair_of_rule_and_title_is_decided(nvidia: list[NvidiaKernel]) -> None:
-    """The table of topics gives every rule result of every report an id or a reason why it has none."""
+    """The table of topics gives an ID, or a reason for none, for every rule result of every report."""
     assert undecided(nvidia) == set()
 
 
 def test_both_readers_see_the_same_kernels(reports: list[Read]) -> None:
-    """Findings are held against the rules of the very same result: index and function name agree."""
+    """Findings are compared with the rules of the same result: index and function name agree."""
     for _, pairs in reports:
         for nvidia, kernel in pairs:
             assert (nvidia.index, nvidia.name) == (kernel.index, kernel.function_name)
 
 
 def test_estimates_are_read_as_nvidia_works_them_out(nvidia: list[NvidiaKernel]) -> None:
-    """A block of 9 threads leaves 23 of 32 lanes empty, and 57 blocks of 132 SMs idle: the estimates say just that."""
+    """A block of 9 threads leaves 23 of 32 lanes empty, 57 blocks leave 75 of 132 SMs idle: both estimates say so."""
     found = {
         (kernel.report, result.title): result
         for kernel in nvidia
@@ -87,7 +87,7 @@ def test_estimates_are_read_as_nvidia_works_them_out(nvidia: list[NvidiaKernel])
 
 
 def test_uncoalesced_accesses_are_told_apart_by_their_instructions(nvidia: list[NvidiaKernel]) -> None:
-    """The excess of NVIDIA's message is the sum of ours over loads and stores, so the larger side is known."""
+    """The excess in NVIDIA's message is our sum over loads and stores, so the larger side is known."""
     kernel = next(kernel for kernel in nvidia if kernel.report.startswith("A5_TP_conway"))
     result = next(result for result in kernel.results if "excessive sectors" in result.message)
     assert f"total of {sum(kernel.excess_sectors.values())} excessive sectors" in result.message
@@ -96,7 +96,7 @@ def test_uncoalesced_accesses_are_told_apart_by_their_instructions(nvidia: list[
 
 
 def test_nvidias_results_have_our_finding_of_the_same_topic(judged: list[Judged]) -> None:
-    """Of NVIDIA's results with an estimate of 20 % or more, 95 % have our finding of exactly that topic."""
+    """For 95 % of NVIDIA's results with an estimate of 20 % or more, we have a finding of exactly that topic."""
     results = list(expected(judged))
     missed = [(e.judged.nvidia.report, e.judged.nvidia.index, e.topic) for e in results if e.severity is None]
     assert len(results) >= 45
@@ -104,13 +104,13 @@ def test_nvidias_results_have_our_finding_of_the_same_topic(judged: list[Judged]
 
 
 def test_every_miss_has_a_reason(judged: list[Judged]) -> None:
-    """What no finding matches is listed with its reason, and nothing is listed that is matched."""
+    """The results without a matching finding are exactly those listed with a reason."""
     missed = {(e.judged.nvidia.report, e.judged.nvidia.index, e.topic) for e in expected(judged) if e.severity is None}
     assert missed == set(goals.MISSES)
 
 
 def test_no_limiter_stands_where_nvidias_rules_see_nothing(judged: list[Judged]) -> None:
-    """Where a rule said OK, or spoke of another kernel only, a limiter of its topic stands in at most 5 % of cases."""
+    """Where a rule said OK, or only mentioned another kernel, at most 5 % of the cases have a limiter of its topic."""
     cases = list(silent(judged))
     unexplained = [
         key
@@ -123,14 +123,14 @@ def test_no_limiter_stands_where_nvidias_rules_see_nothing(judged: list[Judged])
 
 
 def test_few_findings_a_kernel(judged: list[Judged]) -> None:
-    """No kernel has more than six findings that are not notes."""
+    """No kernel has more than six findings, notes not counted."""
     for one in judged:
         more = [key for key, severity in one.severities.items() if severity != "note"]
         assert len(more) <= goals.FINDINGS_A_KERNEL, (one.nvidia.report, one.nvidia.index, more)
 
 
 def test_first_moves_hold_a_number_of_the_kernel(judged: list[Judged]) -> None:
-    """60 % of the first moves hold a number of the evidence of the finding they come from."""
+    """60 % of the first moves contain a number from the evidence of their finding."""
     assert part(says_number(one.analysis) for one in timed(judged)) >= goals.MOVES_WITH_EVIDENCE
 
 
@@ -140,12 +140,12 @@ def test_collecting_more_is_seldom_the_first_move(judged: list[Judged]) -> None:
 
 
 def test_unknown_is_a_last_resort(judged: list[Judged]) -> None:
-    """At most 10 % of the kernels have no verdict."""
+    """At most 10 % of the kernels have an unknown verdict."""
     assert part(one.analysis.verdict.bound == "unknown" for one in timed(judged)) <= goals.UNKNOWN
 
 
 def test_the_first_rank_takes_time(by_report: list[tuple]) -> None:
-    """In reports with several kernels, rank 1 has a tenth of the time; one report in ten may be an exception."""
+    """In reports with several kernels, rank 1 has a tenth of the time, with exceptions in at most a tenth of them."""
     ranks = first_ranks(by_report)
     low = [rank for rank in ranks if (rank.time_share or 0.0) < goals.FIRST_RANK_TIME]
     assert len(ranks) >= 15
@@ -165,7 +165,7 @@ def test_nvidias_marked_lines_are_among_our_hottest(judged: list[Judged]) -> Non
     assert part(place.hit for place in places) >= goals.MARKED_PLACES, [place for place in places if not place.hit]
 
 
-# The ruler itself, on records made by hand.
+# The comparison itself, on records made by hand.
 
 
 class _Finding(Struct, frozen=True):
@@ -201,7 +201,7 @@ def _judged(nvidia: NvidiaKernel, *findings: _Finding, advice: tuple[str, ...] =
     ],
 )
 def test_every_spelling_of_a_stall_is_its_own_topic(title: str, topic: str) -> None:
-    """Titles of all versions name the reason that our id names."""
+    """Titles of all versions give the reason that our ID names."""
     assert stall_id(title) == topic
 
 
@@ -218,12 +218,12 @@ def test_every_spelling_of_a_stall_is_its_own_topic(title: str, topic: str) -> N
     ],
 )
 def test_an_instruction_loads_or_stores(instruction: str, access_type: int, side: str | None) -> None:
-    """The opcode tells loads from stores; without SASS the type of access does, whose copies to shared memory load."""
+    """The opcode tells loads from stores; without SASS the type of access does, where copies to shared memory load."""
     assert _side(instruction, access_type) == side
 
 
 def test_a_tail_counts_only_where_the_sms_are_idle() -> None:
-    """NVIDIA's computed tail is a topic at 10 % measured idle, and none below or where nothing is measured."""
+    """NVIDIA's computed tail counts from a measured idle share of 10 %, and not below or without a measurement."""
     tail = _result("LaunchConfiguration", "Tail Effect", pct=50.0)
     assert choice_of(tail, _kernel(idle_share=0.10)) == "tail_wave"
     assert not isinstance(choice_of(tail, _kernel(idle_share=0.09)), str)
@@ -231,7 +231,7 @@ def test_a_tail_counts_only_where_the_sms_are_idle() -> None:
 
 
 def test_fp64_is_slow_only_on_chips_where_it_is() -> None:
-    """NVIDIA speaks of fp64 at half the rate of fp32, too; that is not our topic."""
+    """NVIDIA also mentions fp64 at half the rate of fp32, which is not our topic."""
     said = "The ratio of peak float (fp32) to double (fp64) performance on this device is {}:1."
     slow = replace(_result("SOLFPRoofline", "FP64/32 Utilization"), message=said.format(64))
     assert choice_of(slow, _kernel()) == "slow_fp64"
@@ -240,7 +240,7 @@ def test_fp64_is_slow_only_on_chips_where_it_is() -> None:
 
 
 def test_a_result_counts_from_twenty_per_cent_and_needs_its_very_topic() -> None:
-    """Estimates below 20 %, none, and excluded rules are not asked for; another topic is no hit."""
+    """Results with an estimate below 20 % or none, and excluded rules, do not count; another topic is not a hit."""
     results = (
         _result("CPIStall", "Wait Stalls", pct=20.0),
         _result("CPIStall", "Lg Throttle Stalls", pct=19.9),
@@ -253,7 +253,7 @@ def test_a_result_counts_from_twenty_per_cent_and_needs_its_very_topic() -> None
 
 
 def test_a_limiter_is_false_where_the_rule_spoke_of_another_kernel_only() -> None:
-    """The kernel of which the rule spoke is no case; of the other a note is right and a limiter is not."""
+    """The kernel mentioned by the rule is not a case; for the others a note is right and a limiter is false."""
     spoken = _judged(_kernel(0, _result("LaunchConfiguration", "Small Grid")), _Finding("small_grid", "limiter"))
     for severity, false in (("limiter", True), ("contributes", False), ("note", False)):
         (case,) = silent([spoken, _judged(_kernel(1), _Finding("small_grid", severity))])
@@ -261,7 +261,7 @@ def test_a_limiter_is_false_where_the_rule_spoke_of_another_kernel_only() -> Non
 
 
 def test_a_rule_that_had_no_chance_is_not_silent() -> None:
-    """A kernel without the rule's section, or on which the rule failed, is no case."""
+    """A kernel without the rule's section, or on which the rule failed, is not a case."""
     spoken = _judged(_kernel(0, _result("CPIStall", "Wait Stalls")))
     other = replace(_kernel(1), sections=frozenset({"LaunchStats"}))
     failed = _kernel(2, _result("CPIStall", kind="error"))
@@ -269,7 +269,7 @@ def test_a_rule_that_had_no_chance_is_not_silent() -> None:
 
 
 def test_an_explicit_ok_is_a_case() -> None:
-    """Occupancy that no limit impacts is said to be fine: a limiter there is false."""
+    """If the rule says that no limit affects the occupancy, a limiter there is false."""
     fine = _kernel(0, _result("Occupancy", "Occupancy Limiters", kind="ok"))
     (case,) = silent([_judged(fine, _Finding("low_occupancy", "limiter"))])
     assert (case.topic, case.why, case.false) == ("low_occupancy", "ok", True)
@@ -289,12 +289,12 @@ def test_an_explicit_ok_is_a_case() -> None:
     ],
 )
 def test_a_move_holds_a_number_as_it_is_written(move: str, value: float, holds: bool) -> None:  # noqa: FBT001
-    """Per cents, SI prefixes and rounding stand between a value and its text; a digit in a name is no number."""
+    """A value matches its text despite per cents, SI prefixes and rounding; a digit in a name is not a number."""
     assert holds_evidence(move, [value]) is holds
 
 
 def test_a_first_move_is_held_against_its_own_finding() -> None:
-    """A number of another finding, or of a note, does not make a first move concrete."""
+    """A number from another finding, or from a note, does not make a first move concrete."""
     nine, four = SimpleNamespace(value=9.0), SimpleNamespace(value=4.0)
     own = _Finding("partial_warps", "limiter", "blocks of 9 threads: take 32", (nine,))
     other = _Finding("low_occupancy", "contributes", "registers allow 4 blocks", (four,))
@@ -319,7 +319,7 @@ def _spots(name: str, **by_pc: float) -> SimpleNamespace:
 
 
 def test_marked_stalls_must_be_among_our_top_three() -> None:
-    """The strongest three of the marked instructions are asked for, and only our hottest three answer."""
+    """The three strongest marked instructions must be among our three hottest."""
     markers = tuple(
         Marker("CPIStall", f"This line is responsible for {share}% of all warp stalls.", pc=pc)
         for pc, share in ((16, 12.0), (32, 40.0), (48, 20.0), (64, 11.0))
@@ -332,7 +332,7 @@ def test_marked_stalls_must_be_among_our_top_three() -> None:
 
 
 def test_our_top_three_of_uncoalesced_places_must_be_marked() -> None:
-    """Where more than three places are marked without a weight, ours must be among them."""
+    """If more than three places are marked without a weight, our three must be among them."""
     markers = tuple(Marker("UncoalescedGlobalAccess", "75.00% excessive.", pc=pc) for pc in (16, 32, 48, 64))
     spots = _spots("load_excess_sectors", p16=9, p32=8, p80=7, p48=6)
     hits = {place.what: place.hit for place in marked(_kernel(markers=markers), spots)}
@@ -341,7 +341,7 @@ def test_our_top_three_of_uncoalesced_places_must_be_marked() -> None:
 
 
 def test_a_marked_line_is_of_the_file_of_its_instructions() -> None:
-    """Lines of uncoalesced accesses carry the file of the last looked at; the marked instructions decide."""
+    """Lines of uncoalesced accesses name the file looked at last, so the marked instructions decide."""
     markers = (
         Marker("UncoalescedGlobalAccess", "50.00% excessive.", pc=16, source=("/a/k.cu", 9)),
         Marker("UncoalescedGlobalAccess", "50.00% excessive.", file="/b/mma.hpp", line=9),
@@ -352,7 +352,7 @@ def test_a_marked_line_is_of_the_file_of_its_instructions() -> None:
 
 
 def test_marked_lines_are_compared_by_file_name_and_line() -> None:
-    """Reports name files by the paths of two machines: name and line decide."""
+    """Reports have paths of two machines, so only file name and line are compared."""
     marker = Marker("UncoalescedGlobalAccess", "50.00% excessive.", file="/a/k.cu", line=9)
     for file, hit in (("k.cu", True), ("/b/k.cu", True), ("/a/other.cu", False)):
         spot = _Spot("line", {"store_excess_sectors": 5.0}, file=file, line=9)

@@ -1,4 +1,4 @@
-"""The same check for anyone: our findings against NVIDIA's own rules over the published figures in `fixtures/`."""
+"""The same comparison for everyone: our findings and NVIDIA's rules over the published figures in `fixtures/`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> list[Judged]:
 
 
 def test_published_results_of_nvidia_are_found(published: list[Judged]) -> None:
-    """Every estimate of 20 % and more has a finding of its topic, and of the older ones without estimate most have."""
+    """Every estimate of 20 % or more has a finding of its topic, and so have most older results without estimate."""
     hits = list(expected(published))
     assert len(hits) >= 15
     assert part(one.severity is not None for one in hits) >= goals.RECALL, [one for one in hits if not one.severity]

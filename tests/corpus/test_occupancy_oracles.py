@@ -1,4 +1,4 @@
-"""Hold the occupancy curves to the tables that ncu itself stores, with an entry for every register count and block."""
+"""Compare the occupancy curves with ncu's own tables, which have an entry for every register count and block."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def tables(loaded: Loaded) -> list[tuple[Kernel, Curve, dict[int, float]]]:
-    """Return each curve beside ncu's own table, once for all launches that are alike."""
+    """Return each curve with ncu's own table, once for all equal launches."""
     found = {}
     for kernel, action in _actions(loaded):
         for curve in occupancy_curves(kernel):
@@ -56,7 +56,7 @@ def _warps(kernel: Kernel, curve: Curve, value: float) -> float:
 
 @pytest.mark.parametrize("of", ["registers", "block size"])
 def test_curves_are_ncus_own(tables: list[tuple[Kernel, Curve, dict[int, float]]], of: str) -> None:
-    """Every value of every table of registers and block sizes is met, on all chips of the corpus."""
+    """Every value in all tables of registers and block sizes agrees, on all chips of the corpus."""
     compared = 0
     for kernel, curve, table in tables:
         if curve.of == of:
@@ -67,7 +67,7 @@ def test_curves_are_ncus_own(tables: list[tuple[Kernel, Curve, dict[int, float]]
 
 
 def test_shared_memory_is_never_less_than_ncus_own(tables: list[tuple[Kernel, Curve, dict[int, float]]]) -> None:
-    """Ncu takes one carveout an entry, and older ones leave out the driver's part: what an SM can hold is no less."""
+    """Ncu uses one carveout per entry, and older versions leave out the driver's part, so our values are no smaller."""
     compared = same = 0
     for kernel, curve, table in tables:
         if curve.of == "shared memory":
@@ -80,7 +80,7 @@ def test_shared_memory_is_never_less_than_ncus_own(tables: list[tuple[Kernel, Cu
 
 
 def test_every_launch_of_a_known_occupancy_has_its_curves(kernels: list[Kernel]) -> None:
-    """Three curves for each, all of which go through the occupancy that ncu states."""
+    """Each has three curves, all of which go through the occupancy stated by ncu."""
     known = [kernel for kernel in kernels if kernel.counters.get("theoretical_occupancy")]
     assert len(known) > 200
     for kernel in known:

@@ -1,4 +1,4 @@
-"""A class that a side which was not measured could turn over is shown as open wherever it stands."""
+"""A class that depends on an unmeasured side is shown as open everywhere."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from support.tags import words_of
 
 from rooflens.model.analyze import analyze
-from rooflens.model.bounds import BOUNDS, bound_of, is_open
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel
 from rooflens.model.summary import KernelSummary, class_times_ns
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.model.verdict_classes import BOUNDS, bound_of, is_open
 from rooflens.report.comparison.rows import limiter, limiter_words
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document
@@ -26,7 +26,7 @@ from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import what_first
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
-from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows
 from rooflens.report.summary import ranked, segments
 from rooflens.report.text.digest import digest, explain
@@ -52,7 +52,7 @@ def _with_open_ones(published: list[AnalyzedReport]) -> Iterator[tuple[AnalyzedR
 
 
 def _faces(report: AnalyzedReport, page: Content, group: KernelSummary) -> Iterator[tuple[str, str]]:
-    """Yield each text that states the class of the median launch of a kernel, by the name of its face."""
+    """Yield each text with the class of a kernel's median launch, by the name of its output."""
     analysis = group.analysis
     yield "table", verdict_words(analysis)
     yield "ranking", ranked(1, group).limiter
@@ -72,7 +72,7 @@ def _is_said(text: str, analysis: Analysis) -> bool:
 
 
 def test_every_text_shows_an_open_class_as_open(published: list[AnalyzedReport]) -> None:
-    """No face of an open kernel calls it plainly by its class, and the faces that explain say what was not measured."""
+    """No output calls an open kernel plainly by its class, and explanations say what was not measured."""
     offenders, seen = [], Counter[str]()
     for report, page in _with_open_ones(published):
         for group in page.kernels:
@@ -89,7 +89,7 @@ def test_every_text_shows_an_open_class_as_open(published: list[AnalyzedReport])
 
 
 def test_data_and_charts_hold_an_open_class_apart(published: list[AnalyzedReport]) -> None:
-    """JSON, CSV, chips, points, bars and cards give the mark or the other classes of each launch."""
+    """JSON, CSV, chips, points, bars and cards give each launch's mark or the other possible classes."""
     offenders = []
     for report, page in _with_open_ones(published):
         opened = {launch.key: launch for launch in page.counted if launch.analysis.verdict.or_bound}
@@ -99,7 +99,7 @@ def test_data_and_charts_hold_an_open_class_apart(published: list[AnalyzedReport
             other = list(analysis.verdict.or_bound)
             if nested["verdict"]["or_bound"] != other or line["verdict_or_bound"].split() != other:
                 offenders.append((report.run.source[-40:], "JSON or CSV", other))
-        planes = [plane(gpu, [one for one in page.timed if one.gpu == gpu]) for gpu in page.gpus]
+        planes = [plane(page, gpu) for gpu in page.gpus]
         drawn = [
             ("items", {one["k"]: one["bound"] for one in items(page)}),
             ("map", {key: kind.replace(" open", "?") for key, kind in _CELL.findall(program_map(page))}),
@@ -115,7 +115,7 @@ def test_data_and_charts_hold_an_open_class_apart(published: list[AnalyzedReport
 
 
 def test_sums_by_class_do_not_count_open_ones_as_sure(published: list[AnalyzedReport]) -> None:
-    """In each report the time of a class is that of launches with both sides measured, and the rest stands apart."""
+    """The time of a class counts launches with both sides measured; the rest is shown separately."""
     offenders = []
     for report, page in _with_open_ones(published):
         sure_ns, open_ns = Counter[str](), Counter[str]()
@@ -140,7 +140,7 @@ def test_sums_by_class_do_not_count_open_ones_as_sure(published: list[AnalyzedRe
 
 
 def test_the_page_draws_an_open_class_hollow(published: list[AnalyzedReport]) -> None:
-    """Its sign is hollow in ranking and card, and the table's span has its style."""
+    """Its symbol is hollow in ranking and card, and its time span in the table is styled accordingly."""
     offenders = []
     for report, page in _with_open_ones(published):
         html = str(what_first(page)) + str(cards(page))
@@ -161,7 +161,7 @@ _FULL = 0.8
 
 
 def test_a_kernel_that_loses_its_memory_counters_is_open(kernels: list[Kernel]) -> None:
-    """Without what tells of memory no class but that of a full pipe is sure, and no gain is known."""
+    """Without memory counters only the class of a full pipe is certain, and no gain is known."""
     offenders, seen = [], 0
     for kernel in kernels:
         if kernel.failed:

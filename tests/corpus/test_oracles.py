@@ -1,4 +1,4 @@
-"""Hold our numbers to NVIDIA's own, as the published reports state them."""
+"""Compare our numbers with NVIDIA's own in the published reports."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def _manifest(corpus: Path) -> list[dict[str, str]]:
 
 
 def _held(row: Row, tolerance: float, at_least: int) -> None:
-    """Assert that enough kernels are compared, and none lies outside."""
+    """Assert that enough kernels are compared and all are within the tolerance."""
     assert row.tolerance <= tolerance
     assert row.kernel_count >= at_least
     assert row.outside == ()
 
 
 def test_every_published_kernel_is_read(loaded: Loaded, kernels: list[Kernel]) -> None:
-    """All 250 kernels are there, and the one damaged report is the only failure."""
+    """All 250 kernels are read, and the one damaged report is the only failure."""
     assert len(kernels) == 250
     assert [Path(source).name for source, _ in loaded.failures] == ["benchmark_flash_attention__window-512.ncu-rep"]
 
 
 def test_status_follows_the_manifest(corpus: Path, loaded: Loaded) -> None:
-    """Each report has as many failed kernels as its manifest line says."""
+    """Each report has the number of failed kernels given in its manifest line."""
     failed = {row["file"]: row["failed_kernels"] for row in _manifest(corpus)}
     for run, kernels in loaded.reports:
         name = run.source.rpartition("/")[2]
@@ -48,7 +48,7 @@ def test_status_follows_the_manifest(corpus: Path, loaded: Loaded) -> None:
 
 
 def test_provenance_follows_the_manifest(corpus: Path, loaded: Loaded) -> None:
-    """GPU and writing ncu version of every report are those the manifest names."""
+    """GPU and ncu version of every report are those in the manifest."""
     expected = {row["file"]: (row["gpu"], row["cc"], row["ncu"]) for row in _manifest(corpus)}
     for run, kernels in loaded.reports:
         gpu, capability, version = expected[run.source.rpartition("/")[2]]
@@ -58,20 +58,20 @@ def test_provenance_follows_the_manifest(corpus: Path, loaded: Loaded) -> None:
 
 
 def test_fp_per_cents_equal_nvidias_rule_text(rows: dict[str, Row]) -> None:
-    """Achieved over peak for fp32 and fp64 is within a point of what NVIDIA's rule text says, on every kernel."""
+    """Achieved over peak for fp32 and fp64 is within a point of NVIDIA's rule text, on every kernel."""
     for dtype in ("fp32", "fp64"):
         _held(rows[f"share_{dtype}"], ROUNDING_POINTS, 58)
 
 
 def test_dram_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> None:
-    """Bytes over peak at DRAM is NVIDIA's DRAM throughput, on every kernel that has both."""
+    """Bytes over peak at DRAM equals NVIDIA's DRAM throughput, on every kernel that has both."""
     _held(rows["share_dram"], SHARE_TOLERANCE, 61)
 
 
 def test_the_peak_of_dram_is_the_datasheet_s(analyses: list[Analysis]) -> None:
-    """Memory clock x 2 x bus width / 8 is the published bandwidth within 1 %, on all kinds of memory.
+    """Memory clock x 2 x bus width / 8 is the published bandwidth within 1 %, for all kinds of memory.
 
-    The profiled peak is above it by no more than a clock's jitter, and below 0.9 of it on kernels that are flagged.
+    The profiled peak exceeds it only by a clock's jitter, and is below 0.9 of it only on kernels with a flag.
     """
     checked, kinds, low = 0, set(), 0
     for analysis in analyses:
@@ -92,12 +92,12 @@ def test_the_peak_of_dram_is_the_datasheet_s(analyses: list[Analysis]) -> None:
 
 
 def test_shared_memory_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> None:
-    """Wavefronts over one a cycle and SM is NVIDIA's per cent, on every kernel that has both."""
+    """Wavefronts, at a peak of one per cycle and SM, give NVIDIA's per cent on every kernel that has both."""
     _held(rows["share_smem"], SHARE_TOLERANCE, 54)
 
 
 def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
-    """At least 58 of the 65 kernels with FP counters (four of them failed) have DRAM, L2 and shared-memory roofs."""
+    """At least 58 of the 65 kernels with FP counters (four of which failed) have DRAM, L2 and shared-memory roofs."""
     roofed = [
         analysis
         for analysis in analyses
@@ -108,9 +108,9 @@ def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
 
 
 def test_classes_agree_with_nvidia_without_reading_its_summary(rows: dict[str, Row]) -> None:
-    """With NVIDIA's per cents and rules withheld, every class is NVIDIA's but for three kernels that say why.
+    """Without NVIDIA's per cents and rules, every class equals NVIDIA's, except three kernels that say why.
 
-    The attention kernel is full of tensor work for two fifths of its run: its series says so, and averages do not.
+    The attention kernel is full of tensor work for two fifths of its run, as its series shows, unlike its averages.
     """
     counted = rows["class_fp"]
     assert counted.kernel_count == 61
@@ -125,7 +125,7 @@ def test_classes_agree_with_nvidia_without_reading_its_summary(rows: dict[str, R
 
 
 def test_no_kernel_is_faster_than_its_floor(analyses: list[Analysis]) -> None:
-    """Work and traffic at their peaks take no longer than the kernel did, and no longer than by amount and roof."""
+    """Work and traffic at their peaks never take longer than the kernel, nor longer than amount divided by roof."""
     compared = 0
     for analysis in analyses:
         time_ns, level = analysis.kernel.duration_ns, analysis.levels["dram"]
@@ -135,7 +135,7 @@ def test_no_kernel_is_faster_than_its_floor(analyses: list[Analysis]) -> None:
             continue
         if analysis.kernel.failed or "share_over_one" in analysis.flags or not max(sum(shares), level.share):
             continue
-        # Replay passes disagree by a little.
+        # Replay passes differ slightly.
         assert 0.98 * max(sum(shares), level.share) <= 1, (analysis.kernel.source, analysis.kernel.index)
         if level.amount_bytes is not None and level.peak_bytes_per_s:
             assert level.share * time_ns == pytest.approx(level.amount_bytes / level.peak_bytes_per_s * 1e9)
@@ -154,7 +154,7 @@ def _one(analyses: list[Analysis], source: str, name: str) -> Analysis:
 
 
 def test_flash_attention_on_blackwell(analyses: list[Analysis]) -> None:
-    """The RTX 5090 attention kernel: tensor work to the digit, shared-memory share, flag, and a class of its own."""
+    """The RTX 5090 attention kernel: exact tensor work, shared-memory share, flag, and a class other than NVIDIA's."""
     analysis = _one(analyses, "blackwell-kernels__v5_swizzle", "flash_attn_v2_kernel")
     assert analysis.flop["tensor_bf16"] == 8_858_370_048
     assert analysis.levels["smem"].share == pytest.approx(0.182, abs=0.0005)
@@ -164,13 +164,13 @@ def test_flash_attention_on_blackwell(analyses: list[Analysis]) -> None:
 
 
 def test_wmma_gemm_on_turing(analyses: list[Analysis]) -> None:
-    """The T4 matrix product of 4096 cubed: two operations for each of its multiply-adds, exactly."""
+    """The T4 matrix product of 4096 cubed has exactly two operations for each multiply-add."""
     analysis = _one(analyses, "cuda-fused-linear-layer__profile_report_(1)", "wmma_gemm")
     assert analysis.flop["tensor_fp16"] == 137_438_953_472 == 2 * 4096**3
 
 
 def test_matmul_on_hopper(analyses: list[Analysis]) -> None:
-    """The H100 matrix product without tensor cores binds in L1's data stage and uses 8 % of fp32."""
+    """The H100 matrix product without tensor cores is limited by L1's data stage and uses 8 % of fp32."""
     analysis = _one(analyses, "KernelBench__matmul_kernel", "matmul_kernel")
     assert (analysis.verdict.bound, analysis.verdict.resource) == ("memory", "l1")
     assert analysis.levels["l1"].stages["data"] == pytest.approx(0.994, abs=0.0005)
@@ -178,7 +178,7 @@ def test_matmul_on_hopper(analyses: list[Analysis]) -> None:
 
 
 def test_integer_tensor_work_is_no_flop(analyses: list[Analysis]) -> None:
-    """The int8 matrix products count as tensor operations and never as FLOP."""
+    """The int8 matrix products count as tensor operations and never as FLOPs."""
     products = [analysis for analysis in analyses if "cutlass__384" in analysis.kernel.source]
     assert [analysis.flop["tensor_int8"] for analysis in products] == [8192 * n for n in (221_184, 110_592, 110_592)]
     for analysis in products:
@@ -187,6 +187,6 @@ def test_integer_tensor_work_is_no_flop(analyses: list[Analysis]) -> None:
 
 
 def test_every_container_matches_its_results(corpus: Path, loaded: Loaded) -> None:
-    """What the container counts is what NVIDIA's reader returns, for every report."""
+    """The number of results in the container equals NVIDIA's reader's, for every report."""
     for run, kernels in loaded.reports:
         assert inspect(corpus / run.source.rpartition("/")[2]).result_count == len(kernels)

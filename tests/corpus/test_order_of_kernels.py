@@ -1,4 +1,4 @@
-"""The order of kernels in published reports: gains first, libraries and fills last, one move for many in one row."""
+"""The order of kernels in published reports: gains first, libraries and fills last, shared moves in one row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from rooflens.model.ranking import LIBRARIES_LEAD_FROM, opportunities
 from rooflens.model.records import AnalyzedReport, timed
 from rooflens.model.summary import KernelSummary, summarize
-from rooflens.model.verdict.facts import is_nearly_alone
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.data import json_lines, to_document
@@ -36,14 +35,13 @@ def _with_several(published: list[AnalyzedReport]) -> Iterator[tuple[AnalyzedRep
 
 
 def _wins(row: KernelSummary) -> bool:
-    """Return whether its first move has a gain, or is for nearly the whole GPU, which no counter puts in a figure."""
+    """Return whether its first move has a gain, or concerns nearly the whole GPU, for which counters give no figure."""
     verdict = row.analysis.verdict
-    alone = is_nearly_alone(row.analysis.kernel, default_thresholds())
-    return verdict.gain is not None or (alone and verdict.moves[0].kind == "blocks")
+    return verdict.gain is not None or (verdict.is_nearly_alone and verdict.moves[0].kind == "blocks")
 
 
 def test_none_without_a_gain_stands_above_one_with_a_gain(published: list[AnalyzedReport]) -> None:
-    """Over all reports with several kernels, in the table, the ranking and the JSON; those with a gain by time won."""
+    """Holds for table, ranking and JSON of all reports with several kernels; gains are sorted by time saved."""
     offenders, seen = [], 0
     for report, kernels in _with_several(published):
         seen += 1
@@ -66,7 +64,7 @@ def test_none_without_a_gain_stands_above_one_with_a_gain(published: list[Analyz
 
 
 def test_what_fills_inputs_is_last_and_a_report_of_nothing_else_says_so(published: list[AnalyzedReport]) -> None:
-    """Nothing stands below a fill but fills, and alone they begin with how to get at the reader's own kernel."""
+    """Only fills stand below a fill; a report of fills alone begins with how to profile the reader's own kernel."""
     offenders, fills = [], 0
     for report in published:
         sound = timed(report.analyses)
@@ -89,7 +87,7 @@ def test_what_fills_inputs_is_last_and_a_report_of_nothing_else_says_so(publishe
 
 
 def test_libraries_follow_what_the_reader_can_change(published: list[AnalyzedReport]) -> None:
-    """Unless they are nearly all of the time, no kernel of theirs without a gain stands above the reader's own."""
+    """A library kernel without a gain precedes the reader's own only if libraries take nearly all of the time."""
     offenders, both = [], 0
     for report, kernels in _with_several(published):
         of_libraries = [kernel.analysis.role in {"library", "copy"} for kernel in kernels]
@@ -111,7 +109,7 @@ def _plain(words: Words) -> str:
 
 
 def test_one_move_for_many_kernels_is_one_row_in_each_face(published: list[AnalyzedReport]) -> None:
-    """Kernels as short as their launch share one row in table, JSON, digest and ranking, with number and share."""
+    """Kernels as short as their launch share one row, with number and share, in table, JSON, digest and ranking."""
     offenders, seen = [], 0
     for report, kernels in _with_several(published):
         for row in opportunities(kernels):

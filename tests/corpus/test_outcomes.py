@@ -1,4 +1,4 @@
-"""Hold limits and first moves against what authors did next: pairs of a slower and a faster kernel for the same job."""
+"""Compare limits and first moves with what authors did next: pairs of a slower and a faster kernel for the same job."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def every_pair(outcomes: Path) -> list[tuple[dict[str, str], Analysis]]:
 
 @pytest.fixture(scope="module")
 def pairs(outcomes: Path, every_pair: list[tuple[dict[str, str], Analysis]]) -> list[tuple[dict[str, str], Analysis]]:
-    """Return the first pairs that were at hand, all of them reports."""
+    """Return the first pairs collected, all of which are reports."""
     with (outcomes / "siblings.tsv").open(encoding="utf-8") as file:
         known = {(row["path"], row["index"], row["change"]) for row in csv.DictReader(file, delimiter="\t")}
     return [pair for pair in every_pair if (pair[0]["path"], pair[0]["index"], pair[0]["change"]) in known]
 
 
 def test_a_limit_holds_what_was_reached(pairs: list[tuple[dict[str, str], Analysis]]) -> None:
-    """Every kernel has a limit, none of them is below what was reached for the same work, and most are near it."""
+    """Every kernel has a limit, none is below what was reached for the same work, and most are near it."""
     offenders, ratios = [], []
     for row, analysis in pairs:
         limit, reached = analysis.verdict.limit, float(row["actual"])
@@ -84,9 +84,9 @@ def test_a_limit_holds_what_was_reached(pairs: list[tuple[dict[str, str], Analys
 
 
 def test_a_first_move_names_what_won(every_pair: list[tuple[dict[str, str], Analysis]]) -> None:
-    """By its kind the first move names the author's change in 70 % of programs, and one of the first three in 85 %.
+    """The first move names the author's kind of change in 70 % of programs, one of the first three moves in 85 %.
 
-    With any one program left out neither rate falls by more than five points: no program carries the others.
+    Without any single program neither rate falls by more than five points, so no program carries the others.
     """
     judged = [(row, analysis) for row, analysis in every_pair if row["classes"]]
     first, three = (hits(judged, moves_of, most) for most in (1, 3))
@@ -101,7 +101,7 @@ def test_a_first_move_names_what_won(every_pair: list[tuple[dict[str, str], Anal
 def test_the_published_table_of_first_moves_is_true(
     outcomes: Path, every_pair: list[tuple[dict[str, str], Analysis]]
 ) -> None:
-    """Reports, texts and NVIDIA's first rule stand in docs/explanation/accuracy.md as they are found."""
+    """The numbers for reports, texts and NVIDIA's first rule in docs/explanation/accuracy.md are as measured."""
     rows = [row for row, _ in every_pair if row["classes"]]
     reports, texts = pairs_of(rows, outcomes / "reports"), pairs_of(rows, outcomes / "printed", ".txt")
     lines = [line for line in ACCURACY.read_text("utf-8").splitlines() if line.startswith("| ")]
@@ -122,7 +122,7 @@ def test_the_published_table_of_first_moves_is_true(
 def test_no_first_move_is_contradicted_by_the_counters_of_its_kernel(
     every_pair: list[tuple[dict[str, str], Analysis]], analyses: list[Analysis]
 ) -> None:
-    """None of the first three mends what was counted and is not there; each cites a number unless it collects more."""
+    """None of the first three moves is about something that counters rule out; each cites a number or collects."""
     kernels = [*(analysis for _, analysis in every_pair), *analyses]
     found = [
         f"{one.kernel.source}#{one.kernel.index}: {move.text} ({said})"
@@ -136,19 +136,19 @@ def test_no_first_move_is_contradicted_by_the_counters_of_its_kernel(
 
 
 def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
-    """Eleven counters are enough for a cause and a limit of each state; limits follow the times they are of.
+    """Eleven counters are enough for a cause and a limit of each state; limits follow their times.
 
-    Shares are of active cycles and times of other runs, so that a few may lie below what the best version reached.
+    Shares are of active cycles and times of other runs, so a few limits may be below what the best version reached.
     """
     inputs = find_inputs([str(outcomes / "matmul_states.csv")])
     found = analyze_inputs(inputs, reading=ReadOptions(gpu="rtx-3070-laptop"))
     states = [one for report in found.reports for one in report.analyses]
     assert len(states) == 100
     told = [one.verdict.resource or one.verdict.cause not in {None, NOT_MEASURED} for one in states]
-    assert all(told)  # the full unit by name, or what warps wait for behind it
+    assert all(told)  # the full unit by name, or what warps wait for because of it
     reached = [(one.kernel.duration_ns or 0.0) / 1e6 / _BEST_MS for one in states]
     limits = [one.verdict.limit.factor for one in states]
-    # Two move 25 times what the memory holds: that is no floor, and of their arithmetic nothing is known.
+    # Two move 25 times the memory's size: that gives no floor, and their arithmetic is unknown.
     known = [(limit, best) for limit, best in zip(limits, reached, strict=True) if limit is not None]
     assert len(known) >= 98
     assert sum(limit < best / _SPREAD for limit, best in known) <= 5
@@ -156,7 +156,7 @@ def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
 
 
 def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:
-    """No published time of an operation is shorter than our floor of it, from cold caches or from warm ones."""
+    """No published time of an operation is shorter than our floor for it, with cold or with warm caches."""
     with (outcomes / "points_all.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     wrong = []

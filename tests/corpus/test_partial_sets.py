@@ -1,4 +1,4 @@
-"""Lists of a few counters, cut from full reports: what they give contradicts nothing that the whole report gives."""
+"""Short lists of counters, cut from full reports, never contradict the full report."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Analysis, Kernel
-from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.thresholds import default_thresholds
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
@@ -49,7 +47,7 @@ class Whole(Struct, frozen=True):
 
 
 def _with_other_forms(values: dict[str, float]) -> dict[str, float]:
-    """Add the forms that full reports do not store, worked out here from those that they do."""
+    """Add the forms that full reports do not store, computed from those they do."""
     between = values.get(_BETWEEN)
     for name, cycles in list(values.items()):
         if name.startswith(_CYCLES) and between:
@@ -75,7 +73,7 @@ def reports(corpus: Path) -> dict[str, list[Whole]]:
 
 
 def _read(path: Path, options: ReadOptions) -> Report | None:
-    """Read a report; None for what is refused."""
+    """Read a report; None if it is refused."""
     try:
         return read_report(path, path.name, options)
     except InputError:
@@ -97,7 +95,7 @@ def _unit(name: str) -> str:
 
 
 def _wide(kernels: list[Whole], names: tuple[str, ...]) -> str:
-    """Print a raw page: every digit, a column a metric."""
+    """Print a raw page: every digit, one column per metric."""
     held = [name for name in names if any(name in one.values for one in kernels)]
     rows = [
         [*_identity(one).values(), *(repr(one.values[n]) if n in one.values else "" for n in held)] for one in kernels
@@ -107,7 +105,7 @@ def _wide(kernels: list[Whole], names: tuple[str, ...]) -> str:
 
 
 def _long(kernels: list[Whole], names: tuple[str, ...]) -> str:
-    """Print what `--metrics` prints: a row a metric, per cents and ratios to two digits."""
+    """Print as `--metrics` does: one row per metric, per cents and ratios to two digits."""
     head = [*_identity(kernels[0]), "Section Name", "Metric Name", "Metric Unit", "Metric Value"]
     rows = [
         [*_identity(one).values(), "Command line profiler metrics", name, _unit(name), _rounded(name, one.values[name])]
@@ -131,7 +129,7 @@ def _csv(rows: list[list[str]]) -> str:
 def _pairs(
     reports: Mapping[str, list[Whole]], key: str, write: Callable[[list[Whole], tuple[str, ...]], str], folder: Path
 ) -> Iterator[tuple[Whole, Analysis]]:
-    """Yield each kernel with the analysis of what a list holds of it; exports without any share are refused."""
+    """Yield each kernel with the analysis of a list's counters for it; exports without any share are refused."""
     for wholes in reports.values():
         of_gpu: defaultdict[str | None, list[Whole]] = defaultdict(list)
         for one in wholes:
@@ -148,7 +146,7 @@ def _pairs(
 def test_a_cut_list_contradicts_nothing(
     reports: dict[str, list[Whole]], key: str, write: Callable[[list[Whole], tuple[str, ...]], str], tmp_path: Path
 ) -> None:
-    """Numbers are those of the full report or missing; another class than its own is said at low confidence only."""
+    """Numbers are those of the full report or missing; a different class is given only at low confidence."""
     offenders, compared = [], 0
     for whole, cut in _pairs(reports, key, write, tmp_path):
         compared += 1
@@ -162,8 +160,7 @@ def test_a_cut_list_contradicts_nothing(
 
 
 def _other_numbers(whole: Whole, cut: Kernel, is_rounded: bool) -> Iterator[tuple[str, str]]:  # noqa: FBT001
-    facts = Facts(whole.kernel, {}, {}, default_thresholds())
-    shares = {f"stall_{reason}_share": share for reason, share in stall_shares(facts.kernel).items()}
+    shares = {f"stall_{reason}_share": share for reason, share in stall_shares(whole.kernel).items()}
     known = {**shares, **whole.kernel.counters}
     for name, value in cut.counters.items():
         source, own = cut.counter_sources[name], whole.kernel.counter_sources.get(name)
@@ -180,7 +177,7 @@ def _other_numbers(whole: Whole, cut: Kernel, is_rounded: bool) -> Iterator[tupl
 
 
 def test_occupancy_alone_gives_its_facts(reports: dict[str, list[Whole]], tmp_path: Path) -> None:
-    """It gives no class but a latency that small launches show, at low confidence."""
+    """Occupancy alone gives no class except latency for small launches, at low confidence."""
     compared = 0
     for wholes in reports.values():
         if not wholes or wholes[0].kernel.gpu is None:

@@ -1,4 +1,4 @@
-"""What is held against values and recipes holds for every published report."""
+"""The checks of values and recipes hold for every published report."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MOST_OF_A_REPORT = 4
 
 
 def test_nothing_that_was_measured_is_impossible(loaded: Loaded) -> None:
-    """The limits leave room for all of real life: kernels fail for what ncu could not measure only."""
+    """The plausibility limits fit all real reports: kernels fail only for what ncu could not measure."""
     failed = [kernel for _, kernels in loaded.reports for kernel in kernels if kernel.failed]
     assert failed
     assert {kernel.status_reason for kernel in failed} == {ALL_NAN}
 
 
 def test_plans_find_what_all_recipes_find(corpus: Path) -> None:
-    """For the names of real reports, values, sources and their order are those of the whole table."""
+    """For the names of real reports, values, sources and their order equal those of the whole table."""
     plain = [data for path in corpus.glob("*.ncu-rep") if (data := path.read_bytes()).startswith(MAGIC)]
     results = [raw for data in plain for raw in islice(ResultReader(data, outline(data)).results(), MOST_OF_A_REPORT)]
     assert len(results) > len(plain)

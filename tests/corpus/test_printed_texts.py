@@ -1,4 +1,4 @@
-"""Hold ncu's text to its CSV: three published texts converted by hand, and NVIDIA's own exports printed as text."""
+"""Compare ncu's text with its CSV: three published texts converted by hand, and NVIDIA's exports printed as text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _RULES_BY_HAND = {
 
 @pytest.fixture(scope="session")
 def texts(corpus: Path) -> Path:
-    """Return the folder of published texts; skip where it is not there."""
+    """Return the folder of published texts; skip the test if it is missing."""
     folder = corpus.parent / "outcomes" / "texts"
     if not folder.is_dir():
         pytest.skip(f"no published texts at {folder}")
@@ -56,7 +56,7 @@ def texts(corpus: Path) -> Path:
 
 
 def _by_hand(text: str, rules: tuple[str, ...]) -> str:
-    """Convert a text of one kernel to a details export by its fixed columns, and by the rules that were read by eye."""
+    """Convert a text of one kernel to a details export by its fixed columns and the manually read rules."""
     lines = text.splitlines()
     process = re.match(r"\[(\d+)\] (\S+)@(\S+)", lines[0])
     kernel = re.match(
@@ -99,7 +99,7 @@ def _by_hand(text: str, rules: tuple[str, ...]) -> str:
 
 
 def _alike(analysis: Analysis) -> Analysis:
-    """Take away what differs by the form of the file: digest, NVTX ranges, and the blanks within a rule's text."""
+    """Remove what depends on the form of the file: digest, NVTX ranges, and white space within a rule's text."""
     return replace(analysis, kernel=_same(analysis.kernel))
 
 
@@ -122,7 +122,7 @@ def _assert_same(text: Report, table: Report) -> None:
 
 @pytest.mark.parametrize("name", _RULES_BY_HAND)
 def test_a_published_text_is_read_as_its_export_would_be(texts: Path, name: str) -> None:
-    """Class, limiter and every number are those of the same print converted by hand."""
+    """Class, limiter and every number equal those of the same output converted by hand."""
     text = (texts / f"{name}.txt").read_text(encoding="utf-8")
     by_hand = _by_hand(text, _RULES_BY_HAND[name])
     _assert_same(read_bytes(text.encode(), "x"), read_bytes(by_hand.encode(), "x"))
@@ -139,7 +139,7 @@ def test_a_published_text_is_read_as_its_export_would_be(texts: Path, name: str)
 def test_what_the_published_texts_say(
     texts: Path, name: str, said: tuple[str, str | None, float], gpu: str | None
 ) -> None:
-    """Their verdicts, as they can be read off the texts; two workstation boards fit the third, so none is guessed."""
+    """The verdicts can be read off the texts; two workstation boards fit the third text, so no GPU is guessed."""
     (kernel,) = read_bytes((texts / f"{name}.txt").read_bytes(), "x").kernels
     found = analyze(kernel)
     unit = (found.verdict.resource or "").partition("_")[0] or None
@@ -152,7 +152,7 @@ def _exports(corpus: Path) -> list[Path]:
 
 
 def test_a_printed_export_is_read_as_the_export(corpus: Path) -> None:
-    """Text made of NVIDIA's own details exports gives the same numbers, verdicts and findings."""
+    """Text made from NVIDIA's own details exports gives the same numbers, verdicts and findings."""
     files = _exports(corpus)
     assert files
     for file in files:
@@ -163,7 +163,7 @@ def test_a_printed_export_is_read_as_the_export(corpus: Path) -> None:
 
 
 def test_the_layout_of_2020_holds_the_same_numbers(corpus: Path) -> None:
-    """Fixed columns without headings, and a kernel's line with a date and no sizes, from which no GPU is guessed."""
+    """In fixed columns without headings, a kernel's line has a date and no sizes, and no GPU is guessed from it."""
     for file in sorted(corpus.glob("cli/*.details.auto.csv.gz")):
         table = gzip.decompress(file.read_bytes()).decode()
         text, same = read_bytes(printed(table, is_plain=True).encode(), "x"), read_bytes(table.encode(), "x")

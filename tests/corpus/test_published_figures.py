@@ -1,4 +1,4 @@
-"""Hold the published figures of `fixtures/published` to the reports that they were written from."""
+"""Compare the published figures of `fixtures/published` with the reports they were written from."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 sys.path.append(str(Path(__file__).parents[2] / "fixtures"))
 
@@ -45,7 +46,7 @@ BY_DESIGN = {
 
 @pytest.fixture
 def other(origin: publish.Origin, corpus: Path) -> Path:
-    """Return an original that is not in the corpus's manifest; skip the test where it is not at hand."""
+    """Return an original that is not in the corpus's manifest; skip the test if it is missing."""
     folders = (corpus, corpus.parent / "candidates", corpus.parent / "outcomes" / "texts")
     found = [path for folder in folders if (path := folder / origin.file).is_file()]
     return found[0] if found else pytest.skip(f"`{origin.file}` is not at hand")
@@ -60,12 +61,13 @@ def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 def _analysis(kernel: Kernel) -> dict[tuple[str, ...], Any]:
-    return dict(_leaves(msgspec.json.decode(msgspec.json.encode(analyze(kernel)))))
+    """Analyze a kernel without what its machine code tells, which figures lack."""
+    return dict(_leaves(msgspec.json.decode(msgspec.json.encode(analyze(replace(kernel, inside=None))))))
 
 
 @pytest.fixture(scope="session")
 def originals(loaded: Loaded) -> dict[str, tuple[Kernel, ...]]:
-    """Return the kernels of the original reports by name of the file."""
+    """Return the kernels of the original reports by file name."""
     return {Path(run.source).name: kernels for run, kernels in loaded.reports}
 
 
@@ -73,13 +75,13 @@ def originals(loaded: Loaded) -> dict[str, tuple[Kernel, ...]]:
 def test_figures_are_analyzed_as_the_original(
     name: str, originals: dict[str, tuple[Kernel, ...]], fixtures: Path
 ) -> None:
-    """Every number, verdict, finding and hot spot is the original's; only the texts of `BY_DESIGN` differ."""
+    """Every number, verdict, finding and hot spot equals the original's; only the texts of `BY_DESIGN` differ."""
     _hold(read_report(fixtures / publish.FOLDER / name, name).kernels, originals[name])
 
 
 @each_other
 def test_figures_of_others_are_analyzed_as_the_original(origin: publish.Origin, other: Path, fixtures: Path) -> None:
-    """The same holds of what ncu printed, read with the GPU that its repository names."""
+    """The same holds for text printed by ncu, read with the GPU that its repository names."""
     before = read_report(other, origin.file, ReadOptions(gpu=origin.gpu)).kernels
     _hold(read_report(fixtures / publish.FOLDER / origin.name, origin.name).kernels, before)
 
@@ -91,7 +93,7 @@ def test_figures_of_others_are_what_the_writer_writes(origin: publish.Origin, ot
 
 
 def _hold(after: Sequence[Kernel], before: Sequence[Kernel]) -> None:
-    """Hold the analyses of figures to those of their originals."""
+    """Compare the analyses of figures with those of their originals."""
     assert len(before) == len(after)
     for original, figures in zip(before, after, strict=True):
         one, two = _analysis(original), _analysis(figures)
@@ -112,14 +114,14 @@ def _hold(after: Sequence[Kernel], before: Sequence[Kernel]) -> None:
 
 @pytest.mark.parametrize("name", [name for name in publish.PUBLISHED if name.startswith(_SMALL)])
 def test_figures_are_what_the_writer_writes(name: str, corpus: Path, fixtures: Path) -> None:
-    """The stored bytes are those that the script writes today, so that it can be read what became of a report."""
+    """The stored bytes are those that the script writes today, so that the script shows how they were made."""
     origin = publish.read_origins(corpus)[name]
     assert (fixtures / publish.FOLDER / name).read_bytes() == publish.figures_of(corpus / name, origin)
 
 
 @each_report
 def test_figures_name_nobody(name: str, corpus: Path, fixtures: Path) -> None:
-    """Neither machine nor user nor folder is named, but where the repository is called the same."""
+    """No machine, user or folder is named, except where the repository has the same name."""
     session = inspect(corpus / name).sessions[0]
     told = f"{session.process_name} {session.command_line}"
     users = re.findall(r"(?:/home/|Users\\|/scratch/|homes-0/a/|/u/home/)([^/\\]+)", told)

@@ -1,4 +1,4 @@
-"""Hold our reader against NVIDIA's module on every report at hand: records, and every stored value."""
+"""Compare our reader with NVIDIA's module on every available report: records, and every stored value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _read(file: Path) -> Report | InputError:
 
 @pytest.mark.parametrize("step", mostly_thorough([6, 1], kept=[6]), ids="one of {}".format)
 def test_both_readers_make_the_same_of_every_report(corpus: Path, fixtures: Path, step: int) -> None:
-    """Kernels, rules, series, hot spots, values and instances are equal to the bit; what one refuses, both do."""
+    """Kernels, rules, series, hot spots, values and instances are equal to the bit, and both refuse the same files."""
     folders = [fixtures, corpus, *(corpus.parent / name for name in ("cases", "outcomes"))]
     jobs = find_inputs([str(folder) for folder in folders if folder.is_dir()]).jobs
     files = [job.path for job in jobs if has_name_of_report(job.path)][::step]

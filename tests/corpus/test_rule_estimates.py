@@ -1,4 +1,4 @@
-"""Hold the estimated speed-ups of rules to those that NVIDIA's module gives, with what each is of."""
+"""Compare the estimated speed-ups of rules, and what they refer to, with those from NVIDIA's module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_UNIT, _OF_KERNEL = 1, 2
 
 
 def test_estimates_are_of_the_kernel_or_of_a_unit(loaded: Loaded) -> None:
-    """A rule has the one that it states, to the digit, and never the other."""
+    """A rule has exactly the estimate that it states, and never that of the other scope."""
     found = {_OF_UNIT: 0, _OF_KERNEL: 0}
     for run, kernels in loaded.reports:
         context = ncu_report.load_report(run.source)

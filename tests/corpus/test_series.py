@@ -1,4 +1,4 @@
-"""Series inside kernels of real reports, held to the averages and the shapes that are known of them."""
+"""Compare series inside kernels of real reports with their averages and known shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def of_report(analyses: list[Analysis], name: str) -> list[Analysis]:
 
 
 def test_a_causal_attention_is_compute_bound_with_a_tail(analyses: list[Analysis]) -> None:
-    """The tensor pipe holds over 70 % for two fifths of the run and decays, where its average says 43 %."""
+    """The tensor pipe is above 70 % for two fifths of the run and then decays, though its average is 43 %."""
     (found,) = of_report(analyses, "blackwell-kernels__v5_swizzle_D64_N2048_causal.ncu-rep")
     assert found.phases is not None
     assert (found.verdict.bound, found.verdict.resource) == ("compute", "tensor_bf16")
@@ -42,7 +42,7 @@ def test_a_causal_attention_is_compute_bound_with_a_tail(analyses: list[Analysis
     ],
 )
 def test_samples_average_to_the_counter(analyses: list[Analysis], name: str, unit: str) -> None:
-    """The mean of the samples between a kernel's start and end is the share that its counters give."""
+    """The mean of the samples between a kernel's start and end is the share given by its counters."""
     sampled = [found for found in of_report(analyses, name) if found.kernel.series]
     assert sampled
     for found in sampled:
@@ -53,6 +53,6 @@ def test_samples_average_to_the_counter(analyses: list[Analysis], name: str, uni
 
 
 def test_samples_of_other_moments_are_no_series(analyses: list[Analysis]) -> None:
-    """Where the buffer was full before the kernel started, nothing was sampled of it."""
+    """If the buffer was full before the kernel started, the kernel has no samples."""
     found = of_report(analyses, "llm.c__adamw_coalsecing_shared.ncu-rep")[0]
     assert found.kernel.series is None

@@ -1,4 +1,4 @@
-"""Two numbers a kernel: the gain of its first move and its limit, the same in everything that is written of it."""
+"""The gain of the first move and the limit are the only two factors of a kernel, and the same in all outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rooflens.report.document import Table, Words, spans
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import what_first
 from rooflens.report.page.kernels import columns, written
-from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows, point_rows
 from rooflens.report.summary import ranked
 from rooflens.report.text.digest import explain
@@ -45,7 +45,7 @@ _ROUNDING = 1 + 1e-9
 
 
 class Numbers(Struct, frozen=True):
-    """What may be said of one kernel, as it is written; a dash is in no text."""
+    """What may be written about a kernel; a dash occurs in no text."""
 
     gain: str
     limit: str
@@ -54,12 +54,12 @@ class Numbers(Struct, frozen=True):
 
     @property
     def both(self) -> set[str]:
-        """Gain and limit, as far as they are known."""
+        """Gain and limit, if known."""
         return {self.gain, self.limit} - {fmt.MISSING}
 
 
 class Told(Struct, frozen=True):
-    """A kernel, its two numbers, and its report as a page counts it."""
+    """A kernel, its two numbers, and its report as counted by a page."""
 
     group: KernelSummary
     numbers: Numbers
@@ -67,7 +67,7 @@ class Told(Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """Name it in a failure."""
+        """Identify the kernel in a failure."""
         kernel = self.group.analysis.kernel
         return f"{kernel.source}#{kernel.index}"
 
@@ -81,7 +81,7 @@ def numbers_of(analysis: Analysis) -> Numbers:
 
 
 def factors(text: str, analysis: Analysis) -> set[str]:
-    """Return the factors of a text that are not of one unit over another."""
+    """Return the factors of a text, without those of one unit over another."""
     text = " ".join(_CODE.sub("", unescape(text)).replace("\u00a0", " ").split()).replace("over 10x if it", "")
     for number in (number for finding in analysis.findings for number in finding.evidence):
         text = text.replace(evidence_words(number).replace("\u00a0", " "), "")
@@ -94,7 +94,7 @@ def factors(text: str, analysis: Analysis) -> set[str]:
 
 @pytest.fixture(scope="module")
 def reports(loaded: Loaded, analyses: list[Analysis]) -> list[AnalyzedReport]:
-    """Put the analyses back into their reports."""
+    """Collect the analyses into their reports."""
     rest = iter(analyses)
     return [AnalyzedReport(run, tuple(islice(rest, len(kernels)))) for run, kernels in loaded.reports]
 
@@ -124,14 +124,14 @@ def of_columns(table: Table, gain: str, limit: str) -> list[tuple[str, str]]:
 
 
 def test_most_kernels_have_both(told: list[Told]) -> None:
-    """Of over sixty kernels nearly all have a limit, and a good part a gain: the tests below compare something."""
+    """Nearly all of more than sixty kernels have a limit and many a gain, so the tests below have cases to compare."""
     assert len(told) > 60
     assert sum(one.numbers.cell != fmt.MISSING for one in told) > 0.85 * len(told)
     assert sum(one.numbers.gain != fmt.MISSING for one in told) > 0.2 * len(told)
 
 
 def test_a_first_move_that_beats_the_limit_says_what_it_changes(told: list[Told]) -> None:
-    """No gain is above the limit, but for moves that change types, instructions or bytes; the words say so."""
+    """A gain above the limit occurs only with moves that change types, instructions or bytes, and the words say so."""
     for one in told:
         verdict = one.group.analysis.verdict
         if verdict.gain is None or verdict.limit.factor is None:
@@ -143,7 +143,7 @@ def test_a_first_move_that_beats_the_limit_says_what_it_changes(told: list[Told]
 
 
 def test_tables_have_both_numbers(told: list[Told], contents: list[Content]) -> None:
-    """The table of the terminal, that of the page and that of Markdown hold both of each kernel."""
+    """The tables of the terminal, the page and Markdown have both numbers of each kernel."""
     for content in contents:
         mine = {one.group.key: one for one in told if one.content is content}
         for table in kernels_document(content.kernels, each=True):
@@ -169,7 +169,7 @@ def test_tables_have_both_numbers(told: list[Told], contents: list[Content]) -> 
 
 
 def test_json_has_both_numbers(reports: list[AnalyzedReport]) -> None:
-    """The first move's gain is the verdict's, and no key of another factor is left."""
+    """The first move's gain is the verdict's, and there is no key with another factor."""
     for report in reports:
         for analysis, kernel in zip(report.analyses, to_document(report.analyses)["kernels"], strict=True):
             verdict, numbers = kernel["verdict"], numbers_of(analysis)
@@ -180,7 +180,7 @@ def test_json_has_both_numbers(reports: list[AnalyzedReport]) -> None:
 
 
 def texts(one: Told, report: AnalyzedReport) -> Iterator[str]:
-    """Write a kernel as the digest does at length and in a line, and in full."""
+    """Write a kernel as the digest does, in full and in a line, and as the explanation does."""
     yield to_markdown(block(1, one.group, one.content))
     yield to_markdown(row(1, one.group, one.content))
     yield explain(report, one.group.analysis)
@@ -189,7 +189,7 @@ def texts(one: Told, report: AnalyzedReport) -> Iterator[str]:
 def test_digest_and_explanation_have_both_numbers_and_no_other(
     told: list[Told], contents: list[Content], reports: list[AnalyzedReport]
 ) -> None:
-    """Besides the two there are only the findings' own gains."""
+    """Apart from the two numbers there are only the findings' own gains."""
     of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
     for one in told:
         for text in texts(one, of_content[id(one.content)]):
@@ -201,9 +201,9 @@ def test_digest_and_explanation_have_both_numbers_and_no_other(
 def test_no_face_calls_a_limit_what_is_not_proven(
     told: list[Told], contents: list[Content], reports: list[AnalyzedReport]
 ) -> None:
-    """Ranking, card and explanation say "at today's traffic" of what is not proven.
+    """Ranking, card and explanation say "at today's traffic" where the limit is not proven.
 
-    Of what is above 10x they say "far" or, where a unit bounds the kernel, what it takes.
+    Above 10x they say "far" or, where a unit bounds the kernel, what it takes.
     """
     of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
     drawn = {id(content): cards(content).by_launch for content in contents}
@@ -226,7 +226,7 @@ def test_no_face_calls_a_limit_what_is_not_proven(
 
 
 def test_the_ranking_has_both_numbers_and_no_other(told: list[Told], contents: list[Content]) -> None:
-    """On the page and in Markdown an entry has the kernel's own two, and those of findings below it."""
+    """On the page and in Markdown an entry has the kernel's own two numbers, and those of its findings."""
     for content in contents:
         entries = dict(re.findall(r'<li data-g="(g\d+)" data-part=""(.*?</li>)', str(what_first(content)), re.DOTALL))
         for one in (one for one in told if one.content is content and one.group.key in entries):
@@ -242,7 +242,7 @@ def test_the_ranking_has_both_numbers_and_no_other(told: list[Told], contents: l
 
 
 def test_cards_have_the_limit_and_the_gains_of_findings(told: list[Told], contents: list[Content]) -> None:
-    """The card says the limit once; its findings say their gains, that of the first move with them."""
+    """The card gives the limit once, and its findings their gains, including that of the first move."""
     compared = 0
     for content in contents:
         mine = {one.group.representative.key: one for one in told if one.content is content}
@@ -258,8 +258,8 @@ def test_cards_have_the_limit_and_the_gains_of_findings(told: list[Told], conten
 
 
 def test_the_chart_has_no_factor(contents: list[Content]) -> None:
-    """Rows of kernels and of points say times, verdicts and shares; the gap is drawn and has no number."""
-    for drawn in (plane(gpu, content.timed, {}) for content in contents for gpu in content.gpus):
+    """Rows of kernels and points give times, verdicts and shares; the gap is drawn without a number."""
+    for drawn in (plane(content, gpu) for content in contents for gpu in content.gpus):
         rows, words = kernel_rows(drawn)
         values = [value for each in (*rows, *point_rows(drawn)) for name, value in each.items() if name != "name"]
         names = {words[each["name"]] for each in rows}

@@ -1,4 +1,4 @@
-"""Versions of public programs: their order, the fastest, and the causes beside what their authors say they changed."""
+"""Versions of public programs: their order, the fastest, and the causes beside the changes named by their authors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def outcomes(corpus: Path) -> Path:
 
 @pytest.mark.parametrize("folder", LADDERS)
 def test_all_versions_of_a_folder_are_compared_in_order(outcomes: Path, folder: str) -> None:
-    """The JSON lists every side once, in order, with the fastest marked, and a step to each that can be compared."""
+    """The JSON lists every side once, in order, with the fastest marked and a step to each comparable version."""
     labels, fastest = LADDERS[folder]
     done = CliRunner().invoke(main, ["compare", str(outcomes / "reports" / folder), "--format", "json"])
     assert done.exit_code == 0, done.stderr
@@ -74,7 +74,7 @@ def test_all_versions_of_a_folder_are_compared_in_order(outcomes: Path, folder: 
 
 
 def test_reports_of_versions_begin_with_the_ladder(outcomes: Path, tmp_path: Path) -> None:
-    """The page has the versions in order and ranks nothing."""
+    """The page shows the versions in order and has no ranking."""
     page = tmp_path / "page.html"
     folder = "armleth__cuda-mlp-inference"
     done = CliRunner().invoke(main, ["report", str(outcomes / "reports" / folder), "-o", str(page)])
@@ -87,7 +87,7 @@ def test_reports_of_versions_begin_with_the_ladder(outcomes: Path, tmp_path: Pat
 
 
 def test_causes_name_what_authors_changed(outcomes: Path) -> None:
-    """Of pairs whose change has a class, the first causes of most name it."""
+    """For most pairs whose change has a class, the first causes name it."""
     reports: dict[str, rl.Report] = {}
     named, known = [], []
     with (outcomes / "siblings.tsv").open(encoding="utf-8") as file:

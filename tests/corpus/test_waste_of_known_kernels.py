@@ -1,4 +1,4 @@
-"""Findings about waste in published kernels, against NVIDIA's own numbers and reasons known from the source."""
+"""Compare findings about waste in published kernels with NVIDIA's numbers and with reasons known from the source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNFUSED = re.compile(r"executes (\d+) fused and (\d+) non-fused (FP32|FP64) ins
 
 
 def _findings(analyses: list[Analysis], report: str, kernel: str) -> Mapping[str, Finding]:
-    """Return the findings of the first kernel of such a name in such a report, by id."""
+    """Return the findings of the first kernel with this name in this report, by ID."""
     fitting = (one for one in analyses if report in one.kernel.source and kernel in one.kernel.name)
     return {finding.id: finding for finding in next(fitting).findings}
 
@@ -44,9 +44,9 @@ def _said(analyses: list[Analysis], pattern: re.Pattern[str]) -> Iterator[tuple[
 
 
 def test_every_number_of_the_evidence_stands_in_the_move(analyses: list[Analysis]) -> None:
-    """A move that says other numbers than its evidence, or none, cannot be checked by its reader.
+    """A reader cannot check a move that has no numbers, or others than its evidence.
 
-    Of a library's kernel one number is enough: its callers can change none of them.
+    For a library's kernel one number is enough, as its callers can change none of them.
     """
     found = [finding for one in analyses for finding in one.findings if finding.id.startswith(MINE)]
     assert len(found) >= 40
@@ -56,7 +56,7 @@ def test_every_number_of_the_evidence_stands_in_the_move(analyses: list[Analysis
 
 
 def test_excess_sectors_are_those_of_nvidias_rule(analyses: list[Analysis]) -> None:
-    """Loads and stores together have the excess that NVIDIA's rule names; a side with a tenth of it is found."""
+    """Loads and stores together have the excess of NVIDIA's rule; a side with a tenth of it has a finding."""
     seen = 0
     for one, match in _said(analyses, _EXCESS):
         totals, findings = one.kernel.code_totals, {finding.id for finding in one.findings}
@@ -70,7 +70,7 @@ def test_excess_sectors_are_those_of_nvidias_rule(analyses: list[Analysis]) -> N
 
 
 def test_the_unfused_part_is_that_of_nvidias_rule(analyses: list[Analysis]) -> None:
-    """NVIDIA counts warp instructions, we those of threads: the parts agree to six points where we say one."""
+    """NVIDIA counts warp instructions, we thread instructions: they agree to six points where we have a finding."""
     seen = 0
     for one, match in _said(analyses, _UNFUSED):
         finding = next((finding for finding in one.findings if finding.id == "unfused_arithmetic"), None)
@@ -83,7 +83,7 @@ def test_the_unfused_part_is_that_of_nvidias_rule(analyses: list[Analysis]) -> N
 
 
 def test_divisions_that_the_next_version_replaced_limit_the_kernel(analyses: list[Analysis]) -> None:
-    """Its authors turned them into multiplications and made it 1.78x faster; then they limit it no more."""
+    """Its authors replaced them by multiplications, which made it 1.78x faster; after that they limit it no longer."""
     before = _findings(analyses, "MW_Baseline", "compute_tendencies_x_279")["fp64_divisions"]
     assert before.severity == "limiter"
     after = _findings(analyses, "MW_DivToMult", "compute_tendencies_x_279")["fp64_divisions"]
@@ -91,7 +91,7 @@ def test_divisions_that_the_next_version_replaced_limit_the_kernel(analyses: lis
 
 
 def test_wmma_fragments_loaded_from_global_memory_are_half_used(analyses: list[Analysis]) -> None:
-    """It loads 16-byte pieces of rows with a stride, at the lines of `load_matrix_sync`, and its memory is full."""
+    """It loads 16-byte pieces of strided rows, at the lines of `load_matrix_sync`, and its memory is full."""
     loads = _findings(analyses, "cuda-fused-linear-layer", "wmma_gemm")["uncoalesced_global_load"]
     assert loads.severity == "limiter"
     assert "50 %" in loads.move
@@ -100,34 +100,34 @@ def test_wmma_fragments_loaded_from_global_memory_are_half_used(analyses: list[A
 
 
 def test_strided_float4_loads_at_the_roof_of_dram_are_a_note(analyses: list[Analysis]) -> None:
-    """Caches serve the other half of each sector: HBM at 89 % moves nothing in vain."""
+    """Caches use the other half of each sector: at 89 %, HBM moves nothing in vain."""
     loads = _findings(analyses, "v2-float4", "rms_norm_matrix")["uncoalesced_global_load"]
     assert (loads.severity, loads.gain) == ("note", None)
 
 
 def test_a_naive_product_reads_one_value_for_a_warp_and_is_not_called_scattered(analyses: list[Analysis]) -> None:
-    """Every instruction of it touches the fewest sectors it can."""
+    """Each of its instructions touches the fewest sectors possible."""
     loads = _findings(analyses, "CudaCode__naive", "naive_gemm")["uncoalesced_global_load"]
     assert loads.severity == "note"
     assert "neighbouring" not in loads.move
 
 
 def test_a_kernel_of_768_threads_that_spills_is_limited_by_local_memory(analyses: list[Analysis]) -> None:
-    """95 % of its sectors; its block leaves 80 registers a thread, and it uses them all."""
+    """95 % of its sectors are local memory; its block leaves 80 registers per thread, and it uses them all."""
     local = _findings(analyses, "IndexSpaces.jl__profile.", "julia_frb")["local_memory"]
     assert local.severity == "limiter"
     assert "768 threads leave 80 registers" in local.move
 
 
 def test_a_coalesced_optimizer_step_is_not_told_to_coalesce(analyses: list[Analysis]) -> None:
-    """AdamW at 92 % of its memory: no access of it is at fault, and what is said of it are notes."""
+    """At 92 % of memory bandwidth no access of AdamW is at fault, and its findings are notes."""
     findings = _findings(analyses, "llm.c__adamw", "adamw")
     assert not [key for key in findings if key.startswith(("uncoalesced", "local", "bank", "thread", "partial"))]
     assert {finding.severity for finding in findings.values()} == {"note"}
 
 
 def test_a_tree_search_diverges_and_blocks_of_one_thread_do_not_fill_warps(analyses: list[Analysis]) -> None:
-    """17 of 32 threads part at branches; one of 32 is the block's size."""
+    """17 of 32 threads diverge at branches in the first; 1 of 32 is the block's size in the second."""
     search = _findings(analyses, "profileBIGCROSS3", "searchKernel")["thread_divergence"]
     assert "branches" in search.move
     single = _findings(analyses, "GPU-MMS__profile", "testSortedSegments")
@@ -136,7 +136,7 @@ def test_a_tree_search_diverges_and_blocks_of_one_thread_do_not_fill_warps(analy
 
 
 def test_only_the_kernel_that_reads_pinned_memory_is_told_of_the_host(analyses: list[Analysis]) -> None:
-    """Its eight launches fill L2 from the host alone, at 29 to 32 % of PCIe 3 x8: what single sectors reach."""
+    """Its eight launches fill L2 from the host alone, at 29 to 32 % of PCIe 3 x8, which single sectors can reach."""
     told = [one for one in analyses if "host_memory" in {finding.id for finding in one.findings}]
     assert {one.kernel.function_name for one in told} == {"hd_enc_lvid_packed_cuda"}
     assert len(told) == 8
@@ -151,7 +151,7 @@ def test_only_the_kernel_that_reads_pinned_memory_is_told_of_the_host(analyses: 
 
 @pytest.mark.parametrize("name", ["CudaCode__naive", "cs599k__2025-04-21-77_06-MT", "cs599k__2025-04-21_v2-float4"])
 def test_a_slice_of_l2_takes_in_a_sector_a_cycle(corpus: Path, name: str) -> None:
-    """Per cent of the fill path x cycles of all slices are the sectors that DRAM was read for, to 2.5 %."""
+    """The fill path's per cent x the cycles of all slices gives the sectors read from DRAM, to 2.5 %."""
     report = ncu_report.load_report(str(corpus / f"{name}.ncu-rep"))
     kernels = report.range_by_idx(0)
     for kernel in map(kernels.action_by_idx, range(kernels.num_actions())):

@@ -1,4 +1,4 @@
-"""What follows from other counters is what the report holds: values are deleted, derived, and compared."""
+"""Derived values equal the report's: values are deleted, derived from other counters, and compared."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 from msgspec import Struct
-from support.kernels import make_kernel
+from support.kernels import make_kernel, placed
 from support.numbers_stored import Stored, stored_in
 
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.model.findings.launch import small_grid
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.levels import PARTIAL, place_levels
-from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.thresholds import default_thresholds
 
 pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
 
@@ -30,11 +28,11 @@ _CHIPS_THAT_COUNT_TWICE = frozenset({"7.0", "7.5", "8.6", "8.9"})
 
 
 class Deletion(Struct, frozen=True):
-    """What is deleted, what it told, and whether the rest holds what that follows from.
+    """A set of metrics to delete, their value, and whether the rest contains what it follows from.
 
     Attributes:
-        gone: How the names of the deleted metrics start.
-        value: What they told, of a kernel; None if unknown.
+        gone: Prefixes of the names of the deleted metrics.
+        value: What they give for a kernel; None if unknown.
         follows: Whether it follows from the rest, by a condition that does not derive it.
     """
 
@@ -56,7 +54,7 @@ def _share(level: str) -> Callable[[Kernel], float | None]:
 def _leads_with_what_counts_twice(one: Stored) -> bool:
     """Return whether NVIDIA's per cent of L1 is twice a stage that NVIDIA's per cent of memory counts once.
 
-    Its per cent of active cycles is one of all cycles then, and no share of L1.
+    Then its per cent of active cycles is one of all cycles, and not a share of L1.
     """
     whole = one.numbers.get(_WHOLE_L1.format("active"), 0.0)
     stages = (one.numbers.get(f"l1tex__{base}.avg.pct_of_peak_sustained_elapsed", 0.0) for base in _COUNTED_TWICE)
@@ -65,7 +63,7 @@ def _leads_with_what_counts_twice(one: Stored) -> bool:
 
 
 def _counts_issue_of_its_own_cycles(one: Stored) -> bool:
-    """Return whether issue slots were counted of cycles that are stored: a sub-partition idles while its SM works."""
+    """Return whether issue slots refer to cycles that are stored: a sub-partition may idle while its SM works."""
     names = one.numbers.keys()
     return any(
         {f"{name}.avg.per_cycle_active", f"{unit}__cycles_active.avg", f"{unit}__cycles_elapsed.avg"} <= names
@@ -145,14 +143,14 @@ DELETIONS = (
 
 @pytest.fixture(scope="module")
 def kernels(corpus: Path) -> list[Stored]:
-    """Read every report of the corpus, and of the cases and outcomes where they are at hand."""
+    """Read every report of the corpus, and of the cases and outcomes if present."""
     folders = [path for name in ("cases", "outcomes/reports") if (path := corpus.parent / name).is_dir()]
     jobs = find_inputs([str(folder) for folder in (corpus, *folders)]).jobs
     return [one for job in jobs if has_name_of_report(job.path) for one in stored_in(job.path)]
 
 
 def _told(deletion: Deletion, kernels: Sequence[Stored]) -> Iterator[tuple[Stored, float]]:
-    """Yield the kernels of which something is deleted, with what it told."""
+    """Yield the kernels that have the deleted value, with the value."""
     for one in kernels:
         value = deletion.value(one.kernel)
         if value and deletion.follows(one) and any(name.startswith(deletion.gone) for name in one.numbers):
@@ -161,7 +159,7 @@ def _told(deletion: Deletion, kernels: Sequence[Stored]) -> Iterator[tuple[Store
 
 @pytest.mark.parametrize("deletion", DELETIONS, ids=lambda deletion: deletion.name)
 def test_what_is_deleted_comes_back(kernels: list[Stored], deletion: Deletion) -> None:
-    """Of the launches from whose other counters it follows, 95 % have it within a hundredth."""
+    """95 % of the launches whose other counters give the value have it within a hundredth."""
     missed, compared = [], 0
     for one, before in _told(deletion, kernels):
         compared += 1
@@ -173,7 +171,7 @@ def test_what_is_deleted_comes_back(kernels: list[Stored], deletion: Deletion) -
 
 
 def test_thousands_of_values_are_deleted(kernels: list[Stored]) -> None:
-    """The figures of the documentation: 2,000 deletions from 40 reports at least, all of them of launches."""
+    """The documented numbers hold: at least 2,000 deletions from 40 reports, all of launches."""
     told = [one.kernel.digest for deletion in DELETIONS for one, _ in _told(deletion, kernels)]
     assert len(told) >= 2000
     assert len(set(told)) >= 40
@@ -185,6 +183,6 @@ def test_a_grid_below_the_sms_needs_neither_waves_nor_limits(kernels: list[Store
     for one in kernels:
         counters = one.but("launch__waves", "launch__occupancy_limit").counters
         if counters.get("grid_size", 1e9) < counters.get("sm_count", 0):
-            found.append(small_grid(Facts(make_kernel(counters), {}, {}, default_thresholds())) is not None)
+            found.append(small_grid(placed(make_kernel(counters), {}, {})) is not None)
     assert len(found) >= 20
     assert all(found)

@@ -1,4 +1,4 @@
-"""Hold the needs of rules, by which they are left out, against the rules themselves."""
+"""Check the declared needs of rules, which decide whether a rule is tried, against the rules themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT = (0.9, 0.6, 0.3)
 
 
 def _thinned(kernel: Kernel, kept: float, rng: random.Random) -> Kernel:
-    """Drop counters at random, and whole tables of others."""
+    """Drop counters at random, and whole tables."""
     maps = {name: getattr(kernel, name) for name in _MAPS}
     thin = {name: value for name, value in maps["counters"].items() if rng.random() < kept}
     whole = {name: maps[name] if rng.random() < kept else {} for name in _MAPS[1:]}
@@ -31,7 +31,7 @@ def _thinned(kernel: Kernel, kept: float, rng: random.Random) -> Kernel:
 def test_no_rule_finds_anything_where_its_needs_are_not_held(
     kernels: list[Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A rule that is left out, as a report lacks what it needs, would have found nothing."""
+    """A rule that is skipped because the report lacks what it needs would have found nothing."""
     rng = random.Random(1)  # noqa: S311 - no secret
     thinned = [_thinned(kernel, kept, rng) for kernel in kernels for kept in _KEPT]
     seen: list[Facts] = []

@@ -46,7 +46,7 @@ AVOIDED = (
 
 
 def said(analysis: Analysis) -> Iterator[str]:
-    """Yield every sentence about one kernel."""
+    """Yield every sentence about a kernel."""
     verdict = analysis.verdict
     yield verdict.sentence
     yield limit_factor_words(verdict)
@@ -57,13 +57,13 @@ def said(analysis: Analysis) -> Iterator[str]:
 
 
 def printed(analyses: Sequence[Analysis], width: int) -> str:
-    """Print the tables of a terminal so wide, and what stands below them."""
+    """Print the tables of a terminal of this width, and the text below them."""
     kernels = summarize(analyses)
     return to_terminal((*kernels_document(kernels), *steps(kernels, ["x"])), width) + "\n".join(LEGEND)
 
 
 def outputs(report: AnalyzedReport) -> str:
-    """Write everything that is said of one report without a page."""
+    """Write all outputs about a report except the page."""
     content = build_content([report], "report", default_thresholds())
     sentences = "\n".join(text for analysis in report.analyses for text in said(analysis))
     return "\n".join((sentences, printed(report.analyses, 200), to_markdown(report_document(content))))
@@ -71,20 +71,20 @@ def outputs(report: AnalyzedReport) -> str:
 
 @pytest.fixture(scope="module")
 def analyzed(loaded: Loaded, analyses: list[Analysis]) -> list[AnalyzedReport]:
-    """Put the analyses back into their reports."""
+    """Collect the analyses into their reports."""
     rest = iter(analyses)
     return [AnalyzedReport(run, tuple(islice(rest, len(kernels)))) for run, kernels in loaded.reports]
 
 
 @pytest.fixture(scope="module")
 def texts(analyzed: list[AnalyzedReport]) -> dict[str, str]:
-    """Return what is said of each report, NVIDIA's own words left out."""
+    """Return all texts about each report, without NVIDIA's own words."""
     return {report.run.source: re.sub(r"NVIDIA('s rule)?[ :][^\n]*", "", outputs(report)) for report in analyzed}
 
 
 @pytest.mark.parametrize("phrase", AVOIDED)
 def test_words_that_the_field_does_not_use_are_not_said(texts: dict[str, str], phrase: str) -> None:
-    """No sentence, table or Markdown of the corpus holds a word of ours that the field has a better one for."""
+    """No sentence, table or Markdown of the corpus contains a word of ours for which the field has a better one."""
     found = {source: hit[0] for source, text in texts.items() if (hit := re.search(phrase, text, re.IGNORECASE))}
     assert found == {}
 

@@ -1,4 +1,4 @@
-"""The pages about single words: one for each verdict, finding, flag and stall reason, short, complete, in step."""
+"""Pages about single terms: one per verdict, finding, flag and stall reason, short, complete and up to date."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from generators.about import pages as written_pages
 from rooflens.cli.group import main
 from rooflens.collect.passes import base_names
 from rooflens.model.about import everything, named
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.knowledge.items import KINDS, find_item, names_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
+from rooflens.model.verdict_classes import BOUNDS
 
 PAGES = everything()
 
 
 @cache
 def written() -> dict[str, str]:
-    """Write the pages, each under its name."""
+    """Write the pages, by name."""
     return {name.removesuffix(".md"): make() for name, make in written_pages().items()}
 
 
 def test_every_verdict_finding_flag_and_stall_is_one_item_and_nothing_else_is() -> None:
-    """The files of knowledge are those of the classes, the rules with NVIDIA's, the flags and the stall reasons."""
+    """Classes, rules of ours and NVIDIA's, flags and stall reasons each have a knowledge file, and nothing else has."""
     findings = [*(rule.id for rule in RULES), NVIDIA_RULE, SIBLING]
     stalls = STALLS.keys() - SAMPLED_AS.values() | {"selected"}
     for kind, names in {"verdicts": BOUNDS, "findings": findings, "stalls": stalls}.items():
@@ -42,7 +42,7 @@ def test_every_verdict_finding_flag_and_stall_is_one_item_and_nothing_else_is() 
 
 
 def test_a_page_is_short_and_names_its_item_first() -> None:
-    """Under 300 words for each item, and its kind and name below the title."""
+    """Each page has fewer than 300 words, with kind and name below the title."""
     for address, page in PAGES.items():
         text = re.sub(r"<!--.*?-->\n*", "", written()[page_of(address)])
         for part in re.split(r"\n## As a \w+", text):
@@ -51,7 +51,7 @@ def test_a_page_is_short_and_names_its_item_first() -> None:
 
 
 def test_an_item_is_complete() -> None:
-    """It has what tells it, how to confirm it, and what it does not show, in that order, and what to try."""
+    """A page says what tells it, how to confirm it, what it does not show, in this order, and what to try."""
     for page in PAGES.values():
         counters, confirm, blind = page.parts
         assert re.match(r"(Counters?|Source)[:,] ", counters), page.address
@@ -64,7 +64,7 @@ def test_an_item_is_complete() -> None:
 
 
 def test_a_finding_gives_two_moves_or_more() -> None:
-    """What a finding means ends with two to four moves."""
+    """The page of a finding ends with two to four moves."""
     for rule in RULES:
         item = find_item("findings", rule.id)
         assert item is not None
@@ -72,7 +72,7 @@ def test_a_finding_gives_two_moves_or_more() -> None:
 
 
 def test_an_item_says_which_chips_count_its_stall_reason() -> None:
-    """NVIDIA's library lists the same reasons for a chip as the items do, and none that has no item."""
+    """Our stall reasons are those of NVIDIA's library for each chip."""
     for chip in CHIPS:
         found = (
             re.fullmatch(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active", name) for name in base_names(chip)
@@ -88,7 +88,7 @@ def test_an_item_says_which_chips_count_its_stall_reason() -> None:
 
 
 def test_everything_is_known_without_docstrings() -> None:
-    """`python -OO`, which drops docstrings, prints all of a stall reason's finding."""
+    """With `python -OO`, which drops docstrings, a stall reason's page is still complete."""
     usual = CliRunner().invoke(main, ["about", "stall_long_scoreboard"]).stdout
     stripped = subprocess.run(
         [sys.executable, "-OO", "-m", "rooflens", "about", "stall_long_scoreboard"],
@@ -102,7 +102,7 @@ def test_everything_is_known_without_docstrings() -> None:
 
 
 def test_pages_name_commands_and_options_that_exist() -> None:
-    """Each `rooflens COMMAND --option` of a page is one."""
+    """Each `rooflens COMMAND --option` on a page exists."""
     texts = (" ".join(text.split()) for text in written().values())
     calls = {call for text in texts for call in re.findall(r"`rooflens ([a-z]+)([^`]*)`", text)}
     assert len(calls) > 4

@@ -1,4 +1,4 @@
-"""Where the project is stands in one place, and whatever repeats it agrees."""
+"""The project's address is stored once, and everything that repeats it agrees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADDRESS = PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["address"]
 
 
 def test_every_place_that_repeats_the_address_repeats_that_of_pyproject() -> None:
-    """A clone's command, the action's name in docs and examples, and the registry's name are of one owner."""
+    """The owner is the same in clone commands, the action's name in docs and examples, and the registry's name."""
     owner, name = ADDRESS.removeprefix("https://").split("/")[-2:]
     texts = {path: text for path in tracked() if (text := _text(ROOT / path)) is not None}
     told = rf"(?:git clone \S+/|uses: |`|io\.github\.)([\w-]+)/{name}(?:@v\d|\b(?= &&|\"))"
@@ -32,14 +32,14 @@ def _text(path: Path) -> str | None:
 
 
 def test_nobody_is_told_to_install_from_an_index_that_lacks_it() -> None:
-    """`pip install rooflens` would bring nothing, or something of others."""
+    """No page says `pip install rooflens`, which would install nothing, or somebody else's package."""
     files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "rooflens").rglob("*.py")]
     told = r"pip install (?!--no-index)\'?rooflens\b(?!-)"
     assert [str(file) for file in files if re.search(told, file.read_text(encoding="utf-8"))] == []
 
 
 def test_the_program_sends_nobody_to_a_file_that_the_wheel_lacks() -> None:
-    """Messages, hints and words name files of the package, commands, or pages of the documentation by their title."""
+    """Texts of the package refer to its files, to commands, or to pages of the documentation by title."""
     texts = {
         f"{path.relative_to(ROOT)}:{node.lineno}": node.value
         for path in (ROOT / "rooflens").rglob("*.py")
@@ -53,7 +53,7 @@ def test_the_program_sends_nobody_to_a_file_that_the_wheel_lacks() -> None:
 
 
 def _said(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Give the texts of a module that are no docstring."""
+    """Yield the texts of a module that are no docstrings."""
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
@@ -61,7 +61,7 @@ def _said(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def test_words_name_pages_by_their_titles() -> None:
-    """What `rooflens about` says to be in the documentation is the title of a page."""
+    """Each documentation page named by `rooflens about` exists under that title."""
     titles = {
         path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for path in ROOT.glob("docs/**/*.md")
     }

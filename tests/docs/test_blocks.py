@@ -1,14 +1,14 @@
-"""Run the code that the documentation shows, each page's blocks in their order and in a folder of its own.
+"""Run the code in the documentation, each page's blocks in order and in a folder of its own.
 
-What a fence says behind its three backticks decides:
+The word after the three backticks of a fence decides:
 
-- `console`: lines after `$ ` are typed; what stands below them is what is printed, `...` for what is left out.
-- `sh`: every line is typed. `python` is run, `pycon` too, with its output; `sql` gives rows; `toml`, `json` are read.
-- without a fence, or as `text`, it is no code: what it calls of rooflens is checked to exist.
+- `console`: lines after `$ ` are commands; the rest is their output, with `...` for omitted parts.
+- `sh`: each line is a command. `python` runs, `pycon` too, with its output; `sql` returns rows; `toml`, `json` parse.
+- without a word, or with `text`, it is no code: rooflens calls in it must exist.
 - a second word says why a block is not run: `gpu` (needs a GPU) or `elsewhere` (needs a machine, a service or a file
   that is not here). What rooflens is called with is checked all the same.
 
-Files of the reader's own (`report.ncu-rep`, `base/`, ...) stand in the folder: published reports under these names.
+The reader's files (`report.ncu-rep`, `base/`, ...) are in the folder: published reports under these names.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAGES = [
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
 ALWAYS = ("README.md", "AGENTS.md", "SKILL.md")
-"""Pages whose blocks run whatever changed, as those of the tutorials do."""
+"""Pages whose blocks always run, like those of the tutorials."""
 REASONS = {
     "gpu": "needs a GPU",
     "elsewhere": "needs a machine, a service or a file that is not here",
@@ -73,7 +73,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _if_touched(page: Path) -> Any:
-    """Mark a page whose blocks run where it changed since they last did; `make test-all` runs those of all pages."""
+    """Mark a page whose blocks run only if it changed since they last ran; `make test-all` runs all pages."""
     name = page.relative_to(ROOT).as_posix()
     is_always = page.name in ALWAYS or "tutorials" in page.parts
     return pytest.param(page, id=name, marks=() if is_always else pytest.mark.if_changed(name))
@@ -83,7 +83,7 @@ def _if_touched(page: Path) -> Any:
 def test_the_code_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each block of a page that is not marked runs, in the order of the page, and prints what the page shows."""
+    """Each unmarked block of a page runs, in page order, and prints what the page shows."""
     run = [block for block in blocks(page) if not block.mark]
     if not run:
         return
@@ -121,7 +121,7 @@ def _run(block: Block, here: shell.Shell, names: dict[str, Any]) -> None:
 
 
 def test_code_that_is_not_run_calls_what_there_is() -> None:
-    """A marked block says why it is not run, and its calls of rooflens have commands and options that exist."""
+    """A marked block says why it does not run, and its rooflens calls have existing commands and options."""
     marked = [block for page in PAGES for block in blocks(page) if block.mark]
     assert {block.mark for block in marked} <= REASONS.keys()
     for block in marked:
@@ -132,13 +132,13 @@ def test_code_that_is_not_run_calls_what_there_is() -> None:
 
 
 def test_most_code_is_run() -> None:
-    """Of the blocks of code two of three run; the rest is marked."""
+    """Two of three code blocks run; the rest are marked."""
     code = [block for page in PAGES for block in blocks(page) if block.language not in NOT_CODE]
     assert sum(not block.mark for block in code) > 2 / 3 * len(code)
 
 
 def _furnish(folder: Path, page: Path) -> None:
-    """Put what the pages name into a folder: reports as links, and the page's own rules for predictions."""
+    """Put the files named on pages into a folder: reports as links, and the page's own rules for predictions."""
     for name in ("fixtures", "examples"):
         (folder / name).symlink_to(ROOT / name)
     reports = {**SINGLE, **{f"{name}/report.ncu-rep": report for name, report in FOLDERS.items()}}
@@ -151,7 +151,7 @@ def _furnish(folder: Path, page: Path) -> None:
 
 
 def _check_calls(block: Block) -> None:
-    """Hold the calls of rooflens in a block against the commands and options that there are."""
+    """Check a block's rooflens calls against the existing commands and options."""
     code = re.sub(r"\\\n\s*", " ", block.code)
     for line in code.splitlines() if re.search(r"^(\$ )?rooflens ", code, flags=re.MULTILINE) else ():
         for words in shell.calls(line.removeprefix("$ ")) if "rooflens" in line else ():

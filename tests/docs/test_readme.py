@@ -1,4 +1,4 @@
-"""Every number of the README is held by what it counts."""
+"""Every number in the README is checked against what it counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBER = rf"(?<![\w.,-])(?:\d+(?:\.\d+)?|{SPELT})(?![\w]|\.\d)"
 
 
 def _told() -> str:
-    """Return what the README says itself: its prose, and its comments on commands; outputs are held by other tests."""
+    """Return the README's own words: prose, and comments on commands; outputs are checked by other tests."""
     comments = "\n".join(re.findall(r"^[^\n#]*#([^\n]*)", "\n".join(_blocks()), flags=re.MULTILINE))
     prose = re.sub(r"^```.*?^```", "", README, flags=re.DOTALL | re.MULTILINE)
     return " ".join(f"{prose}\n{comments}".split())
@@ -78,19 +78,19 @@ COUNTED: tuple[tuple[str, Callable[[], str]], ...] = (
         ),
     ),
 )
-"""What the README says -> what counts it."""
+"""Sentence in the README -> function that counts what it states."""
 OTHERS = ("ncu 2019 to today", "have held since 2020", "--fail-on 5%", "Apache-2.0", "two pages", "a minute or two")
-"""Numbers that count nothing of ours: years, an example, a name, and what is plain to see."""
+"""Numbers that count nothing of ours: years, an example, a name, and obvious ones."""
 
 
 @for_all("said, counted", COUNTED, lambda case: case[0])
 def test_what_the_readme_counts_is_so_many(said: str, counted: Callable[[], str]) -> None:
-    """Each sentence with a number has that of the thing it counts."""
+    """Each sentence with a number agrees with the counted number."""
     assert said.format(counted()) in _told()
 
 
 def test_no_number_of_the_readme_is_held_by_nothing() -> None:
-    """A new number comes with what counts it."""
+    """Each number in the README has a function that counts it."""
     left = _told()
     for known in (*(said.format(counted()) for said, counted in COUNTED), *OTHERS):
         left = left.replace(known, "")

@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a warning, and nothing inside it leads nowhere."""
+"""The documentation builds as a site without warnings and without dead links."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from urllib.parse import unquote
 
 import pytest
 
-pytestmark = pytest.mark.thorough  # CI has a job for it; test_docs.py holds the links between stored pages
+pytestmark = pytest.mark.thorough  # CI has a job for it; test_docs.py checks the links between stored pages
 
 ROOT = Path(__file__).parents[2]
 DRAWN = "GPU_workshop__MW_Baseline"
-"""The one live page that is drawn here; `make docs` draws all."""
+"""The only live page that is drawn here; `make docs` draws all."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
-    """Every address in the site's pages that is not of the web is a file of the site, with the anchor that it names."""
+    """Every local address in the site's pages is a file of the site with the named anchor."""
     pages = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html") if page.parent.name != "live"}
     anchors = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
     checked = 0
@@ -54,7 +54,7 @@ def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
 
 
 def test_live_pages_stand_in_the_site_and_are_few_megabytes(site: Path) -> None:
-    """A page of the documentation shows a live page in a frame; all of the site stays under 60 MB."""
+    """A documentation page frames a live page; the whole site stays under 60 MB."""
     framed = re.findall(r'<iframe class="live" src="([^"]+)"', (site / "how-to" / "page.html").read_text())
     assert framed
     assert "Share of GPU time by verdict" in (site / "how-to" / framed[0]).read_text(encoding="utf-8")
@@ -62,14 +62,14 @@ def test_live_pages_stand_in_the_site_and_are_few_megabytes(site: Path) -> None:
 
 
 def test_output_that_begins_with_a_hash_is_no_prompt(site: Path) -> None:
-    """In a block of commands, only `$ ` is coloured as a prompt: a title in what is printed is output."""
+    """In a command block only `$ ` is coloured as a prompt: titles in output are output."""
     text = (site / "tutorials" / "reading-the-chart.html").read_text(encoding="utf-8")
     assert set(re.findall(r'<span class="gp">([^<]*)</span>', text)) == {"$ "}
     assert '<span class="go"># `adamw_kernel2`' in text
 
 
 def test_a_picture_follows_the_theme(site: Path) -> None:
-    """The front page holds its picture once for each theme, in one link to the live page."""
+    """The front page has its picture once per theme, in a single link to the live page."""
     text = (site / "index.html").read_text(encoding="utf-8")
     (linked,) = re.findall(r'<a [^>]*href="live/[^"]*"[^>]*>(.*?)</a>', text, flags=re.DOTALL)
     names = {name: classes for classes, name in re.findall(r'<img [^>]*class="([^"]*)"[^>]*/(\w+\.png)"', linked)}
@@ -99,7 +99,7 @@ def test_the_site_fetches_nothing(site: Path) -> None:
     ],
 )
 def test_a_search_finds_the_page_of_its_subject_first(site: Path, words: str, page: str) -> None:
-    """One page has these words for its title, which Sphinx's search ranks above every other match."""
+    """Exactly one page has these words as its title, which Sphinx's search ranks first."""
     text = (site / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
     titled = [name for name, title in zip(index["docnames"], index["titles"], strict=True) if title.lower() == words]

@@ -1,8 +1,8 @@
-"""Feed the readers changed inputs for some minutes: `python -m fuzzing.fuzz --minutes 10`, from the folder `tests`.
+"""Feed the readers mutated inputs for some minutes: `python -m fuzzing.fuzz --minutes 10`, from the folder `tests`.
 
-With atheris (`pip install atheris`) what is tried next follows from which code was reached; without it, from
-chance alone. An input is kept in `found/` where its reader answers with anything but records or an error of ours, takes
-longer than ten seconds or needs more than 4 GB: mend the reader, keep a small file, and `test_fuzz.py` reads it on.
+With atheris (`pip install atheris`) the next input depends on the code reached; without it, on chance alone. An input
+is kept in `found/` if its reader answers with anything but records or our errors, takes over ten seconds or needs over
+4 GB: fix the reader, keep a small file, and `test_fuzz.py` reads it from then on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHANGES_AT_MOST = 6
 
 
 def main() -> int:
-    """Fuzz each target for its part of the time; 1 where something was found."""
+    """Fuzz each target for its share of the time; return 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together (10)")
     parser.add_argument("--target", help="one target, by default each in turn")
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def by_chance(name: str, seconds: float, seed: int) -> int:
-    """Change inputs by chance alone; return how many different findings were kept."""
+    """Mutate inputs by chance alone; return the number of distinct findings kept."""
     from fuzzing.targets import FOUND, TARGETS  # noqa: PLC0415 - as above
 
     target, chance = TARGETS[name], Random(seed)  # noqa: S311 - repeatable, not secret
@@ -79,7 +79,7 @@ def by_chance(name: str, seconds: float, seed: int) -> int:
 
 
 def by_coverage(name: str, seconds: float, seed: int) -> int:
-    """Let atheris change inputs, half of them by our own knowledge of the format; it ends the process at a finding."""
+    """Let atheris mutate inputs, half of them with our knowledge of the format; it ends the process at a finding."""
     import atheris  # noqa: PLC0415 - an extra
 
     with atheris.instrument_imports(include=["rooflens.ingest"]):

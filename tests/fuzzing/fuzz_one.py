@@ -1,4 +1,4 @@
-"""Fuzz one target in a process of its own: `python -m fuzzing.fuzz_one ENGINE TARGET SECONDS SEED`."""
+"""Fuzz one target in its own process: `python -m fuzzing.fuzz_one ENGINE TARGET SECONDS SEED`."""
 
 from __future__ import annotations
 

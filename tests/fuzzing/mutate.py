@@ -1,4 +1,4 @@
-"""Changes reports and tables by chance: sometimes any bytes, mostly so that the outside stays whole."""
+"""Mutate reports and tables by chance: sometimes any bytes, mostly so that the outer structure stays valid."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _VALUES = (b"null", b"-1", b"1e999", b"NaN", b"true", b'"\\q"', b'"\xff"', b"[]"
 _CELLS = ("", '"', "nan", "inf", "-1", "1e999", "0x1p3", "1,234,567", "1.234,5", "n/a", "\0", "\r", "\ufeff", "9" * 400)
 
 Field = tuple[int, int, bytes]
-"""Number, wire type, and the bytes after the tag; of a length-delimited field those after the length."""
+"""Field number, wire type, and the bytes after the tag; for a length-delimited field the bytes after the length."""
 
 
 def mutated_report(data: bytes, chance: Random) -> bytes:
-    """Change a report: one field of one message, with all lengths around it put right, or any of its bytes."""
+    """Mutate a report: one field of a message, with all lengths around it corrected, or any of its bytes."""
     if chance.random() < 0.2:
         return mutated_bytes(data, chance)
     try:
         return _in_container(data, chance)
-    except (IndexError, ValueError):  # no report any more
+    except (IndexError, ValueError):  # no longer a report
         return mutated_bytes(data, chance)
 
 
 def mutated_table(data: bytes, chance: Random) -> bytes:
-    """Change a table: a cell or a line of it, or any of its bytes."""
+    """Mutate a table: a cell or a line, or any of its bytes."""
     if chance.random() < 0.3:
         return mutated_bytes(data, chance)
     lines = data.splitlines(keepends=True) or [b""]
@@ -51,7 +51,7 @@ def mutated_table(data: bytes, chance: Random) -> bytes:
 
 
 def mutated_json(data: bytes, chance: Random) -> bytes:
-    """Change a trace: a value of it, an event twice or in another's place, or any of its bytes."""
+    """Mutate a trace: a value, an event duplicated or moved, or any of its bytes."""
     values = list(_VALUE.finditer(data))
     if not values or chance.random() < 0.3:
         return mutated_bytes(data, chance)
@@ -65,7 +65,7 @@ def mutated_json(data: bytes, chance: Random) -> bytes:
 
 
 def mutated_bytes(data: bytes, chance: Random) -> bytes:
-    """Flip, insert, remove, repeat or cut."""
+    """Flip, insert, remove, repeat or cut bytes."""
     copy = bytearray(data) or bytearray(b"\0")
     at = chance.randrange(len(copy))
     kind = chance.randrange(5)
@@ -83,7 +83,7 @@ def mutated_bytes(data: bytes, chance: Random) -> bytes:
 
 
 def _in_container(data: bytes, chance: Random) -> bytes:
-    """Change one message of one block: its header, or one of those in its payload."""
+    """Mutate a message of a block: its header, or one of those in its payload."""
     blocks, head = _blocks(data)
     header, payload = chance.choice(blocks)
     at = blocks.index((header, payload))
@@ -111,7 +111,7 @@ def _parses(header: bytes) -> bool:
 
 
 def _blocks(data: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Take a report apart: header and payload of each block, and what stands before the first."""
+    """Split a report: header and payload of each block, and what precedes the first."""
     start = offset = 2 * _LENGTH_BYTES + _length_at(data, _LENGTH_BYTES)
     found = []
     while offset < len(data):
@@ -138,7 +138,7 @@ def _length_at(data: bytes, offset: int) -> int:
 
 
 def _in_message(data: bytes, chance: Random, depth: int = 0) -> bytes:
-    """Change one field of an encoded message, or of a message in it."""
+    """Mutate a field of an encoded message, or of a nested message."""
     found = _fields(data)
     if not found:
         return mutated_bytes(data, chance)
@@ -169,7 +169,7 @@ def _other_value(kind: int, value: bytes, chance: Random) -> tuple[int, bytes]:
 
 
 def _fields(data: bytes) -> list[Field]:
-    """Take a message apart; nothing if it is none."""
+    """Split a message into fields; empty if it is no message."""
     offset, found = 0, []
     while offset < len(data):
         tag, offset = _read_varint(data, offset)
@@ -189,7 +189,7 @@ def _fields(data: bytes) -> list[Field]:
 
 
 def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
-    """Read a number; one that does not end reaches past the end of the data."""
+    """Read a number; an unterminated number reaches past the end of the data."""
     value = shift = 0
     while offset < len(data) and shift < 70:
         byte = data[offset]

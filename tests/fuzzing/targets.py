@@ -1,4 +1,4 @@
-"""What is fuzzed: readers that get bytes of anybody's, and answer with records or with an error of ours."""
+"""Fuzzing targets: readers that get anybody's bytes, and answer with records or our errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
-from rooflens.ingest.timelines import chrome, nsys  # imported here to be instrumented: their door imports them late
+from rooflens.ingest.timelines import chrome, nsys  # imported here to be instrumented: `read` imports them late
 
 sys.path.append(str(Path(__file__).parents[1] / "ingest" / "exports"))
 
@@ -30,7 +30,7 @@ from random import Random
 from texts import LONG, RULES, SHARE, TIME, launch, metric, text
 
 FOUND = Path(__file__).parent / "found"
-"""What was found, a file each, its name beginning with its target's: read again by the tests."""
+"""Inputs that were found, a file each, named after the target: the tests read them again."""
 
 _PRINTED = (
     metric("Elapsed Cycles", "cycle", "102,095", "GPU Speed Of Light Throughput"),
@@ -51,7 +51,7 @@ _SYNTHETIC = Path(__file__).parents[2] / "fixtures" / "synthetic"
 
 
 class Target(NamedTuple):
-    """A reader, which says whether it took its input for whole, what changes inputs, and inputs to begin with."""
+    """A target: a reader, which says whether it accepted its input as complete, a mutator, and inputs to start from."""
 
     read: Callable[[bytes], bool]
     mutate: Callable[[bytes, Random], bytes]
@@ -59,7 +59,7 @@ class Target(NamedTuple):
 
 
 def read_container(data: bytes) -> bool:
-    """Read a report with every value; whatever is wrong with it is an error of ours."""
+    """Read a report with every value; all faults are our errors."""
     try:
         report = read_bytes(data, "fuzzed", ReadOptions(raw="all"))
     except InputError:
@@ -69,7 +69,7 @@ def read_container(data: bytes) -> bool:
 
 
 def read_table(data: bytes) -> bool:
-    """Read an export; whatever is wrong with it is an error of ours."""
+    """Read an export; all faults are our errors."""
     is_export(data)
     try:
         export = read_export(data, gpu="NVIDIA A10")
@@ -115,7 +115,7 @@ def _texts() -> list[bytes]:
 
 
 def read_timeline_of(data: bytes) -> bool:
-    """Read and sum up a timeline, which readers open by its name; whatever is wrong with it is an error of ours."""
+    """Read and sum a timeline, which readers open by name; all faults are our errors."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "timeline"
         file.write_bytes(data)

@@ -57,14 +57,14 @@ def _ingest(folder: Path, store: Path) -> tuple[int, int, int]:
 
 
 def _stored(store: Path) -> list[StoredReport]:
-    """Return the reports of a store, which must all be whole."""
+    """Return the reports of a store, all of which must be whole."""
     reports = list(Store.existing(store).reports())
     assert all(isinstance(report, StoredReport) for report in reports)
     return reports
 
 
 def test_a_folder_takes_reports_and_counts_the_rest(tmp_path: Path) -> None:
-    """Both endings are read, in subfolders too; other files are counted."""
+    """Both extensions are read, in subfolders too; other files are counted."""
     folder = _reports(tmp_path / "reports", 2)
     (folder / "old").mkdir()
     shutil.copy(folder / "000.ncu-rep", folder / "old" / "a.nsight-cuprof-report")
@@ -75,20 +75,20 @@ def test_a_folder_takes_reports_and_counts_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_path_given_twice_is_read_once(tmp_path: Path) -> None:
-    """A file named by itself and by its folder is one job."""
+    """A file given both by itself and through its folder is read once."""
     folder = _reports(tmp_path / "reports", 1)
     assert len(find_inputs([str(folder), str(folder / "000.ncu-rep")]).jobs) == 1
 
 
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
-    """A folder without reports is refused with the endings in the hint."""
+    """A folder without reports is refused, and the hint names the extensions."""
     with pytest.raises(InputError, match="no reports") as caught:
         find_inputs([str(tmp_path)])
     assert ".ncu-rep" in caught.value.hint
 
 
 def test_two_hundred_reports_with_three_bad_ones(tmp_path: Path) -> None:
-    """Three damaged files cost three errors, and the other 197 reports are stored."""
+    """Three damaged files give three errors, and the other 197 reports are stored."""
     folder = _reports(tmp_path / "reports", 200)
     for name in ("017", "100", "199"):
         file = folder / f"{name}.ncu-rep"
@@ -98,13 +98,13 @@ def test_two_hundred_reports_with_three_bad_ones(tmp_path: Path) -> None:
 
 
 def test_reports_come_back_in_the_order_of_their_names(tmp_path: Path) -> None:
-    """Parallel reading does not show in the order of the results."""
+    """Reading in parallel does not change the order of the results."""
     loaded = load_reports(find_inputs([str(_reports(tmp_path / "reports", 12))]).jobs)
     assert [kernels[0].function_name for _, kernels in loaded.reports] == [f"kernel_{number}" for number in range(12)]
 
 
 def test_the_same_file_twice_is_stored_once(tmp_path: Path) -> None:
-    """A second ingest of the same content skips it, under another name too."""
+    """A second ingest skips content that is stored, under another name too."""
     folder = _reports(tmp_path / "reports", 2)
     store = tmp_path / "store"
     assert _ingest(folder, store) == (2, 0, 0)
@@ -114,7 +114,7 @@ def test_the_same_file_twice_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_a_store_gives_back_what_was_read(tmp_path: Path, fixtures: Path) -> None:
-    """Kernels and runs from the store equal those read from the reports, counters, tables and rules included."""
+    """Kernels and runs from the store equal those read from the reports, including counters, tables and rules."""
     jobs = find_inputs([str(fixtures)]).jobs
     direct = load_reports(jobs).reports
     ingest_reports(jobs, Store(tmp_path / "store"))
@@ -124,7 +124,7 @@ def test_a_store_gives_back_what_was_read(tmp_path: Path, fixtures: Path) -> Non
 
 
 def test_other_libraries_read_a_store_that_was_filled_twice(tmp_path: Path, fixtures: Path) -> None:
-    """With the views of the documentation DuckDB has each kernel and finding once; so have pandas and Polars."""
+    """The documented views give each kernel and finding once in DuckDB, pandas and Polars."""
     store = tmp_path / "store"
     jobs = find_inputs([str(fixtures)]).jobs
     tables = load.tabulate_group(ReadOptions(raw="values"), read_unprofiled, jobs).tables
@@ -154,7 +154,7 @@ def test_other_libraries_read_a_store_that_was_filled_twice(tmp_path: Path, fixt
 
 
 def test_a_damaged_store_file_costs_its_reports_and_can_be_mended(tmp_path: Path) -> None:
-    """An emptied store file is named with its reports; the others are read, and what the hint says mends it."""
+    """An emptied store file is named with its reports, the others are read, and the hint repairs the store."""
     store, folder = tmp_path / "store", _reports(tmp_path / "reports", 2)
     _ingest(folder, store)
     (file,) = (store / "kernels").iterdir()
@@ -170,7 +170,7 @@ def test_a_damaged_store_file_costs_its_reports_and_can_be_mended(tmp_path: Path
 
 
 def test_a_store_with_a_missing_file_is_mended_by_ingesting_again(tmp_path: Path) -> None:
-    """Reads name the file and the mend, give what needs no lost file, and an ingest stores anew what lacks one."""
+    """Readers name the missing file and the repair, and give the rest; an ingest stores the affected reports anew."""
     folder = _reports(tmp_path / "reports", 2)
     jobs = find_inputs([str(folder)]).jobs
     wrong = []
@@ -201,7 +201,7 @@ def test_a_store_with_a_missing_file_is_mended_by_ingesting_again(tmp_path: Path
 
 
 def test_a_run_without_the_profiler_outlives_the_ingest_of_its_report(tmp_path: Path) -> None:
-    """It was stored later, its file beside the report is gone, and then the report is stored anew."""
+    """A run without the profiler, stored later and since deleted, survives when its report is stored anew."""
     jobs, store = find_inputs([str(_reports(tmp_path / "reports", 1))]).jobs, Store(tmp_path / "store")
     ingest_reports(jobs, store)
     ingest_reports(jobs, store, unprofiled_of=lambda _: Unprofiled(wall_ns=7))
@@ -212,7 +212,7 @@ def test_a_run_without_the_profiler_outlives_the_ingest_of_its_report(tmp_path: 
 
 
 def test_a_store_without_its_marker_gets_it_from_the_next_ingest(tmp_path: Path) -> None:
-    """Readers say so; a folder with anything in it that no ingest wrote is left alone."""
+    """Readers point out a missing marker; an ingest restores it, but leaves folders alone that hold other files."""
     folder, store = _reports(tmp_path / "reports", 1), tmp_path / "store"
     _ingest(folder, store)
     (store / MARKER).unlink()
@@ -227,7 +227,7 @@ def test_a_store_without_its_marker_gets_it_from_the_next_ingest(tmp_path: Path)
 
 
 def test_a_large_ingest_is_committed_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part says what is stored by then, and stays when the ingest is killed; copies in several count once."""
+    """Each part reports what is stored so far and survives a kill; copies of a report in several parts count once."""
     monkeypatch.setattr(load, "_PART_REPORTS", 3)
     monkeypatch.setattr(load, "_MOST_JOBS", 2)
     folder = _reports(tmp_path / "reports", 9)
@@ -255,7 +255,7 @@ def test_a_large_ingest_is_committed_in_parts(tmp_path: Path, monkeypatch: pytes
 def test_an_ingest_that_fails_in_a_later_part_says_what_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error counts the reports of the parts before."""
+    """The error counts the reports that earlier parts have stored."""
     monkeypatch.setattr(load, "_PART_REPORTS", 1)
     monkeypatch.setattr(load, "_MOST_JOBS", 2)
     jobs, real = find_inputs([str(_reports(tmp_path / "reports", 6))]).jobs, Store._put_all
@@ -273,14 +273,14 @@ def test_an_ingest_that_fails_in_a_later_part_says_what_is_stored(
 
 
 def test_a_store_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """A file where the folder should be is named, with a hint."""
+    """A file in the place of the store's folder is named in the error, with a hint."""
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot write to the store"):
         _ingest(_reports(tmp_path / "reports", 1), tmp_path / "file" / "store")
 
 
 def test_copies_of_a_report_count_once(tmp_path: Path) -> None:
-    """The same content under two names is one report, in memory as in a store."""
+    """Two files with the same content are one report, in memory and in a store."""
     folder = _reports(tmp_path / "reports", 1)
     shutil.copy(folder / "000.ncu-rep", folder / "copy.ncu-rep")
     loaded = load_reports(find_inputs([str(folder)]).jobs)
@@ -289,7 +289,7 @@ def test_copies_of_a_report_count_once(tmp_path: Path) -> None:
 
 
 def test_a_report_that_is_damaged_late_leaves_nothing(tmp_path: Path) -> None:
-    """The kernels before the damage are thrown away with it."""
+    """The kernels read before the damage are discarded with the report."""
     report = encode_report(ReportSpec([KernelSpec(f"kernel_{n}()", {"gpu__time_duration.sum": 1.0}) for n in range(9)]))
     place = report.rindex(b"kernel_8")  # the name of the last kernel's field gets a wrong length
     (tmp_path / "damaged.ncu-rep").write_bytes(report[: place - 1] + b"\xff" + report[place:])
@@ -300,7 +300,7 @@ def test_a_report_that_is_damaged_late_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_report_that_fails_may_have_any_name(tmp_path: Path) -> None:
-    """A name that is not UTF-8 goes into the table of failures with a mark in it, once however often it is tried."""
+    """A name that is not UTF-8 is recorded among the failures with a replacement character, once for all tries."""
     odd = tmp_path / "odd\udcff.ncu-rep"
     odd.write_bytes(b"NVR\0")
     store = Store(tmp_path / "store")
@@ -315,14 +315,14 @@ BAD = "003.ncu-rep"
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> tuple[Job, ...]:
-    """Seven reports, one of them cut."""
+    """Seven reports, one of which is cut."""
     folder = _reports(tmp_path / "reports", 7)
     (folder / BAD).write_bytes((folder / BAD).read_bytes()[:-1])
     return find_inputs([str(folder)]).jobs
 
 
 def _rows(store: Path) -> dict[str, list[dict[str, object]]]:
-    """Return all rows of a store, in an order of their own and without the time at which they were stored."""
+    """Return all rows of a store, sorted and without the time at which they were stored."""
     found = {}
     for table in ("runs", "kernels", "metrics", "failures"):
         whole = pa.concat_tables([pq.read_table(file, partitioning=None) for file in (store / table).iterdir()])
@@ -336,7 +336,7 @@ def _rows(store: Path) -> dict[str, list[dict[str, object]]]:
 def test_every_executor_gives_what_this_process_gives(
     tmp_path: Path, jobs: tuple[Job, ...], choice: ExecutorChoice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reports, rows of the store and failures are the same wherever they were read, in groups of one or two reports."""
+    """Reports, rows of the store and failures do not depend on where and in what groups the reports were read."""
     monkeypatch.setattr(load, "_LEAST_BYTES", 2 * jobs[0].path.stat().st_size)
     here, there = load_reports(jobs), load_reports(jobs, executor=choice)
     assert (there.reports, there.skipped_count) == (here.reports, 0)
@@ -350,7 +350,7 @@ def test_every_executor_gives_what_this_process_gives(
 
 
 def die_at_the_fifth(path: Path) -> Unprofiled | None:
-    """Take the worker along at one report, as a machine that fails does."""
+    """Kill the worker at one report, as a failing machine does."""
     if path.name == "005.ncu-rep" and os.environ.get("TEST_PARENT") != str(os.getpid()):
         os.kill(os.getpid(), signal.SIGKILL)
     return None
@@ -359,7 +359,7 @@ def die_at_the_fifth(path: Path) -> Unprofiled | None:
 def test_a_report_that_kills_its_worker_is_a_failure_and_the_others_are_stored(
     tmp_path: Path, jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store keeps why the one is not in it."""
+    """The store records why this report is missing."""
     monkeypatch.setenv("TEST_PARENT", str(os.getpid()))
     done = ingest_reports(jobs, Store(tmp_path / "store"), unprofiled_of=die_at_the_fifth, executor="process:2")
     (_, (source, error)) = done.failures
@@ -371,7 +371,7 @@ def test_a_report_that_kills_its_worker_is_a_failure_and_the_others_are_stored(
 def test_a_report_that_no_table_takes_is_a_failure_and_the_others_are_stored(
     tmp_path: Path, jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value that cannot be written costs its report, not those whose tables are made with it."""
+    """A value that cannot be written costs its own report, not those that share its tables."""
     make = tables.run_table
 
     def refuse(runs: Sequence[Run], time_s: int) -> pa.Table:
@@ -390,7 +390,7 @@ def test_a_report_that_no_table_takes_is_a_failure_and_the_others_are_stored(
 def test_a_report_that_comes_back_without_an_answer_is_named(
     jobs: tuple[Job, ...], executor: ExecutorChoice | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What went in is counted against what came out: nothing is lost in silence."""
+    """Reports are counted before and after, so that none is lost without an error."""
     read = load.read_group
 
     def lose(options: ReadOptions, group: Sequence[Job], *_: object) -> load.Batch:
@@ -404,13 +404,13 @@ def test_a_report_that_comes_back_without_an_answer_is_named(
 
 
 def test_a_failure_holds_nothing_of_what_was_read(jobs: tuple[Job, ...]) -> None:
-    """An error in memory keeps no frame of the reader, whose variables may hold all of a report."""
+    """An error that is kept holds no frame of the reader, whose variables may hold a whole report."""
     ((_, error),) = load_reports(jobs).failures
     assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
 
 
 def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes start where there is much to read, or NVIDIA's reader has two reports, and more than one core."""
+    """Processes are started if there is much to read, or two reports for NVIDIA's reader, and more than one core."""
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
     assert load.processes_for(jobs, ReadOptions()) is None
     assert load.processes_for(jobs[:2], ReadOptions(reader="ncu-report")) is not None
@@ -423,7 +423,7 @@ def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkey
 
 
 def test_reports_are_put_together_by_size_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups have about the bytes asked for; a larger report is one by itself, and no group has too many."""
+    """Groups have about the requested number of bytes, larger reports are alone, and no group has too many."""
     sizes = [10, 20, 30, 100, 5, 5, 5, 5]
     some = []
     for number, size in enumerate(sizes):
@@ -456,7 +456,7 @@ _MAIN = "from rooflens.cli.group import main; main()"
     ),
 )
 def test_a_report_that_exhausts_memory_costs_itself(tmp_path: Path, command: str, where: str) -> None:
-    """Of eleven reports ten are read and one is named, and the command says so with its status."""
+    """Of eleven reports ten are read and one is named, and the exit code tells."""
     folder = _reports(tmp_path / "reports", 10)
     write_csv(folder / "0045.csv", _HUNGRY_BYTES)
     code = _MAIN if where == "processes" else _ALONE + _MAIN

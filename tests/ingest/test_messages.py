@@ -1,4 +1,4 @@
-"""Tell what is damaged from what there is no memory for."""
+"""Distinguish damaged messages from too little memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ except MemoryError:
     ],
 )
 def test_a_message_without_memory_for_it_is_not_damaged(encoded: str, room: int, said: str) -> None:
-    """Protocol buffers call both damaged."""
+    """Protocol buffers report too little memory as damage; we tell the two apart."""
     code = DECODE.format(encoded=encoded, room=room)
     done = subprocess.run(  # noqa: S603 - our own code
         [sys.executable, "-c", code],
@@ -49,6 +49,6 @@ def test_a_message_without_memory_for_it_is_not_damaged(encoded: str, room: int,
 
 
 def test_a_damaged_message_is_none() -> None:
-    """Large or small."""
+    """A damaged message, small or large, is reported as damaged."""
     assert decode("StringTable", b"\xff" * 9) is None
     assert decode("StringTable", b"\xff" * (2 << 20)) is None

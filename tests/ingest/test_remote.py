@@ -1,4 +1,4 @@
-"""Reports and stores at addresses, and workers of Dask."""
+"""Read reports and stores at addresses, and with Dask workers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.if_changed("reading")
 
 
 class Killed(BaseException):
-    """What a test ends a writer with."""
+    """Raised by a test to end a writer."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Five reports, one of them cut, and a file that is none."""
+    """Five reports, one of which is cut, and another file."""
     (tmp_path / "reports" / "old").mkdir(parents=True)
     for number in range(5):
         kernels = [KernelSpec(f"kernel_{number}()", {"gpu__time_duration.sum": 1000.0 + number})]
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
-    """Give the address of a bucket on an S3 server of this process, with options at its end."""
+    """Return the address of a bucket on an S3 server in this process, ending with options."""
     from moto.server import ThreadedMotoServer  # noqa: PLC0415 - a second
 
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
@@ -67,7 +67,7 @@ def s3() -> Iterator[str]:
 
 @pytest.fixture
 def memory() -> Iterator[str]:
-    """Give an address in memory, that fsspec opens."""
+    """Return an address in memory, which fsspec opens."""
     import fsspec  # noqa: PLC0415 - beside its one use
 
     yield "memory://here"
@@ -81,7 +81,7 @@ def _upload(folder: Path, address: str) -> None:
 
 
 def _check_reports_at(address: str, folder: Path, store: str) -> None:
-    """Hold that reports at an address are read as those of the folder are."""
+    """Check that reports at an address are read like those in the folder."""
     _upload(folder, address)
     inputs, local = find_inputs([address]), load_reports(find_inputs([str(folder)]).jobs)
     where = shown(address)
@@ -99,12 +99,12 @@ def _check_reports_at(address: str, folder: Path, store: str) -> None:
 
 
 def test_reports_at_an_address_are_read_as_files_are(tmp_path: Path, folder: Path, memory: str) -> None:
-    """They are found in folders and fetched, a damaged one is named by its address, and what is stored is skipped."""
+    """Reports are fetched from folders, a damaged one is named by its address, and stored ones are skipped."""
     _check_reports_at(f"{memory}/reports", folder, str(tmp_path / "store"))
 
 
 def test_an_address_is_shown_without_its_secrets() -> None:
-    """Options and keys are needed to open it, and for nobody's eyes."""
+    """Options and keys are needed to open an address and are not shown."""
     address = "s3://key:secret@bucket/folder?endpoint_override=host"
     assert shown(address) == "s3://bucket/folder"
     assert joined(address, "a.ncu-rep") == "s3://key:secret@bucket/folder/a.ncu-rep?endpoint_override=host"
@@ -121,7 +121,7 @@ def test_an_address_is_shown_without_its_secrets() -> None:
     ],
 )
 def test_no_key_of_an_address_is_shown(address: str, seen: str) -> None:
-    """Keys before the place, with slashes too, and among the options are nowhere in it, nor in what a library says."""
+    """Keys are shown neither in the address nor in a library's errors, even with slashes or among the options."""
     assert shown(address) == seen
     told = without_secrets(f"cannot parse {address}: AKIAKEY may not, nor wJalr/XUtnFEMI or wJalr%2FXUtnFEMI", address)
     assert told.startswith(f"cannot parse {seen}: ")
@@ -145,7 +145,7 @@ def test_no_key_of_an_address_is_shown(address: str, seen: str) -> None:
     ids=lambda command: command[0],
 )
 def test_no_command_prints_the_keys_of_an_address(command: tuple[str, ...], address: str) -> None:
-    """Whatever is wrong with an address, the keys in it are in no message."""
+    """Whatever is wrong with an address, no message contains its keys."""
     told = CliRunner().invoke(main, [part.format(address) for part in command])
     assert told.exit_code != 0
     assert "bucket" in told.output or "fixtures" in told.output
@@ -153,7 +153,7 @@ def test_no_command_prints_the_keys_of_an_address(command: tuple[str, ...], addr
 
 
 def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> None:
-    """Whoever it is opened as, neither a message nor the JSON says it."""
+    """Neither messages nor the JSON show the keys, whoever opens the store."""
     store = joined(s3, "keys").replace("s3://", "s3://AKIAKEY:wJalrXUtn@")
     reports = joined(s3, "keyed").replace("s3://", "s3://AKIAKEY:wJalrXUtn@")
     _upload(folder, reports)
@@ -174,12 +174,12 @@ def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> N
 
 
 def test_reports_and_store_may_both_be_on_s3(folder: Path, s3: str) -> None:
-    """Reports of one folder of a bucket go into a store in another, and come back from there."""
+    """Reports in one folder of a bucket are ingested into a store in another and read from it."""
     _check_reports_at(joined(s3, "reports"), folder, joined(s3, "both"))
 
 
 def test_a_store_on_s3_holds_what_a_local_one_does(tmp_path: Path, folder: Path, s3: str) -> None:
-    """Two ingests at once fill it, it is analyzed and queried; a writer killed before its commit shows nothing."""
+    """Two ingests at once fill it, it is analyzed and queried; a writer killed before its commit leaves no trace."""
     jobs, remote, local = find_inputs([str(folder)]).jobs, joined(s3, "store"), str(tmp_path / "store")
     ingest_reports(jobs, Store(local))
 
@@ -216,7 +216,7 @@ def test_a_store_on_s3_holds_what_a_local_one_does(tmp_path: Path, folder: Path,
 
 @pytest.fixture(scope="module")
 def dask_workers() -> Iterator[str]:
-    """Start a cluster of two worker processes on this machine, whose scheduler gives up a task that killed one."""
+    """Start a cluster of two worker processes here, whose scheduler gives up a task that killed a worker."""
     from dask import config  # noqa: PLC0415 - a second
     from distributed import LocalCluster  # noqa: PLC0415 - as above; its settings must be there before one is changed
 
@@ -235,7 +235,7 @@ def dask_workers() -> Iterator[str]:
 
 
 def test_workers_of_dask_read_what_this_process_reads(tmp_path: Path, folder: Path, dask_workers: str) -> None:
-    """Workers of a local cluster read reports, the damaged one too, into memory and into a store."""
+    """Workers of a local cluster read reports, including the damaged one, into memory and into a store."""
     jobs = find_inputs([str(folder)]).jobs
     done = ingest_reports(jobs, Store(tmp_path / "there"), executor=dask_workers)
     loaded = load_reports(jobs, executor=dask_workers)
@@ -248,7 +248,7 @@ def test_workers_of_dask_read_what_this_process_reads(tmp_path: Path, folder: Pa
 
 
 def die_at_two(path: Path) -> Unprofiled | None:
-    """Take the worker along at one report, as a machine that fails does."""
+    """Kill the worker at one report, as a failing machine does."""
     if path.name == "2.ncu-rep":
         os.kill(os.getpid(), signal.SIGKILL)
     return None
@@ -257,7 +257,7 @@ def die_at_two(path: Path) -> Unprofiled | None:
 def test_a_report_that_kills_workers_of_dask_is_named_and_the_others_are_stored(
     tmp_path: Path, folder: Path, dask_workers: str
 ) -> None:
-    """The reports that were read together with it are read again by themselves; the store says what is missing."""
+    """The other reports of its group are read again, and the store says which report is missing and why."""
     jobs, store = find_inputs([str(folder)]).jobs, Store(tmp_path / "store")
     done = ingest_reports(jobs, store, unprofiled_of=die_at_two, executor=dask_workers)
     died, damaged = done.failures
@@ -267,7 +267,7 @@ def test_a_report_that_kills_workers_of_dask_is_named_and_the_others_are_stored(
 
 
 def test_a_cluster_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No scheduler at the address, or one without workers: each says what to start."""
+    """If the address has no scheduler, or the scheduler no workers, the error says what to start."""
     from distributed import LocalCluster  # noqa: PLC0415 - a second
 
     monkeypatch.setattr("rooflens.ingest.running._CONNECT_SECONDS", 0.5)

@@ -1,4 +1,4 @@
-"""Hold that all that goes in comes out, whatever executor does the work and whatever becomes of its workers."""
+"""Everything put in comes out, whatever executor does the work and whatever happens to its workers."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ ANSWERS, FAILS, DIES = "answers", "fails", "dies"
 
 
 def double(items: tuple[int, ...]) -> list[int]:
-    """Do what is asked."""
+    """Do the work."""
     return [2 * item for item in items]
 
 
 def double_or_die(items: tuple[int, ...]) -> list[int]:
-    """Be killed by one item, as a worker is where memory runs out."""
+    """Be killed at one item, as a worker is that runs out of memory."""
     if KILLER in items:
         os.kill(os.getpid(), signal.SIGKILL)
     return double(items)
 
 
 def double_or_fail(items: tuple[int, ...]) -> list[int]:
-    """Fail at one item, as only a bug does."""
+    """Fail at one item, as only a bug would."""
     if FAILING in items:
         raise ZeroDivisionError("on purpose")
     return double(items)
 
 
 def double_late(items: tuple[int, ...]) -> list[int]:
-    """Take longest for the first ones."""
+    """Take longest for the first items."""
     time.sleep(0.02 / (1 + items[0]))
     return double(items)
 
 
 def refuse(items: tuple[int, ...]) -> list[int]:
-    """Fail as what concerns all items does."""
+    """Fail for a reason that concerns all items."""
     raise InputError(f"cannot write {len(items)} items", "none")
 
 
 def lack_a_module(items: tuple[int, ...]) -> list[int]:
-    """Fail as a worker with another installation does."""
+    """Fail as a worker with a different installation does."""
     raise ModuleNotFoundError(f"No module named 'rooflens', {items}")
 
 
 def groups(count: int = 12, size: int = 3) -> Iterator[tuple[int, ...]]:
-    """Give numbers in groups."""
+    """Return numbers in groups."""
     yield from (tuple(range(start, start + size)) for start in range(0, count, size))
 
 
@@ -81,26 +81,26 @@ def run_all(
 
 @pytest.mark.parametrize("choice", ["process:2", ThreadPoolExecutor(3)], ids=["processes", "threads"])
 def test_answers_come_in_the_order_of_the_items(choice: ExecutorChoice) -> None:
-    """Whoever is done first, in processes of ours and in an executor that a program brings."""
+    """The order of the items is kept whichever ends first, in our processes and in an executor from the caller."""
     assert run_all(choice, double_late) == ([2 * number for number in range(12)], {})
 
 
 def test_only_the_item_that_kills_its_worker_is_lost() -> None:
-    """One death fails all that the pool had; run again alone, only the killer has no answer, and is named."""
+    """A death fails everything in the pool; repeated one by one, only the killer has no answer, and is named."""
     done, lost = run_all("process:2", double_or_die)
     assert done == [2 * number for number in range(12) if number != KILLER]
     assert lost == {KILLER: "the process that read it died, as happens when memory runs out"}
 
 
 def test_a_bug_costs_its_item() -> None:
-    """An exception is narrowed down to the item and told by its name."""
+    """An exception is narrowed down to its item and reported by its name."""
     done, lost = run_all(ThreadPoolExecutor(2), double_or_fail)
     assert done == [2 * number for number in range(12) if number != FAILING]
     assert lost == {FAILING: "the worker that read it failed: ZeroDivisionError: on purpose"}
 
 
 def test_an_error_about_all_items_ends_the_run() -> None:
-    """What the work says is wrong with everything is not put on each item; a module that workers lack is named."""
+    """An error that concerns everything, such as a module that workers lack, is not repeated for each item."""
     with pytest.raises(InputError, match="cannot write 3 items"):
         run_all(ThreadPoolExecutor(2), refuse)
     with pytest.raises(EnvironmentMissingError, match="No module named 'rooflens'") as caught:
@@ -109,7 +109,7 @@ def test_an_error_about_all_items_ends_the_run() -> None:
 
 
 def test_an_executor_of_the_caller_that_breaks_costs_what_it_did_not_do() -> None:
-    """We cannot open it anew: each item without an answer is named, and the executor is left to who owns it."""
+    """We cannot reopen a caller's executor: each item without an answer is named, and its owner keeps the executor."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver")) as executor:
         done, lost = run_all(executor, double_or_die)
     assert done == [2 * number for number in range(6)]
@@ -120,10 +120,10 @@ def test_an_executor_of_the_caller_that_breaks_costs_what_it_did_not_do() -> Non
 
 
 class Cancelling(Executor):
-    """An executor that cancels what it is given, as one does that is being shut down."""
+    """An executor that cancels what it is given, as during its shutdown."""
 
     def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future[object]:  # type: ignore[override]  # noqa: ARG002 - the class's own signature
-        """Take a call, and do not make it."""
+        """Accept a call without making it."""
         future: Future[object] = Future()
         future.cancel()
         future.set_running_or_notify_cancel()
@@ -131,14 +131,14 @@ class Cancelling(Executor):
 
 
 def test_what_an_executor_cancels_is_named() -> None:
-    """Calls that were never made are no answers."""
+    """Calls that were cancelled are not taken as answers."""
     done, lost = run_all(Cancelling(), double)
     assert (done, len(lost)) == ([], 12)
     assert "CancelledError" in lost[0]
 
 
 class Mortal(Executor):
-    """An executor that breaks at an item that kills, and takes nothing from then on."""
+    """An executor that breaks at a deadly item and accepts nothing after that."""
 
     def __init__(self) -> None:
         self._is_broken = False
@@ -158,7 +158,7 @@ class Mortal(Executor):
 
 @contextmanager
 def mortal() -> Iterator[Executor]:
-    """Open an executor that may die."""
+    """Open an executor that may break."""
     yield Mortal()
 
 
@@ -176,7 +176,7 @@ def behave(items: tuple[tuple[int, str], ...]) -> list[int]:
     st.lists(st.lists(st.sampled_from([ANSWERS, FAILS, DIES]), min_size=1, max_size=4), max_size=8), st.integers(1, 3)
 )
 def test_what_goes_in_comes_out(kinds: list[list[str]], workers: int) -> None:
-    """Of any mix of answers, errors and deaths each item comes out once, in order, with what became of itself."""
+    """For any mix of answers, errors and deaths, each item comes out once, in order, with its own outcome."""
     numbers = iter(range(100))
     given_groups = [tuple((next(numbers), kind) for kind in group) for group in kinds]
     came = list(run(behave, given_groups, Workers(mortal, mortal, workers)))
@@ -191,7 +191,7 @@ def test_what_goes_in_comes_out(kinds: list[list[str]], workers: int) -> None:
 
 
 def test_groups_are_taken_as_there_is_room() -> None:
-    """Only two groups for each worker are taken ahead, however many there are."""
+    """Only two groups for each worker are taken in advance, however many there are."""
     taken: list[int] = []
 
     def watched() -> Iterator[tuple[int, ...]]:
@@ -208,14 +208,14 @@ def test_groups_are_taken_as_there_is_room() -> None:
 
 @for_all("choice", ["process:0", "process:x", "process:2000", "dask:", "mpi", "threads"])
 def test_a_choice_that_is_none_is_refused(choice: str) -> None:
-    """The message repeats it, and the hint shows one that works."""
+    """An invalid choice is repeated in the message, and the hint shows a valid one."""
     with pytest.raises(UsageError, match=choice) as caught:
         find_workers(choice)
     assert "process:8" in caught.value.hint
 
 
 def test_processes_are_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default one a core, and each with a GiB at least."""
+    """The default is one process for each core, provided that each has at least a GiB of memory."""
     monkeypatch.setattr("rooflens.ingest.running.usable_cores", lambda: 64)
     monkeypatch.setattr("rooflens.ingest.running.physical_bytes", lambda: 16 << 30)
     assert processes().count == 16
@@ -237,7 +237,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_outlives_its_parent(tmp_path: Path, number: int) -> None:
-    """Workers that are busy when their parent is stopped or killed end with it; Ctrl-C removes their files as well."""
+    """Busy workers end when their parent is stopped or killed; Ctrl-C also removes their files."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     (tmp_path / "parent.py").write_text(PARENT)
@@ -251,7 +251,7 @@ def test_no_worker_outlives_its_parent(tmp_path: Path, number: int) -> None:
     assert parent.stdout is not None
     with parent.stdout:
         pids = [int(parent.stdout.readline()) for _ in range(2)]
-    if number == signal.SIGINT:  # which a terminal sends to all
+    if number == signal.SIGINT:  # a terminal sends it to all processes
         os.killpg(parent.pid, number)
     else:
         parent.send_signal(number)
@@ -264,7 +264,7 @@ def test_no_worker_outlives_its_parent(tmp_path: Path, number: int) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process runs: one that has ended and waits for its new parent to notice does not."""
+    """Return whether a process runs; one that has ended and awaits its new parent does not."""
     try:
         return not re.search(r"\) [ZX] ", Path(f"/proc/{pid}/stat").read_text(encoding="utf-8"))
     except OSError:

@@ -1,4 +1,4 @@
-"""A store on S3 loses nothing and says nothing false, whichever request is refused, dropped, cut or late."""
+"""A store on S3 loses nothing and reports nothing false, whichever request is refused, dropped, cut or late."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Bucket(Struct):
     """A bucket behind a proxy, and two reports.
 
     Attributes:
-        seen: How many of the runs with a fault ended how.
-        wrong: What was lost, or said and not so.
+        seen: How many of the runs with a fault had each outcome.
+        wrong: What was lost or falsely reported.
     """
 
     proxy: Proxy
@@ -44,14 +44,14 @@ class Bucket(Struct):
     wrong: list[str] = field(default_factory=list)
 
     def store(self, objects: Mapping[str, bytes] | None = None) -> str:
-        """Return the name of a new store that holds these objects."""
+        """Return the name of a new store that contains these objects."""
         name = f"store-{next(self.stores)}"
         for key, content in (objects or {}).items():
             _backend().put_object("bucket", f"{name}/{key}", content)
         return name
 
     def objects(self, store: str) -> dict[str, bytes]:
-        """Return what a store holds by path, without asking for it."""
+        """Return a store's objects by path, without a request."""
         keys = _backend().buckets["bucket"].keys
         return {
             name.removeprefix(f"{store}/"): keys[name].value
@@ -66,7 +66,7 @@ class Bucket(Struct):
         return CliRunner().invoke(main, [*given, "--store", f"s3://bucket/{store}"])
 
     def held(self, objects: Mapping[str, bytes]) -> tuple[dict[str, int], list[str]]:
-        """Return the kernels of each report that a store holds, by its name, and what is wrong with it."""
+        """Return the kernels of each stored report by its name, and what is wrong with the store."""
         copy = self.folder / f"copy-{next(self.stores)}"
         for name, content in objects.items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def _backend() -> Any:
 
 @pytest.fixture(scope="module")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
-    """Start a server and a proxy, and open stores through that."""
+    """Start a server and a proxy, and open stores through the proxy."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     folder = tmp_path_factory.mktemp("s3")
     (folder / "reports").mkdir()
@@ -111,7 +111,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
 
 @pytest.fixture(scope="module")
 def states(bucket: Bucket) -> dict[str, tuple[str, dict[str, bytes]]]:
-    """Give each command, and what its store holds before it."""
+    """Return each command with the contents of its store before it."""
     store = bucket.store()
     assert bucket.run("ingest", store).exit_code == 0
     whole = bucket.objects(store)
@@ -125,7 +125,7 @@ def states(bucket: Bucket) -> dict[str, tuple[str, dict[str, bytes]]]:
 
 
 def _check(bucket: Bucket, what: str, state: tuple[str, dict[str, bytes]], fault: Callable[[int], Fault]) -> None:
-    """Run a command with a fault, hold what it says against what is there, and have the next mend the store."""
+    """Run a command with a fault, compare its output with the store, and repair the store with the next command."""
     command, before = state
     store = bucket.store(before)
     done = bucket.run(command, store, fault)
@@ -159,7 +159,7 @@ def _check(bucket: Bucket, what: str, state: tuple[str, dict[str, bytes]], fault
 
 
 def _has_verdicts(objects: Mapping[str, bytes]) -> bool:
-    """Return whether a store holds findings and verdicts of all kernels."""
+    """Return whether a store contains findings and verdicts of all kernels."""
     files = {table: {Path(name).name for name in objects if name.startswith(f"{table}/")} for table in _OF_VERDICTS}
     rows = {
         (row["run_id"], row["kernel_index"])
@@ -170,7 +170,7 @@ def _has_verdicts(objects: Mapping[str, bytes]) -> bool:
 
 
 def _campaign(bucket: Bucket, what: str, state: tuple[str, dict[str, bytes]], faults: Mapping[str, Any]) -> None:
-    """Run a command once for each fault, and print what became of the runs."""
+    """Run a command once for each fault, and print the outcomes."""
     bucket.wrong.clear()
     bucket.seen.clear()
     for name, fault in faults.items():
@@ -189,7 +189,7 @@ def _requests(bucket: Bucket, state: tuple[str, dict[str, bytes]]) -> list[str]:
 
 @pytest.mark.parametrize("name", ["first ingest", "analyze", "second ingest"])
 def test_no_refused_request_loses_or_hides_anything(bucket: Bucket, states: Any, name: str) -> None:
-    """Each request of a command is refused, one in each run: there is an error, or it went without; the next mends."""
+    """Each request is refused in one run: the command fails or does without, and the next command repairs the store."""
     total = len(_requests(bucket, states[name]))
     faults = {f"refused {k}": lambda n, k=k: "refuse" if n == k else "" for k in range(1, total + 1)}
     _campaign(bucket, name, states[name], faults)
@@ -197,13 +197,13 @@ def test_no_refused_request_loses_or_hides_anything(bucket: Bucket, states: Any,
 
 @pytest.mark.parametrize("name", ["first ingest", "analyze", "second ingest", "mending ingest"])
 def test_requests_that_fail_once_are_asked_again(bucket: Bucket, states: Any, name: str) -> None:
-    """The server is busy, or a connection ends before, after or within the answer, at each request of one run."""
+    """If the server is busy, or a connection ends before, after or within the answer, the request is repeated."""
     _campaign(bucket, name, states[name], {kind: lambda n, kind=kind: kind if n % 2 else "" for kind in TRANSIENT})
     assert bucket.seen["went on"]
 
 
 def test_late_answers_lose_nothing(bucket: Bucket, states: Any) -> None:
-    """The first request of each method is carried out, and answered when nobody waits any more."""
+    """The first request of each method is carried out, but answered when nobody waits any more."""
 
     def late(_: int) -> Fault:
         *before, method = (one.partition(" ")[0] for one in bucket.proxy.seen)
@@ -214,7 +214,7 @@ def test_late_answers_lose_nothing(bucket: Bucket, states: Any) -> None:
 
 
 def test_an_ingest_that_replaces_another_needs_no_right_to_delete(bucket: Bucket, states: Any) -> None:
-    """A store that lacks a file is mended, and what could not be removed is named."""
+    """A store that lacks a file is repaired, and files that could not be removed are named."""
     requests = _requests(bucket, states["mending ingest"])
     assert "DELETE" in requests
     store = bucket.store(states["mending ingest"][1])
@@ -224,14 +224,14 @@ def test_an_ingest_that_replaces_another_needs_no_right_to_delete(bucket: Bucket
     assert "again into the store: that mends it" in lacking.stderr
     done = bucket.run("ingest", store, lambda n: "refuse" if n == requests.index("DELETE") + 1 else "")
     assert done.exit_code == 0
-    assert "lacks files; its reports are stored anew, but it could not be removed" in done.stderr
+    assert "lacks files; its reports are stored again, but it could not be removed" in done.stderr
     assert bucket.held(bucket.objects(store)) == (EXPECTED, [])
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["first ingest", "analyze", "second ingest", "mending ingest"])
 def test_no_fault_at_all_loses_or_hides_anything(bucket: Bucket, states: Any, name: str) -> None:
-    """Each kind of fault meets each request alone; or the server refuses, is busy or hangs up from one request on."""
+    """Every fault at every single request, and servers that refuse, are busy or hang up from some request on."""
     total = len(_requests(bucket, states[name]))
     ks = range(1, total + 3)
     faults: dict[str, Any] = {f"{f} {k}": lambda n, k=k, f=f: f if n == k else "" for f in TRANSIENT for k in ks}

@@ -1,4 +1,4 @@
-"""What installers of agents read in a clone: the plugin marketplace, the registry's server file, skills, the script."""
+"""Files that installers of agents read in a clone: marketplace, the registry's server file, skills, the script."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
 def test_every_file_names_this_version() -> None:
-    """Whoever raises the version raises it everywhere."""
+    """The version is the same in every file."""
     (package,) = SERVER["packages"]
     told = (SERVER["version"], package["version"], MARKET["metadata"]["version"])
     assert {*told, package["runtimeArguments"][0]["value"].rpartition("==")[2]} == {__version__}
 
 
 def test_the_plugin_names_a_skill_that_is_there_and_a_script_that_is_installed() -> None:
-    """Its skill is the package's own, and its server starts from the clone, with no index of packages."""
+    """The plugin's skill is the package's own, and its server starts from the clone, without a package index."""
     (plugin,) = MARKET["plugins"]
     for skill in plugin["skills"]:
         assert (ROOT / skill / "SKILL.md").resolve() == ROOT / "rooflens/skills/rooflens/SKILL.md"
@@ -37,7 +37,7 @@ def test_the_plugin_names_a_skill_that_is_there_and_a_script_that_is_installed()
 
 
 def test_the_registrys_file_is_what_the_registry_takes() -> None:
-    """A name of two parts, a description of 100 characters at most, and arguments that the command has."""
+    """The registry's file has a two-part name, at most 100 characters of description, and existing arguments."""
     assert SERVER["name"].count("/") == 1
     assert len(SERVER["description"]) <= 100
     (package,) = SERVER["packages"]
@@ -47,7 +47,7 @@ def test_the_registrys_file_is_what_the_registry_takes() -> None:
 
 
 def test_the_script_is_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """`rooflens-mcp --root FOLDER` is `rooflens mcp --root FOLDER`, errors and hints included."""
+    """`rooflens-mcp --root FOLDER` equals `rooflens mcp --root FOLDER`, errors and hints included."""
     assert SCRIPTS["rooflens-mcp"] == "rooflens.cli.group:mcp_main"
     monkeypatch.setattr(sys, "argv", ["rooflens-mcp", "--root", str(tmp_path / "none")])
     with pytest.raises(SystemExit) as ended:

@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol, spoken to by the SDK's own client over stdin and stdout."""
+"""The Model Context Protocol server, driven by the SDK's own client over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ READER = "For anyone who wonders what a model sees of a report when it asks."
 TRANSCRIPT = Path(__file__).parent / "transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 TOO_LONG = "a" * 300
-"""A name has 255 bytes at most."""
+"""Longest file name, since names have at most 255 bytes."""
 SLOW_GLOB = "*a*a*a*a*a*a*a*a*a*ab"
-"""Backtracking over a name of many `a` takes years."""
+"""A name of many `a`, over which backtracking takes years."""
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_reports", {}),
     ("list_reports", {"offset": 3}),
@@ -50,6 +50,7 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("predict", {"operation": "attention-flash", "sizes": {}}),
     ("compare", {"base": "before.ncu-rep", "head": "after.ncu-rep"}),
     ("predict", {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}}),
+    ("predict", {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}, "measured_ms": 0.3}),
     ("hotspots", {"path": "before.ncu-rep", "kernel": "gemm"}),
     ("open_report", {"path": "../outside/secret.ncu-rep"}),
     ("open_report", {"path": "/etc/passwd"}),
@@ -98,12 +99,12 @@ TRANSCRIBED: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 
 class Said(Struct):
-    """What the server said.
+    """What the server answered.
 
     Attributes:
-        answers: Text and whether it was an error, by call.
-        data: What came beside the text, by call; None if nothing did.
-        tools: As listed.
+        answers: Text, and whether it is an error, by call.
+        data: Data beside the text by call, or None.
+        tools: The tools as listed.
     """
 
     tools: list[Any]
@@ -111,17 +112,17 @@ class Said(Struct):
     data: dict[str, Any]
 
     def numbers(self, name: str, /, **arguments: object) -> Any:
-        """Return what came beside the text of an answer."""
+        """Return the data beside an answer's text."""
         return self.data[repr((name, arguments))]
 
     def of(self, name: str, /, **arguments: object) -> str:
-        """Return the answer to a call that must have gone well."""
+        """Return the answer to a call that must succeed."""
         text, is_error = self.answers[repr((name, arguments))]
         assert not is_error, text
         return text
 
     def refused(self, name: str, /, **arguments: object) -> str:
-        """Return the answer to a call that must have been refused."""
+        """Return the answer to a call that must be refused."""
         text, is_error = self.answers[repr((name, arguments))]
         assert is_error, text
         return text
@@ -129,7 +130,7 @@ class Said(Struct):
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a folder of reports with a store and links that lead out of it; a published report, where there is one."""
+    """Make a folder of reports with a store and links that leave it; with a published report, if there is one."""
     base = tmp_path_factory.mktemp("mcp")
     folder, outside = base / "root", base / "outside"
     for place in (folder, outside):
@@ -167,7 +168,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(root: Path) -> Said:
-    """Ask one server everything, in a thread of its own: in the first the browser of other tests keeps a loop."""
+    """Ask one server everything, in its own thread: the main thread's event loop belongs to other tests' browser."""
     anyio = pytest.importorskip("anyio")
     asked = (*ASKED, *(TRANSCRIBED if (root / "published").is_dir() else ()))
     with ThreadPoolExecutor(1) as thread:
@@ -190,16 +191,16 @@ async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) ->
 
 
 def test_the_tools_are_few_described_and_read_only(said: Said) -> None:
-    """Eight tools, each with a sentence, a schema and the mark that it only reads; all of them in under 7.3 kB."""
+    """There are eight read-only tools, each with a sentence and a schema, together under 7.4 kB."""
     names = [tool.name for tool in said.tools]
     reading = ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare"]
     assert names == [*reading, "predict", "about"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in said.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7300
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7400
 
 
 def test_numbers_come_beside_the_text(said: Said) -> None:
-    """A client that computes gets the kernels of the text with their times, classes and factors, and where to go on."""
+    """The data beside the text has the same kernels with times, classes and factors, and where to continue."""
     listed = said.numbers("list_kernels", path="store")
     assert [(one["name"], one["time_ns"]) for one in listed["kernels"]] == [("gemm", 900_000), ("copy", 400_000)]
     assert (listed["total"], listed["next_offset"]) == (2, None)
@@ -208,14 +209,16 @@ def test_numbers_come_beside_the_text(said: Said) -> None:
     assert one["bound"] == "memory"
     assert one["moves"][0]["text"]
     assert said.numbers("list_reports")["paths"][:2] == ["after.ncu-rep", "before.ncu-rep"]
-    assert said.numbers("predict", operation="gemm", sizes={"m": 4096, "n": 4096, "k": 4096})["flop"] == 2 * 4096**3
+    product = {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}}
+    assert said.numbers("predict", **product)["flop"] == 2 * 4096**3
+    assert said.numbers("predict", **product, measured_ms=0.3)["time_verdict"] == "slower than half"
     compared = said.numbers("compare", base="before.ncu-rep", head="after.ncu-rep")
     assert compared["programs"][0]["factor"] == pytest.approx(1.3 / 1.7)
     assert max(len(json.dumps(one)) for one in said.data.values()) < 4 * PAGE_TOKENS
 
 
 def test_a_word_is_explained_and_an_unknown_one_is_answered_with_the_nearest(said: Said) -> None:
-    """`about` tells what the command tells, and names itself, not the command."""
+    """`about` answers like the command, and refers to itself instead of the command."""
     assert said.of("about", name="small_grid").startswith("# Too few blocks")
     assert "NVreg_RestrictProfilingToAdminUsers" in said.of("about", name="ERR_NVGPUCTRPERM")
     assert "did you mean `small_grid`" in said.refused("about", name="smal_grid")
@@ -223,11 +226,11 @@ def test_a_word_is_explained_and_an_unknown_one_is_answered_with_the_nearest(sai
 
 
 def test_what_does_not_fit_a_schema_is_said_in_a_line(said: Said) -> None:
-    """A missing or wrong argument, and a tool that there is not, get a sentence with a hint, no traceback."""
+    """A missing or wrong argument, and an unknown tool, give a sentence with a hint, without a traceback."""
     told = (
         (said.refused("open_report"), "`open_report` needs `path` (hint: report, trace, folder of them or store"),
         (said.refused("open_report", path="before.ncu-rep", max_tokens="many"), "`max_tokens` of `open_report` cannot"),
-        (said.refused("predict", operation="gemm", sizes="4096"), "(hint: by name, m, n, k of gemm"),
+        (said.refused("predict", operation="gemm", sizes="4096"), "(hint: by name, such as m, n, k of gemm"),
         (said.refused("open_rapport"), "there is no tool `open_rapport` (hint: there are list_reports, "),
     )
     for text, expected in told:
@@ -237,7 +240,7 @@ def test_what_does_not_fit_a_schema_is_said_in_a_line(said: Said) -> None:
 
 
 def test_reports_are_listed_from_the_root_without_links_that_lead_out(said: Said) -> None:
-    """Newest first with date, GPU and kernels, in pages; a link to a report outside is not among them."""
+    """Reports are listed newest first with date, GPU and kernels, in pages, without links to reports outside."""
     text = said.of("list_reports")
     lines = text.splitlines()
     assert lines[0] == "- `after.ncu-rep`: 2024-03-01 12:00, `NVIDIA H200`, 2 kernels"
@@ -249,7 +252,7 @@ def test_reports_are_listed_from_the_root_without_links_that_lead_out(said: Said
 
 
 def test_a_report_is_digested_and_its_kernels_are_listed(said: Said) -> None:
-    """Digest, choice by name, and the table from a folder and from a store."""
+    """A digest, a selection by name, and the table are answered for a folder and for a store."""
     assert said.of("open_report", path="before.ncu-rep").startswith("# `before.ncu-rep`\n")
     assert "gemm" not in said.of("open_report", path="before.ncu-rep", kernel="copy")
     assert said.of("list_kernels", path=".").count("| `gemm` | `") == 2
@@ -257,7 +260,7 @@ def test_a_report_is_digested_and_its_kernels_are_listed(said: Said) -> None:
 
 
 def test_a_kernel_is_explained_in_pages(said: Said) -> None:
-    """A page goes on where the one before it says."""
+    """A page continues where the previous one says."""
     first = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
     assert first.startswith("# `gemm`\n\nResult 0 of `before.ncu-rep`")
     assert said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", offset=1).startswith("Result 0")
@@ -265,7 +268,7 @@ def test_a_kernel_is_explained_in_pages(said: Said) -> None:
 
 
 def test_rows_say_which_of_several_reports_they_are_of(said: Said) -> None:
-    """Kernels of one key in several reports are told by paths that open as they are given; the marks of doubt stay."""
+    """Kernels with the same key in several reports are told apart by paths that open; marks of doubt are kept."""
     table, digest = (said.of(tool, path="versions") for tool in ("list_kernels", "open_report"))
     for number in (1, 2, 3):
         assert f"| `versions/app_v{number}.ncu-rep` |" in table
@@ -276,7 +279,7 @@ def test_rows_say_which_of_several_reports_they_are_of(said: Said) -> None:
 
 
 def test_an_ambiguous_pattern_names_the_kernels_that_it_does_not_explain(said: Said) -> None:
-    """`cop` meets three kernels: the longest is explained, the others are named with key and report."""
+    """`cop` matches three kernels: the longest is explained, the others are named with key and report."""
     text = said.of("explain_kernel", path="versions", kernel="cop")
     assert text.startswith(
         "# `copied`\n\n3 kernels match, and this one has most to win. The others: `copy` (key `copy-"
@@ -287,14 +290,14 @@ def test_an_ambiguous_pattern_names_the_kernels_that_it_does_not_explain(said: S
 
 
 def test_reports_are_counted_in_the_words_of_the_digest(said: Said) -> None:
-    """Two launches of one kernel are one kernel, in the list and in the digest."""
+    """Two launches of a kernel are one row, in the list and in the digest."""
     assert "`versions/app_v1.ncu-rep`: 1970-01-01 00:00, `NVIDIA H200`, 1 kernel, 2 launches\n" in said.of(
         "list_reports", folder="versions"
     )
 
 
 def test_the_smallest_answer_has_the_verdict_and_past_the_end_is_nothing(said: Said) -> None:
-    """At 200 tokens there is a row, and the verdict; an offset past the end says how many lines or rows there are."""
+    """200 tokens hold a row or the verdict; an offset past the end says how many lines or rows there are."""
     assert "\n1. `gemm`: " in said.of("open_report", path="before.ncu-rep", max_tokens=200)
     small = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", max_tokens=200)
     assert "** Confidence " in small
@@ -306,7 +309,7 @@ def test_the_smallest_answer_has_the_verdict_and_past_the_end_is_nothing(said: S
 
 
 def test_a_report_is_compared_with_the_other_versions_in_a_folder(said: Said) -> None:
-    """The base comes first and is compared with no copy of itself; each version is said with its own kernel."""
+    """The base is compared with each version but not with its own copy; each version is named with its kernel."""
     text = said.of("compare", base="versions/app_v2.ncu-rep", head="versions")
     rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| v")]
     assert rows == ["version", "v2", "v1 (fastest)", "v3"]
@@ -316,13 +319,13 @@ def test_a_report_is_compared_with_the_other_versions_in_a_folder(said: Said) ->
 
 
 def test_a_glob_of_many_stars_is_answered_for_a_long_name(said: Said) -> None:
-    """Ten stars over a name of 50,000 characters: no kernel matches, and the server goes on."""
+    """Ten stars against a name of 50,000 characters match nothing, and the server stays responsive."""
     for tool in ("open_report", "explain_kernel"):
         assert "no kernel matches" in said.refused(tool, path="odd/long.ncu-rep", kernel=SLOW_GLOB)
 
 
 def test_what_a_client_lacks_is_not_named(said: Said) -> None:
-    """No answer and no hint sends a client to a command of the shell that is a tool here, or none."""
+    """Answers and hints name tools instead of the shell commands that they replace."""
     answers = "".join(text for text, _ in said.answers.values())
     assert re.findall(r"`rooflens (?!profile|collect)[^`]*`", answers) == []
     assert "then `compare`." in said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
@@ -332,7 +335,7 @@ def test_what_a_client_lacks_is_not_named(said: Said) -> None:
 
 
 def test_a_mistyped_path_or_argument_is_answered_with_what_there_is(said: Said) -> None:
-    """Names below the root that come close are suggested; an argument that a tool lacks is refused, not dropped."""
+    """For a misspelled path similar ones are suggested; an unknown argument is refused, not dropped."""
     assert "did you mean `versions/app_v2.ncu-rep`?" in said.refused("open_report", path="app_v2.ncu-rep")
     assert "did you mean `versions`" in said.refused("open_report", path="version")
     assert "(hint: `list_reports` names the reports)" in said.refused("open_report", path="nothing-like-it")
@@ -346,12 +349,12 @@ PUBLISHED = Path(__file__).parents[2] / "fixtures" / "published"
 
 @pytest.fixture(scope="module")
 def published() -> Answers:
-    """Answer about the published reports of the project, without a client."""
+    """Answer about the project's published reports, without a client."""
     return Answers(Root(PUBLISHED))
 
 
 def test_the_why_of_each_kernel_is_in_the_first_page(published: Answers) -> None:
-    """Verdict, moves, lines and why come before the end of the page that is given by default."""
+    """Verdict, moves, lines and reasons fit on the first default page."""
     keys = re.findall(r"`([\w.]+-[0-9a-f]{6})` \|$", published.list_kernels(MW), re.MULTILINE)
     assert len(keys) == 5
     for key in keys:
@@ -361,7 +364,7 @@ def test_the_why_of_each_kernel_is_in_the_first_page(published: Answers) -> None
 
 @pytest.mark.parametrize("tokens", range(200, 700, 45))
 def test_pages_end_at_no_heading_and_go_on_within_tables(published: Answers, tokens: int) -> None:
-    """All pages together are the whole text; none ends with a heading, each part of a table has the table's head."""
+    """All pages together are the whole text; none ends with a heading, and each part of a table has its head."""
     whole = published.explain_kernel(MW, "x_279", max_tokens=MOST_TOKENS)
     offset, lines = 0, []
     while True:
@@ -381,7 +384,7 @@ def test_pages_end_at_no_heading_and_go_on_within_tables(published: Answers, tok
 
 
 def test_doubt_is_marked_as_the_table_of_analyze_marks_it(published: Answers) -> None:
-    """The verdict of a kernel is in the words of `analyze`, its `??` too, and the marks are explained."""
+    """A kernel's verdict reads as in `analyze`, including `??`, and the marks are explained."""
     table = CliRunner().invoke(main, ["analyze", str(PUBLISHED / MW)], env={"COLUMNS": "220"}).stdout
     listed = published.list_kernels(MW)
     verdicts = [line.split(" | ")[4] for line in listed.splitlines() if re.match(r"\| \d", line)]
@@ -395,7 +398,7 @@ def test_doubt_is_marked_as_the_table_of_analyze_marks_it(published: Answers) ->
 
 
 def test_a_kernel_is_explained_by_the_name_that_tables_print(published: Answers) -> None:
-    """The short name of a template chooses it and heads its explanation; the whole name comes once, at the end."""
+    """A template's short name selects it and heads its explanation; the full name appears once, at the end."""
     name = "B2bGemm<32x384x64>"
     report = "cutlass__384.ncu-rep"
     assert f"`{name}`" in published.list_kernels(report)
@@ -406,7 +409,7 @@ def test_a_kernel_is_explained_by_the_name_that_tables_print(published: Answers)
 
 
 def test_the_first_page_holds_the_moves_and_no_escapes(said: Said) -> None:
-    """Verdict and moves come first, the counters last; `fp64_divisions` and `<` are what they are."""
+    """Verdict and moves come first, counters last; `fp64_divisions` and `<` are not escaped."""
     text = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
     parts = [line for line in text.splitlines() if line.startswith("## ")]
     assert parts[0] == "## What to try, in this order"
@@ -416,7 +419,7 @@ def test_the_first_page_holds_the_moves_and_no_escapes(said: Said) -> None:
 
 
 def test_the_names_that_the_tools_state_are_those_that_predict_takes(said: Said) -> None:
-    """Each operation that the schema names is one, `attention` alone is none; the options are those of every door."""
+    """Each operation in the schema exists, `attention` alone does not, and the options are those of the command."""
     (schema,) = (tool.input_schema for tool in said.tools if tool.name == "predict")
     assert schema["properties"]["operation"]["description"].split(", ") == list(OPERATIONS)
     told = {
@@ -427,13 +430,13 @@ def test_the_names_that_the_tools_state_are_those_that_predict_takes(said: Said)
 
 
 def test_two_recordings_are_compared_and_operations_predicted(said: Said) -> None:
-    """Both answers have their numbers; 4096 cubed is 137 GFLOP."""
+    """Both answers contain their numbers: 4096 cubed is 137 GFLOP."""
     assert "`gemm`" in said.of("compare", base="before.ncu-rep", head="after.ncu-rep")
     assert "137 GFLOP" in said.of("predict", operation="gemm", sizes={"m": 4096, "n": 4096, "k": 4096})
 
 
 def test_no_path_leads_out_of_the_root(said: Said) -> None:
-    """Steps up, absolute paths, links to files and to folders, and what is no path or too long for one are refused."""
+    """Parent folders, absolute paths, links out of the folder, and impossible or overlong paths are refused."""
     for path in ("../outside/secret.ncu-rep", "/etc/passwd", "link.ncu-rep", "linked"):
         assert "outside the folder that this server reads" in said.refused("open_report", path=path)
     assert "is not a path" in said.refused("open_report", path="a\0b")
@@ -441,7 +444,7 @@ def test_no_path_leads_out_of_the_root(said: Said) -> None:
 
 
 def test_what_a_client_can_mend_is_an_error_with_a_hint(said: Said) -> None:
-    """A mistyped kernel, a file that is no report, an unknown operation or size; regular expressions are for people."""
+    """A misspelled kernel, a wrong file, an unknown operation or size, and regular expressions give errors."""
     assert "did you mean `gemm`?" in said.refused("open_report", path="before.ncu-rep", kernel="gemn")
     assert "regular expressions are not supported here" in said.refused(
         "open_report", path="before.ncu-rep", kernel="re:(a+)+$"
@@ -453,13 +456,13 @@ def test_what_a_client_can_mend_is_an_error_with_a_hint(said: Said) -> None:
 
 
 def test_no_answer_is_over_a_page(said: Said) -> None:
-    """Whatever was asked, an answer is at most a page, with the line that says how to go on."""
+    """No answer exceeds a page, and a longer text ends with a line on how to continue."""
     assert max(tokens_of(text) for text, _ in said.answers.values()) <= PAGE_TOKENS + 50
 
 
 @pytest.mark.corpus
 def test_the_transcript_finds_kernel_line_and_move_in_four_calls_and_6_kb(said: Said, root: Path) -> None:
-    """The stored transcript is what the server says of a published report, and it is short."""
+    """The stored transcript equals the server's answers about a published report, and it is short."""
     if not (root / "published").is_dir():
         pytest.skip("no corpus of published reports")
     answers = [said.of(name, **given) for name, given in TRANSCRIBED]
@@ -487,7 +490,7 @@ def transcript(answers: list[str]) -> str:
 
 
 def test_without_the_sdk_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The extra is missing: exit code 3, with the command that installs it."""
+    """Without the extra the exit code is 3, with the command that installs it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     done = CliRunner().invoke(main, ["mcp", "--root", str(tmp_path)])
     assert done.exit_code == 3
@@ -495,14 +498,14 @@ def test_without_the_sdk_the_command_says_what_to_install(monkeypatch: pytest.Mo
 
 
 def test_a_root_must_be_a_folder(tmp_path: Path) -> None:
-    """A root that is not there is bad input."""
+    """A root that does not exist is bad input."""
     done = CliRunner().invoke(main, ["mcp", "--root", str(tmp_path / "none")])
     assert done.exit_code == 1
     assert "is not a folder" in done.stderr
 
 
 def test_the_set_up_of_clients_gives_whole_paths() -> None:
-    """Each block of the page is read by its client's parser, and starts the server by absolute paths."""
+    """Each block of the page parses in its client, and starts the server with absolute paths."""
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "agents.md").read_text("utf-8")
     blocks = re.findall(r"^```(json|toml)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     configured = [(json.loads if kind == "json" else tomllib.loads)(text) for kind, text in blocks]

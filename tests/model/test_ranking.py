@@ -8,10 +8,11 @@ from support import samples
 from support.kernels import make_kernel
 from support.loops import for_all
 
+from rooflens.model.analyze import analyze
 from rooflens.model.ranking import Tier, in_rank, opportunities, tiers, worth_a_line
-from rooflens.model.records import Analysis, Gain, Kernel, Limit, Move, Role
+from rooflens.model.records import Analysis, Gain, Limit, Move, Role
 from rooflens.model.summary import summarize
-from rooflens.model.verdict.library import ONLY_FILLS, role_of, with_fills_told
+from rooflens.model.verdict.library import ONLY_FILLS, library_of, role_of, with_fills_told
 
 
 def _made(
@@ -60,8 +61,9 @@ def test_limits_come_first_where_none_has_a_gain() -> None:
 def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_stands_among_gains_by_its_time() -> None:
     """Its first move has no figure, and what it can win is more than a small gain beside it."""
     one = _made("one thread", 1e6, limit=20.0)
-    counters = {**one.kernel.counters, "grid_size": 1.0, "sm_count": 82.0, "block_size": 1.0}
-    alone = replace(one, kernel=replace(one.kernel, counters=counters))
+    counters = {"grid_size": 1.0, "sm_count": 82.0, "block_size": 1.0}
+    judged = analyze(make_kernel(counters)).verdict
+    alone = replace(one, verdict=replace(one.verdict, is_nearly_alone=judged.is_nearly_alone))
     kernels = in_rank(summarize([_made("gain", 1e5, 2.0), alone, _made("limit", 5e6, limit=4.0)]))
     assert [kernel.name for kernel in kernels] == ["one thread", "gain", "limit"]
 
@@ -139,8 +141,8 @@ def test_a_row_of_no_worth_is_left_out_beside_its_like() -> None:
 )
 def test_a_role_is_told_by_names_that_libraries_give(name: str, role: str) -> None:
     """A user's own names tell nothing for sure."""
-    kernel: Kernel = make_kernel({}, name=name, function_name=name.partition("<")[0])
-    assert role_of(kernel) == role
+    function = name.partition("<")[0]
+    assert role_of(name, function, library_of(name, function)) == role
 
 
 def test_a_report_of_fills_alone_says_so_with_the_recorded_program() -> None:

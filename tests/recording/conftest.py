@@ -1,4 +1,4 @@
-"""What the tests of recording share: the scripts of `fixtures/`, and a machine with a GPU that is none."""
+"""What the tests of recording share: the scripts of `fixtures/`, and a simulated machine with a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINE = {"iterations": 20, "launches": 20, "wall_ns": 1_000_000, "kernel_ns": 990
 
 @pytest.fixture
 def gpu_box(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make this machine one with an H200, an ncu and an nvcc, and no PyTorch; return the folder to work in."""
+    """Simulate a machine with an H200, ncu and nvcc but without PyTorch; return the folder to work in."""
     fake_ncu.install(tmp_path / "bin")
     fake_nvcc.install(tmp_path / "bin", LINE)
     monkeypatch.chdir(tmp_path)

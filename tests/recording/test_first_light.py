@@ -27,11 +27,11 @@ pytestmark = pytest.mark.if_changed("collecting")
 SCRIPT = Path(first_light.__file__)
 NO_PROFILES = ("--version", "--help", "--list-", "--query-metrics")
 ASKS = ("-q", "--query-gpu=", "--format=", "--loop=")
-"""What nvidia-smi is asked for; every other option of it may set something."""
+"""What nvidia-smi may be asked for; its other options may change settings."""
 
 
 def words_of(argv: Sequence[str]) -> Iterator[list[str]]:
-    """Yield a command, and those inside the line of a shell, as words."""
+    """Yield the words of a command and of the commands inside a shell line."""
     yield list(argv)
     for option, line in pairwise(argv):
         if option == "-c" and ";" in line:
@@ -40,7 +40,7 @@ def words_of(argv: Sequence[str]) -> Iterator[list[str]]:
 
 
 def touches_clocks(words: Sequence[str]) -> bool:
-    """Return whether a command may set clocks: ncu and what starts it must say `none`, nvidia-smi be only asked."""
+    """Return whether a command may set clocks: ncu, and what starts it, must say `none`; nvidia-smi may only query."""
     program = Path(words[0]).name if words else ""
     if program == "nvidia-smi":
         return not all(word.startswith(ASKS) for word in words[1:])
@@ -60,7 +60,7 @@ def plan(*arguments: str) -> dict[str, list[list[str]]]:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make this machine one without GPU, ncu and nvcc."""
+    """Simulate a machine without GPU, ncu and nvcc."""
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
@@ -75,7 +75,7 @@ def _no_ncu(*_: object) -> None:
 
 @pytest.mark.usefixtures("bare")
 def test_no_command_of_a_day_touches_the_clocks() -> None:
-    """Each ncu that profiles, in a shell's line and behind `collect` too, leaves them alone; none is `reset`."""
+    """Every ncu that profiles, in a shell line or through `collect`, leaves the clocks alone, and none is `reset`."""
     planned = plan()
     assert list(planned) == ["beside", *first_light.STAGES]
     commands = [words for stage in planned.values() for argv in stage for words in words_of(argv)]
@@ -97,7 +97,7 @@ def test_no_command_of_a_day_touches_the_clocks() -> None:
 
 @pytest.mark.usefixtures("bare")
 def test_only_an_own_machine_has_its_clocks_locked() -> None:
-    """`--own-machine` adds one stage to what is run by default, with the clocks that this ncu chooses."""
+    """`--own-machine` adds one stage to the default ones, with the clocks that this ncu chooses."""
     whole = plan("--own-machine")
     ((argv,)) = whole.pop(first_light.DEFAULT_CLOCKS)
     assert touches_clocks(argv)
@@ -106,7 +106,7 @@ def test_only_an_own_machine_has_its_clocks_locked() -> None:
 
 
 def test_every_case_is_taken_once_and_those_of_the_seeds_first() -> None:
-    """The stages together are the cases of all workloads; each that is named by itself exists."""
+    """The stages together contain the cases of all workloads, and each case that is named by itself exists."""
     groups = (first_light.SEEDS, first_light.LADDER, first_light.ROOFS, first_light.TINY)
     rest = [name for kind in ("torch", "cuda") for name in first_light._others(kind)]
     taken = [name for group in (*groups, rest) for name in group]
@@ -117,7 +117,7 @@ def test_every_case_is_taken_once_and_those_of_the_seeds_first() -> None:
 
 
 def day(box: Path, *arguments: str, scale: float = 0.01, refuses: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a call on a machine of stand-ins, where all costs are scaled."""
+    """Make a call on a simulated machine, where all costs are scaled."""
     environment = {**os.environ, **gpu_day.install(box, scale, refuses)}
     command = [sys.executable, str(SCRIPT), "--out", str(box / "home"), "--folder", str(box / "light"), *arguments]
     return subprocess.run(  # noqa: S603 - ours
@@ -131,14 +131,14 @@ def starts(box: Path) -> Mapping[str, int]:
 
 
 def answers(home: Mapping[str, bytes], name: str) -> list[str]:
-    """Return the cases that were timed and found right, in their order."""
+    """Return the cases that were timed and found to be right, in order."""
     lines = [json.loads(line) for line in home[name].splitlines()]
     assert all(line["ok"] is True and line["max_relative_error"] is not None for line in lines)
     return [f"{line['workload']}.{line['case']}" for line in lines]
 
 
 def test_a_call_brings_home_what_it_is_for(tmp_path: Path) -> None:
-    """PyTorch's cases are one report and two starts, the rungs one report; all is in few files, and no clock is set."""
+    """PyTorch's cases are one report and two starts, the rungs one report; there are few files, and no clock is set."""
     done = day(tmp_path, "--stages", "seeds,ladder")
     assert (done.returncode, done.stderr) == (0, "")
     assert [file.name for file in (tmp_path / "home").iterdir()] == ["first_light.1.tar"]
@@ -165,7 +165,7 @@ def test_a_call_brings_home_what_it_is_for(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("refuses", ["nvcc", "counters"])
 def test_one_failure_costs_itself(tmp_path: Path, refuses: str) -> None:
-    """Without nvcc PyTorch's cases come home; without counters times, checks and the calibration do."""
+    """Without nvcc PyTorch's cases are recorded; without counters times, checks and the calibration are."""
     done = day(tmp_path, "--stages", "env,seeds,ladder,roofs,exact", refuses=refuses)
     assert (done.returncode, done.stderr) == (0, "")
     home = contents(tmp_path / "home")
@@ -185,7 +185,7 @@ def test_one_failure_costs_itself(tmp_path: Path, refuses: str) -> None:
 
 @pytest.mark.thorough
 def test_a_whole_day_and_its_second_call(tmp_path: Path) -> None:
-    """Every case of every workload comes home; a second call in the same folder writes over nothing."""
+    """Every case of every workload is recorded, and a second call in the same folder overwrites nothing."""
     done = day(tmp_path, "--stages", ",".join(first_light.STAGES), scale=0.02)
     assert (done.returncode, done.stderr) == (0, "")
     home = contents(tmp_path / "home")
@@ -203,7 +203,7 @@ def test_a_whole_day_and_its_second_call(tmp_path: Path) -> None:
 
 
 def test_without_a_machine_it_says_what_is_missing(tmp_path: Path) -> None:
-    """Without GPU, ncu and a single installed package a call ends well, and its steps say why they came to nothing."""
+    """Without a GPU, ncu or any installed package a call ends normally, and its steps say why they gave nothing."""
     clean = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     places = ("--out", str(tmp_path / "home"), "--folder", str(tmp_path / "light"))
     command = [sys.executable, "-IS", str(SCRIPT), *places, "--stages", "ladder,roofs,exact"]
@@ -228,7 +228,7 @@ def test_a_reader_that_goes_ends_the_plan_without_a_word() -> None:
 
 
 def test_a_machine_that_lends_no_places_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read-only checkout, no home, and a lock of ncu that is another user's stop nothing."""
+    """A read-only checkout, no home folder, or another user's lock of ncu does not stop a call."""
     monkeypatch.delenv("OUT", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -248,7 +248,7 @@ def test_a_machine_that_lends_no_places_gets_them(tmp_path: Path, monkeypatch: p
 
 
 def test_a_kernel_that_hangs_costs_its_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs behind it run, so that ncu ends by itself and writes its report."""
+    """The programs after it run, so that ncu ends normally and writes its report."""
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\n[ $ROOFLENS_CASE != saxpy.n28 ] || exec sleep 60\necho $ROOFLENS_CASE\n")
     program.chmod(0o755)
@@ -259,7 +259,7 @@ def test_a_kernel_that_hangs_costs_its_case(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_compiler_that_hangs_costs_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is waited for until all others are done, and told once; if it ends after all, its program runs."""
+    """It is waited for until all others are done, and reported once; if it ends after all, its program runs."""
     monkeypatch.setattr(first_light, "_COMPILED_S", 0.05)
     told: list[str] = []
     box = first_light.Box(tmp_path, complain=lambda name, error: told.append(f"{name}: {error}"))

@@ -1,4 +1,4 @@
-"""What came home from a GPU is laid out, split, judged and adopted; what is missing is named and costs itself."""
+"""Files from a GPU are laid out, split, judged and adopted; missing ones are named and cost only themselves."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ CALIBRATION = {
 
 
 def report(kernels: Sequence[KernelSpec], command_line: str, **session: object) -> bytes:
-    """Write a report of many cases; unless told otherwise it says that it is synthetic."""
+    """Write a report of many cases, marked as synthetic by default."""
     told = SessionSpec(process_name="/usr/bin/python", command_line=command_line, clock_control="None", **session)  # type: ignore[arg-type]
     return encode_report(ReportSpec(kernels, told, sources=[source_of(b"some code")], kernels_per_block=2))
 
 
 def products() -> list[KernelSpec]:
-    """Describe the product of the first case of `gemm`, in two launches where PyTorch counted one."""
+    """Describe the product of the first case of `gemm`, in two launches although PyTorch counted one."""
     gemm = kernel_spec(tensor_gemm("gemm", H200, Gemm(4096, 4096, 4096), 200_000))
     return [in_case(gemm, "gemm.bf16_4096", "a library's")]
 
 
 def vectors() -> list[KernelSpec]:
-    """Describe both cases of `saxpy`, each in a process of its own."""
+    """Describe both cases of `saxpy`, each in its own process."""
     large, small = (kernel_spec(triad(H200, elements=elements)) for elements in (1 << 28, 1 << 16))
     return [
         in_case(replace(large, process=(11, "/cache/saxpy"), module=1), "saxpy.n28"),
@@ -80,14 +80,14 @@ def vectors() -> list[KernelSpec]:
 
 
 def answer(name: str, launches: int = 20, **more: object) -> str:
-    """Write what a workload says of a case without ncu."""
+    """Write the output of a workload for a case without ncu."""
     workload, _, case = name.partition(".")
     said = {"workload": workload, "case": case, "iterations": 20, "launches": launches, "wall_ns": 1_000_000}
     return json.dumps(said | {"kernel_ns": 990_000, "max_relative_error": 0.0, "tolerance": 1e-6, "ok": True} | more)
 
 
 def brought(**session: object) -> dict[str, bytes]:
-    """Return the files of a small day: two reports, their times, and what the steps said of themselves."""
+    """Return the files of a small day: two reports, their times, and the output of the steps."""
     done = [
         {"stage": "seeds", "name": "seeds", "at_s": 1, "s": 9, "detail": "standard"},
         {"stage": "roofs", "name": "roofs", "at_s": 2, "s": 9, "detail": "standard"},
@@ -115,7 +115,7 @@ def brought(**session: object) -> dict[str, bytes]:
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    """Pack files as first light does: each gzipped in an uncompressed tar."""
+    """Pack files as first light does: gzipped one by one, in an uncompressed tar."""
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as tar:
         for name, content in files.items():
@@ -128,7 +128,7 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 
 @pytest.fixture
 def came(tmp_path: Path) -> Path:
-    """Return the folder of the archives of a day."""
+    """Return the folder with the archives of a day."""
     folder = tmp_path / "came"
     folder.mkdir()
     (folder / "first_light.1.tar").write_bytes(packed(brought()))
@@ -136,12 +136,12 @@ def came(tmp_path: Path) -> Path:
 
 
 def entries(folder: Path) -> dict[str, dict[str, object]]:
-    """Return what the manifest of the recordings says."""
+    """Return the entries in the manifest of the recordings."""
     return tomllib.loads((folder / "recordings/manifest.toml").read_text())
 
 
 def test_every_case_has_a_report_a_run_and_an_entry(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Launches out are launches in; GPU, ncu, date, argv and the report it is of are told; what is missing is named."""
+    """No launch is lost; GPU, ncu, date, arguments and the original report are recorded, and missing files named."""
     assert home.main([str(came)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
@@ -190,7 +190,7 @@ def test_every_case_has_a_report_a_run_and_an_entry(came: Path, capsys: pytest.C
 
 @pytest.mark.corpus
 def test_the_driver_is_what_a_real_report_names(corpus: Path) -> None:
-    """Every report of ncu names the versions of driver and CUDA."""
+    """The driver is taken from the report, as every report of ncu names the versions of driver and CUDA."""
     (real,) = corpus.rglob("nsight-training__manual_nvtx.ncu-rep")
     versions = cases._versions(real.read_bytes())
     assert (versions[cases._DRIVER], versions["CUDA Version"]) == ("520.61.05", "11.8")
@@ -199,7 +199,7 @@ def test_the_driver_is_what_a_real_report_names(corpus: Path) -> None:
 def test_all_is_judged_without_nvidias_module(
     came: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Verdicts, FLOPs, bytes and launches are held to what each workload predicts, and what is off is the exit code."""
+    """Verdicts, FLOPs, bytes and launches are compared with each workload's predictions; deviations set exit code 1."""
     monkeypatch.setitem(sys.modules, "ncu_report", None)
     status = home.main([str(came), "--check"])
     out = capsys.readouterr().out
@@ -229,7 +229,7 @@ def test_all_is_judged_without_nvidias_module(
 
 
 def test_what_is_off_is_said(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A launch too many, a wrong result and other amounts are off, and the exit code says so."""
+    """An additional launch, a wrong result and other amounts are deviations, and the exit code says so."""
     files = brought()
     files["seeds/seeds.ncu-rep"] = report([*products(), *products()], GANG)
     files["roofs/roofs.alone.out"] = f"{answer('saxpy.n28', ok=False)}\n{answer('saxpy.n16')}\n".encode()
@@ -244,7 +244,7 @@ def test_what_is_off_is_said(came: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_call_that_was_cut_off_loses_what_is_missing(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wherever the archive ends, the cases before that are whole, and nothing is an error but that nothing came."""
+    """Wherever the archive ends, the cases before the end are whole; only an empty archive is an error."""
     whole = (came / "first_light.1.tar").read_bytes()
     kept = []
     for end in range(0, len(whole), len(whole) // 12):
@@ -263,7 +263,7 @@ def test_a_call_that_was_cut_off_loses_what_is_missing(came: Path, capsys: pytes
 
 
 def test_what_ncu_did_not_end_is_read_as_far_as_it_is_whole(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A report that is cut inside gives its whole cases; the last of them says that it may lack launches."""
+    """A report that was cut gives its whole cases, and the last says that it may lack launches."""
     files = brought()
     files["roofs/roofs.ncu-rep.incomplete"] = files.pop("roofs/roofs.ncu-rep")[:-100]
     del files["exact/exact.ncu-rep"]
@@ -276,7 +276,7 @@ def test_what_ncu_did_not_end_is_read_as_far_as_it_is_whole(came: Path, capsys: 
 
 
 def test_several_calls_and_unpacked_files_are_one_home(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Archives of two calls, pieces of a file and files unpacked by hand come together; none is written over."""
+    """Archives of two calls, pieces of a file and manually unpacked files are combined; none is overwritten."""
     files = brought()
     seeds = gzip.compress(files.pop("seeds/seeds.ncu-rep"))
     second, first = came / "second", packed({name: files.pop(name) for name in ("done.json", "roofs/roofs.ncu-rep")})
@@ -303,7 +303,7 @@ HOSTILE = {
 
 
 def test_an_archive_from_elsewhere_writes_nothing_outside(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ways out of the folder, links and devices are named and left; the rest is laid out."""
+    """Paths out of the folder, links and devices are named and left out; the rest is laid out."""
     with tarfile.open(came / "first_light.1.tar", "a") as tar:
         for name in HOSTILE:
             about = tarfile.TarInfo(name)
@@ -333,7 +333,7 @@ def test_an_archive_from_elsewhere_writes_nothing_outside(came: Path, capsys: py
 def test_what_is_no_archive_of_ours_is_one_error(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, content: bytes | None, error: str
 ) -> None:
-    """Bytes of anything, a bomb, a million files, or nothing: one sentence, and a hint."""
+    """Arbitrary bytes, a bomb, a million files or nothing: each is one sentence and a hint."""
     monkeypatch.setattr(arriving, "MOST_BYTES", 1 << 20)
     monkeypatch.setattr(arriving, "MOST_MEMBERS", 20)
     folder = tmp_path_factory.mktemp("came")
@@ -345,7 +345,7 @@ def test_what_is_no_archive_of_ours_is_one_error(
 
 
 def test_nothing_synthetic_is_ever_adopted_as_recorded(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What says it is synthetic is refused, whatever a manifest says; a rehearsal names it so, and elsewhere."""
+    """Synthetic reports are refused, whatever a manifest says; a rehearsal marks them, and writes them elsewhere."""
     folder = came.parent / "fixtures"
     assert home.main([str(came), "--adopt", "--folder", str(folder)]) == 1
     out = capsys.readouterr().out
@@ -365,7 +365,7 @@ def test_nothing_synthetic_is_ever_adopted_as_recorded(came: Path, capsys: pytes
 
 
 def test_recordings_become_fixtures(came: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of each case is kept, slimmed, saxpy with its code; what is left out is named, with the reason."""
+    """One report per case is kept, slimmed, saxpy with its code; each that is left out is named with the reason."""
     (came / "first_light.1.tar").write_bytes(packed(brought(published="a test")))
     folder = came.parent / "fixtures"
     assert home.main([str(came), "--adopt", "--folder", str(folder)]) == 0
@@ -390,7 +390,7 @@ def test_recordings_become_fixtures(came: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_a_manifest_from_elsewhere_names_recordings_only(came: Path) -> None:
-    """A path out of the folder is refused, a report that is missing or damaged costs itself."""
+    """A path out of the folder is refused; a missing or damaged report costs only itself."""
     (came / "first_light.1.tar").unlink()
     paths = ("../outside.ncu-rep", "h200/missing.ncu-rep", "h200/damaged.ncu-rep", ENTRY.path)
     write_entries(came, [dataclasses.replace(ENTRY, path=path, case=path) for path in paths])

@@ -43,14 +43,14 @@ GOOD = Judged(
     ],
 )
 def test_what_must_be_so(change: Mapping[str, object], states: Mapping[str, str]) -> None:
-    """FLOPs within 0.1 %, bytes of saxpy within 10 %, the verdict as expected; a lower bound proves nothing."""
+    """FLOPs must agree within 0.1 %, saxpy's bytes within 10 %, and the verdict; a lower bound proves nothing."""
     found = {truth.name.split()[0]: truth.state for truth in truths(Judgement([replace(GOOD, **change)]))}
     assert {name: found[name] for name in states} == dict(states)
     assert ("DRAM" in found) == (not {"case", "workload"} & change.keys())
 
 
 def test_causal_attention_has_no_exact_flops() -> None:
-    """Its kernels work in tiles: only the verdict is checked."""
+    """Its kernels work in tiles, so only the verdict is checked."""
     causal = replace(GOOD, workload="attention", case="fused_causal")
     assert [truth.name for truth in truths(Judgement([causal], {"x": "damaged"}))] == [
         "verdict of attention fused_causal",
@@ -59,7 +59,7 @@ def test_causal_attention_has_no_exact_flops() -> None:
 
 
 def test_the_table_marks_what_was_not_expected() -> None:
-    """Each recording has a line; lower bounds and missing numbers are marked."""
+    """Each recording has a row, in which lower bounds and missing numbers are marked."""
     odd = replace(GOOD, as_expected=False, verdict="latency", is_whole=False, dram_bytes=None)
     lines = judge.table(Judgement([GOOD, odd])).splitlines()
     assert " ".join(lines[1].split()) == "saxpy n28 memory dram memory dram as expected 1.0000 1.0500"
@@ -78,5 +78,5 @@ def test_the_table_marks_what_was_not_expected() -> None:
     ],
 )
 def test_verdicts_agree(verdict: tuple[str, str | None], expected: tuple[str, str | None], agree: bool) -> None:  # noqa: FBT001 - a table
-    """Class and resource must be the same; the expected pipe may be split by instruction."""
+    """Class and resource must agree; the expected pipe may be split by instruction."""
     assert judge._agree(verdict, expected) == agree

@@ -1,4 +1,4 @@
-"""Hold the published figures of `fixtures/published` to what is promised of them."""
+"""Check that the published figures of `fixtures/published` are as promised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 FIGURES = (*publish.PUBLISHED, *(origin.name for origin in publish.OTHERS))
 MOST_POINTS = 1.0
-"""So far an achieved per cent of ours may be from NVIDIA's, which is rounded to whole ones."""
+"""The largest deviation of our achieved per cent from NVIDIA's, which is rounded to whole numbers."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def folder(fixtures: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def entries(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return what their manifest says, by name of the file."""
+    """Return the entries of their manifest by file name."""
     found = tomllib.loads((folder / publish.MANIFEST).read_text(encoding="utf-8"))
     return {path.rpartition("/")[2]: entry for path, entry in found.items()}
 
@@ -47,7 +47,7 @@ def analyses(folder: Path) -> list[Analysis]:
 
 
 def test_every_report_says_where_it_comes_from(folder: Path, entries: dict[str, dict[str, Any]]) -> None:
-    """Each has its entry with a licence that allows it to be here, its commit and what was left out, and names them."""
+    """Each has an entry with its repository, commit, a licence that permits it, and what was left out."""
     assert set(entries) == {path.name for path in folder.glob("*.ncu-rep")} == set(FIGURES)
     for name, entry in entries.items():
         assert entry["licence"] in {"CC0-1.0", "MIT", "BSD-3-Clause", "Apache-2.0"}
@@ -67,7 +67,7 @@ def test_the_notice_names_every_repository_and_licence(folder: Path, entries: di
 
 
 def test_the_demo_is_of_real_figures(folder: Path) -> None:
-    """`make demo` reads every published report, and no synthetic one."""
+    """`make demo` reads all published reports and no synthetic one."""
     make = shutil.which("make")
     if make is None:
         pytest.skip("make is not installed")
@@ -85,14 +85,14 @@ def test_they_are_small(folder: Path) -> None:
 
 
 def test_they_are_of_many_gpus_and_none_is_synthetic(folder: Path, analyses: list[Analysis]) -> None:
-    """At least fifteen GPUs are measured, and no report says that it was made up."""
+    """They cover at least fifteen GPUs, and none is marked as synthetic."""
     assert len({analysis.kernel.gpu for analysis in analyses}) >= 15
     assert not any(analysis.kernel.synthetic for analysis in analyses)
     assert not any(inspect(path).synthetic for path in folder.glob("*.ncu-rep"))
 
 
 def test_they_hold_no_code_no_path_and_no_sentence(folder: Path) -> None:
-    """No machine code and no source stand in them, no absolute path, and no text of a rule but ours."""
+    """They contain no machine code, no source, no absolute path, and no rule text except ours."""
     for path in folder.glob("*.ncu-rep"):
         data = path.read_bytes()
         found = outline(data)
@@ -113,7 +113,7 @@ def test_they_hold_no_code_no_path_and_no_sentence(folder: Path) -> None:
 
 
 def test_achieved_flops_are_what_nvidia_says(analyses: list[Analysis]) -> None:
-    """The achieved per cent of the fp32 and fp64 peaks agree with NVIDIA's own, which the figures keep."""
+    """The achieved per cents of the fp32 and fp64 peaks agree with NVIDIA's, which the figures keep."""
     told = 0
     for analysis in analyses:
         for name, pct in (("fp32", analysis.nvidia.fp32_pct_of_peak), ("fp64", analysis.nvidia.fp64_pct_of_peak)):
@@ -125,7 +125,7 @@ def test_achieved_flops_are_what_nvidia_says(analyses: list[Analysis]) -> None:
 
 
 def test_the_ladder_climbs(folder: Path) -> None:
-    """Each rung of the published GEMM ladder is faster than the one before it, as its names promise."""
+    """Each rung of the published GEMM ladder is faster than the one before, as their names promise."""
     (report,) = analyze_paths([folder / "ESMM-Research__profile_output.ncu-rep"]).reports
     by_name = {analysis.kernel.function_name: analysis.kernel.duration_ns or 0.0 for analysis in report.analyses}
     rungs = ("one_blocktiling", "two_blocktiling", "vectorized_blocktiling", "warptiling")
@@ -133,7 +133,7 @@ def test_the_ladder_climbs(folder: Path) -> None:
 
 
 def test_hot_spots_are_left(folder: Path) -> None:
-    """The weather model's hottest line is one of its source file, and the matrix product's has opcodes."""
+    """The weather model's hottest line names one of its source files, and the matrix product's has opcodes."""
     (weather,) = analyze_paths([folder / "GPU_workshop__MW_Baseline.ncu-rep"]).reports
     lines = [spot for spot in weather.analyses[0].kernel.hotspots if spot.by == "line"]
     assert {spot.file for spot in lines} == {"miniWeather_mpi_openacc.F90"}

@@ -37,7 +37,7 @@ def manifest(folder: Path) -> dict[str, dict[str, object]]:
 
 
 def test_a_recording_has_all_its_provenance(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Slimmed report, un-profiled run and manifest entry are written, the report is judged, and all of it is packed."""
+    """Slimmed report, un-profiled run and manifest entry are written, the report is judged, and all is packed."""
     status = record.main(
         ["--folder", "fx", "--clock-control", "none", "--archive", "out/all.tar.gz", *only("saxpy", "saxpy.n16")]
     )
@@ -48,7 +48,7 @@ def test_a_recording_has_all_its_provenance(gpu_box: Path, capsys: pytest.Captur
     report = (gpu_box / "fx/h200/saxpy.ncu-rep").read_bytes()
     assert slim.slim(report) == report
     assert entry == {
-        "synthetic": True,  # the stand-in's report says so itself
+        "synthetic": True,  # as the simulated report says
         "gpu": "NVIDIA H200",
         "workload": "saxpy",
         "case": "n28",
@@ -83,7 +83,7 @@ def test_a_recording_has_all_its_provenance(gpu_box: Path, capsys: pytest.Captur
 def test_what_ncu_compressed_is_recorded_plain(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A compressed report is stored unpacked and slimmed, under the name that the manifest gives it."""
+    """A compressed report is stored unpacked and slimmed, under its name in the manifest."""
     monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), gpu_box / "packed")))
     monkeypatch.setenv(fake_ncu.PUTS_BEHIND, "z")
     assert record.main(["--folder", "fx", *only("saxpy")]) == 0, capsys.readouterr().out
@@ -96,7 +96,7 @@ def test_what_ncu_compressed_is_recorded_plain(
 def test_a_failure_costs_only_itself(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What this GPU cannot run is left out, what fails is named at the end with exit code 1, the rest is recorded."""
+    """What this GPU cannot run is left out, failures are named at the end with exit code 1, the rest is recorded."""
     make_plan = planning.make_plan
 
     def sometimes(request: planning.Request, *, dry_run: bool) -> planning.Plan:
@@ -118,7 +118,7 @@ def test_a_failure_costs_only_itself(
 def test_what_ncu_cannot_profile_leaves_nothing(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, status: int
 ) -> None:
-    """A failure of ncu leaves no report and no entry, but its log; half a report is put aside with the plain run."""
+    """If ncu fails, only its log is left; a partial report is put aside with the plain run."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     assert record.main(["--folder", "fx", *only("saxpy")]) == status
     left = sorted(path.name for path in (gpu_box / "fx").rglob("*") if path.is_file() and path.stat().st_size)
@@ -129,7 +129,7 @@ def test_what_ncu_cannot_profile_leaves_nothing(
 def test_without_a_gpu_nothing_is_recorded(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A machine without GPU is said at once, with exit code 3; so is one that can run none of the workloads."""
+    """Without a GPU, or one that can run any workload, recording ends at once with exit code 3."""
     assert record.main(["--folder", "fx", *only("attention")]) == 3
     monkeypatch.setenv("PATH", str(gpu_box / "cache"))
     monkeypatch.setattr("rooflens.collect.command._INSTALL_PATTERNS", ())
@@ -138,7 +138,7 @@ def test_without_a_gpu_nothing_is_recorded(
 
 
 def test_a_second_session_records_what_is_missing(gpu_box: Path) -> None:
-    """`--missing` keeps what is there; what another session recorded stays in the manifest."""
+    """`--missing` keeps existing recordings, and those of another session stay in the manifest."""
     assert record.main(["--folder", "fx", *only("saxpy")]) == 0
     before = (gpu_box / "fx/h200/saxpy.ncu-rep").stat().st_mtime_ns
     assert record.main(["--folder", "fx", "--missing", *only("saxpy", "fma")]) == 0
@@ -149,7 +149,7 @@ def test_a_second_session_records_what_is_missing(gpu_box: Path) -> None:
 def test_a_compressed_report_that_stays_so_is_recorded_once(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where nothing can unpack what ncu compressed, it is kept, counted in the folder's size and not taken again."""
+    """A compressed report that cannot be unpacked is kept, counts to the folder's size, and is not recorded again."""
     monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), gpu_box / "packed")))
     monkeypatch.setenv(fake_ncu.PUTS_BEHIND, "z")
 
@@ -172,7 +172,7 @@ def test_a_compressed_report_that_stays_so_is_recorded_once(
 
 
 def test_after_the_budget_nothing_begins(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What there was no time for is named and is no failure: the exit code says to go on."""
+    """Workloads without time left are named and are not failures; the exit code says that there is more to record."""
     assert record.main(["--folder", "fx", "--budget", "0", *only("saxpy")]) == 75
     assert "left out: saxpy: no time was left" in capsys.readouterr().out
     assert not list(gpu_box.rglob("*.ncu-rep"))
@@ -183,7 +183,7 @@ def test_after_the_budget_nothing_begins(gpu_box: Path, capsys: pytest.CaptureFi
 def test_a_folder_without_recordings_is_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, manifest: str | None
 ) -> None:
-    """No manifest, one of nothing, or a damaged one: neither `--adopt` nor `--read` takes it for an empty success."""
+    """`--adopt` and `--read` refuse a missing, empty or damaged manifest."""
     if manifest is not None:
         (tmp_path / "manifest.toml").write_text(manifest)
     if script == "home":
@@ -199,7 +199,7 @@ def test_a_folder_without_recordings_is_an_error(
 def test_reports_can_be_read_later(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bare GPU box records without a reader; `--read` elsewhere completes the manifest."""
+    """A bare GPU machine records without a reader, and `--read` elsewhere completes the manifest."""
     readers = judge._READERS
     monkeypatch.setattr(judge, "_READERS", ("no_such_reader",))
     assert record.main(["--folder", "fx", *only("saxpy")]) == 0
@@ -211,14 +211,14 @@ def test_reports_can_be_read_later(
 
 
 def test_recording_needs_no_third_party() -> None:
-    """The scripts start where only the standard library is, and so do the doctor and the calibration they call."""
+    """The scripts, and the doctor and calibration they call, start with only the standard library."""
     code = f"import sys; sys.path.insert(0, {str(_FIXTURES)!r}); import first_light, record, rooflens.collect.doctor"
     code += ", rooflens.model.roofline.calibrations, rooflens.workloads.calibrating; print('fine')"
     assert run_program((sys.executable, "-ISc", code)).stdout == "fine\n"
 
 
 def test_a_bare_gpu_box_collects_and_calibrates(gpu_box: Path) -> None:
-    """Doctor, workloads, collect, calibrate and the first light run need the standard library and click, no more."""
+    """Doctor, workloads, collect, calibrate and first light need only the standard library and click."""
     only = gpu_box / "only"
     only.mkdir()
     (only / "click").symlink_to(Path(click.__file__).parent)
@@ -238,13 +238,13 @@ def test_a_bare_gpu_box_collects_and_calibrates(gpu_box: Path) -> None:
     assert "compute at tensor bf16" in run(command, "workloads", "gemm")
     run(command, "collect", "saxpy", "-o", "saxpy.ncu-rep")
     assert (gpu_box / "saxpy.ncu-rep").is_file()
-    assert "hint: " in run(command, "calibrate")  # the stand-in for nvcc makes no program that measures
+    assert "hint: " in run(command, "calibrate")  # the simulated nvcc makes no program that measures
     run("import first_light; sys.exit(first_light.main())", "--out", "home", "--folder", "light", "--stages", "roofs")
     assert (gpu_box / "light" / "roofs" / "roofs.ncu-rep").is_file()
 
 
 def test_what_is_worth_most_comes_first() -> None:
-    """A run that is cut short has attention, gemm, saxpy, fma, the ladder, decoding; each workload is there once."""
+    """A run that is cut short has attention, gemm, saxpy, fma, the ladder, decoding; each workload occurs once."""
     names = [target.name for target in record.choose(None, all_cases=False)]
     assert names[: len(record.FIRST)] == list(record.FIRST)
     assert sorted(names) == sorted(workload.name for workload in load_workloads())
@@ -256,7 +256,7 @@ def test_what_is_worth_most_comes_first() -> None:
 
 
 def test_the_synthetic_part_of_the_manifest_stays(tmp_path: Path) -> None:
-    """Recorded entries go above the generator's mark, are read back as they were, and replace themselves only."""
+    """Recorded entries are placed above the generator's mark, read back unchanged, and replace only themselves."""
     below = f'{MARK}\n["synthetic/x.ncu-rep"]\nsynthetic = true\n'
     (tmp_path / "manifest.toml").write_text(below)
     other = replace(ENTRY, path="h200/fma.ncu-rep", sm_clock_hz=1.98e9, incomplete="stopped after 200 launches")
@@ -275,12 +275,12 @@ def test_the_synthetic_part_of_the_manifest_stays(tmp_path: Path) -> None:
     [("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100-80gb-hbm3"), ("Tesla T4", "tesla-t4"), ("?", "gpu")],
 )
 def test_a_folder_is_named_after_its_gpu(name: str, folder: str) -> None:
-    """The name is one for a path: lower case, no spaces, the maker left out."""
+    """The name is suitable for a path: lower case, without spaces and manufacturer."""
     assert stored.slug(name) == folder
 
 
 def test_an_archive_stays_below_its_limit(tmp_path: Path) -> None:
-    """Files go in by worth; one that would not fit is left out and named, and smaller ones behind it still go in."""
+    """Files are packed by value; one that would not fit is left out and named, and smaller ones after it are packed."""
     noise = tmp_path / "noise"
     noise.write_bytes(bytes(index * index * 7919 % 251 ^ index % 253 for index in range(20_000)))
     small = [tmp_path / name for name in ("first", "last")]

@@ -19,7 +19,7 @@ RECORDED = tuple(read_entries(FIXTURES).values())
 
 
 def replay(folder: Path, entry: Entry) -> None:
-    """Check one recording: whole, slim, anonymous, as the manifest says, and with nothing that must not be so."""
+    """Check that a recording is whole, slim, anonymous and as its manifest says."""
     report = folder / entry.path
     container = inspect(report)
     assert container.result_count == entry.kernels
@@ -37,17 +37,17 @@ def replay(folder: Path, entry: Entry) -> None:
     ids=lambda entry: entry.path if entry else "none",
 )
 def test_a_recording_replays(entry: Entry) -> None:
-    """A recorded report gives the verdict and the amounts that its workload must have."""
+    """A recorded report gives the verdict and amounts that its workload must have."""
     assert not entry.synthetic
     replay(FIXTURES, entry)
 
 
 def test_a_stand_in_replays(gpu_box: Path) -> None:
-    """What a recording must pass is passed by one that a stand-in took."""
+    """A recording made on a simulated machine passes the same checks."""
     assert record.main(["--folder", "fx", *only("saxpy")]) == 0
     (entry,) = read_entries(gpu_box / "fx").values()
     assert entry.synthetic
-    replay(gpu_box / "fx", replace(entry, kernels=1))  # the stand-in's log speaks of more than its report holds
+    replay(gpu_box / "fx", replace(entry, kernels=1))  # the simulated log mentions more than its report has
 
 
 def test_recordings_are_small_together() -> None:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.if_changed("collecting")
 
 
 def test_nothing_begins_after_the_time() -> None:
-    """A budget of no seconds is spent at once, one that is not limited never."""
+    """A budget of zero seconds is spent at once, an unlimited one never."""
     assert script.Budget(-1.0).is_spent
     assert not script.Budget(1e9).is_spent
     assert not script.Budget(None).is_spent
@@ -25,7 +25,7 @@ def test_an_error_is_told_as_the_commands_do(capsys: pytest.CaptureFixture[str])
 
 
 def test_programs_find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checkout comes before what PYTHONPATH already names."""
+    """The checkout precedes the existing entries of PYTHONPATH."""
     monkeypatch.setenv("PYTHONPATH", "/mine")
     script.lend_package()
     checkout, mine = os.environ["PYTHONPATH"].split(os.pathsep)

@@ -62,31 +62,31 @@ SESSION = SessionSpec(
 )
 REPORT = encode_report(ReportSpec([KERNEL, KERNEL], SESSION))
 MOST_FOR_NVIDIA_BYTES = 1 << 20
-"""Its reader takes a second of a process for each report, and more for a large one."""
+"""NVIDIA's reader takes a second of a process for each report, and more for large ones."""
 TOLD = (b"alice", b"box17", b"BOX17", b"secret", b"/opt", b"/tmp", b"Nsight Compute/Sections", b"10.0.0.7", b"cubin")
 
 
 def field(number: int, content: bytes) -> bytes:
-    """Encode a field that our messages do not know; short ones only."""
+    """Encode a short field that our messages do not define."""
     assert number < 2048
     assert len(content) < 128
     return bytes([number << 3 & 0x7F | 0x82, number >> 4, len(content)]) + content
 
 
 def block(payload: bytes, details: bytes = b"", more: bytes = b"", **counts: int) -> bytes:
-    """Encode a block with encoded session details, and fields that our messages do not know."""
+    """Encode a block with encoded session details and with fields that our messages do not define."""
     numbers = {"NumSources": 0, "NumResults": 0, **counts, "PayloadSize": len(payload)}
     header = message("BlockHeader")(**numbers).SerializeToString() + (field(3, details) if details else b"") + more
     return len(header).to_bytes(4, "little") + header + payload
 
 
 def framed(encoded: bytes) -> bytes:
-    """Put the length before a message."""
+    """Prefix a message with its length."""
     return len(encoded).to_bytes(4, "little") + encoded
 
 
 def read(report: bytes, folder: Path, reader: Reader = "ncu-report") -> Report:
-    """Read all of a report, and forget its digest."""
+    """Read everything in a report except its digest."""
     path = folder / "some.ncu-rep"
     path.write_bytes(report)
     found = read_report(path, "some", ReadOptions(reader, raw="all"))
@@ -95,7 +95,7 @@ def read(report: bytes, folder: Path, reader: Reader = "ncu-report") -> Report:
 
 
 def comparable(table: pa.Table | None) -> pa.Table:
-    """Forget the digest, and write doubles as texts, for no NaN equals itself."""
+    """Drop the digest, and convert doubles to texts, as NaN never equals NaN."""
     assert table is not None
     as_text = pa.array([repr(value) for value in table["value_double"].to_pylist()])
     without = table.drop_columns("digest")
@@ -103,7 +103,7 @@ def comparable(table: pa.Table | None) -> pa.Table:
 
 
 def texts_reduced(report: Report) -> Report:
-    """Reduce what alone may change: paths in the texts of rules."""
+    """Reduce the only things that may change: paths in the texts of rules."""
     kernels = []
     for kernel in report.kernels:
         rules = (replace(rule, message=in_prose(rule.message.encode()).decode()) for rule in kernel.rules)
@@ -112,7 +112,7 @@ def texts_reduced(report: Report) -> Report:
 
 
 def test_nothing_tells_the_machine_and_no_code_is_left() -> None:
-    """Sources go, and so do host, addresses, environment, folders and user, wherever the format has room for them."""
+    """Sources, host, addresses, environment, folders and user are removed wherever the format can store them."""
     source = framed(message("SourceData")(Reference=7, Code=b"/home/alice", Binary=b"cubin").SerializeToString())
     system = field(5, b"box17") + field(7, field(1, b"10.0.0.7")) + field(1, b"Linux")
     program = (
@@ -134,7 +134,7 @@ def test_nothing_tells_the_machine_and_no_code_is_left() -> None:
 
 
 def test_what_was_measured_stays(tmp_path: Path) -> None:
-    """Values, tables, names, ranges and rules read back equal; only paths are shorter, also where they are values."""
+    """Values, tables, names, ranges and rules read back equal; only paths are shortened, also in values."""
     before, after = read(REPORT, tmp_path), read(slim(REPORT), tmp_path)
     assert texts_reduced(before).kernels == after.kernels
     assert [rule.message for rule in after.kernels[0].rules] == [
@@ -153,7 +153,7 @@ def test_what_was_measured_stays(tmp_path: Path) -> None:
 
 
 def test_what_says_nothing_keeps_every_byte() -> None:
-    """An anonymous report comes back as it was, fields that nobody knows and odd encodings included."""
+    """An anonymous report is not changed, including unknown fields and unusual encodings."""
     session = SessionSpec(process_name="train", host="host", command_line="ncu -o x ./train")
     report = slim(encode_report(ReportSpec([KERNEL], session)))
     odd = block(framed(field(99, b"/not/known") + b"\xa8\x06\x80\x00"), more=field(77, b"/nor/this"), NumResults=1)
@@ -195,13 +195,13 @@ def test_command_lines_stay_useful(text: str, kept: str) -> None:
     ],
 )
 def test_prose_keeps_what_only_looks_like_a_path(text: str, kept: str) -> None:
-    """Units, ratios and links stay; paths of tracebacks go, even with spaces in them."""
+    """Units, ratios and links stay; paths in tracebacks are removed, even with spaces in them."""
     assert in_prose(text.encode()).decode() == kept
 
 
 @given(st.text(st.sampled_from("aZ7/\\ :.,-=\"'~\n\0é"), max_size=40))
 def test_texts_reduced_twice_are_reduced_once(text: str) -> None:
-    """Whatever the text, the first pass leaves nothing for a second."""
+    """Whatever the text, a second pass changes nothing."""
     for reduce in (in_command, in_prose, last_part):
         once = reduce(text.encode())
         assert reduce(once) == once
@@ -209,7 +209,7 @@ def test_texts_reduced_twice_are_reduced_once(text: str) -> None:
 
 
 def test_a_damaged_report_stays_as_it_was(tmp_path: Path) -> None:
-    """What cannot be walked to its exact end is refused, and its file is not touched."""
+    """A report that cannot be parsed to its exact end is refused, and its file is not changed."""
     path = tmp_path / "some.ncu-rep"
     for what, damaged in certain_damage(REPORT):
         path.write_bytes(damaged)
@@ -235,7 +235,7 @@ def test_flipped_bytes_are_refused_or_slimmed(data: st.DataObject) -> None:
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    """The bytes saved are returned, the mode stays, nothing is left beside it, and a second time nothing happens."""
+    """The number of saved bytes is returned, the mode stays, no other file is left; a second call changes nothing."""
     path = tmp_path / "some.ncu-rep"
     path.write_bytes(REPORT)
     path.chmod(0o640)
@@ -248,7 +248,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_bare_gpu_box_can_slim(tmp_path: Path) -> None:
-    """The standard library is enough."""
+    """Slimming needs only the standard library."""
     path = tmp_path / "some.ncu-rep"
     path.write_bytes(REPORT)
     code = f"import sys, pathlib; sys.path[:0] = [{str(_FIXTURES)!r}, {str(_FIXTURES.parent)!r}]\n"
@@ -258,7 +258,7 @@ def test_a_bare_gpu_box_can_slim(tmp_path: Path) -> None:
 
 
 def test_a_compressed_report_is_stored_plain(tmp_path: Path) -> None:
-    """The plain report takes the compressed one's place; a damaged one stays as it was, and a plain one too."""
+    """The plain report replaces the compressed one; damaged and plain reports stay unchanged."""
     path = tmp_path / "some.case.ncu-repz"
     path.write_bytes(packed(REPORT))
     place = plain_file(path)
@@ -271,7 +271,7 @@ def test_a_compressed_report_is_stored_plain(tmp_path: Path) -> None:
 
 
 def test_a_compressed_recording_is_adopted_plain_and_slimmed(tmp_path: Path) -> None:
-    """What a bare GPU box could not unpack is unpacked, slimmed and entered under its plain name."""
+    """A report that a bare GPU machine could not unpack is unpacked, slimmed and entered under its plain name."""
     away = dataclasses.replace(ENTRY, path="h200/fma.ncu-repz")
     write_entries(tmp_path / "away", [away])
     (tmp_path / "away/h200").mkdir()
@@ -283,7 +283,7 @@ def test_a_compressed_recording_is_adopted_plain_and_slimmed(tmp_path: Path) -> 
 
 
 def test_code_that_is_kept_names_no_folder() -> None:
-    """Folders in a table of lines are reduced in place; instructions, lines and every other byte stay."""
+    """Folders in a line table are reduced in place; instructions, lines and all other bytes stay."""
     folder = b"/home/someone/deep/rooflens/workloads/saxpy"
     binary = cubin(
         line_table(b"", (folder, b"."), ((b"main.cu", 1),)), code=b"\0/code/ that is no path".ljust(64, b"\1")
@@ -301,7 +301,7 @@ def test_code_that_is_kept_names_no_folder() -> None:
 
 @pytest.fixture(scope="session")
 def pairs(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Path]]:
-    """Slim every intact report of the corpus, and return each with its original before it."""
+    """Slim every intact report of the corpus, and return each after its original."""
     folder = tmp_path_factory.mktemp("slimmed")
     found = []
     for original in sorted([*corpus.glob("*.ncu-rep"), *corpus.glob("*.nsight-cuprof-report")]):
@@ -319,7 +319,7 @@ def pairs(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[
 
 @pytest.mark.corpus
 def test_published_reports_get_smaller(pairs: list[tuple[Path, Path]]) -> None:
-    """None grows, a second time changes nothing, and all together lose a fifth."""
+    """No report grows, a second pass changes nothing, and together they shrink by a fifth."""
     before, after = ([path.stat().st_size for path in paths] for paths in zip(*pairs, strict=True))
     assert all(small <= large for large, small in zip(before, after, strict=True))
     assert sum(after) < 0.8 * sum(before)
@@ -331,9 +331,9 @@ def test_published_reports_get_smaller(pairs: list[tuple[Path, Path]]) -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("step", mostly_thorough([6, 1], kept=[6]), ids="one of {}".format)
 def test_published_reports_read_the_same(pairs: list[tuple[Path, Path]], tmp_path: Path, step: int) -> None:
-    """The same results are found with every value and instance, and rules but for paths in error texts.
+    """All results keep their values, instances and rules, apart from paths in error texts.
 
-    What stands in the code goes with it: lines, and what each instruction is. NVIDIA's reader agrees.
+    What is read from the code is removed with it: lines and the kind of each instruction. NVIDIA's reader agrees.
     """
     for original, slimmed in pairs[::step]:
         before, after = (read(path.read_bytes(), tmp_path, "direct") for path in (original, slimmed))
@@ -356,7 +356,7 @@ def _without_code(report: Report) -> list[Kernel]:
 def test_published_reports_are_judged_the_same(pairs: list[tuple[Path, Path]]) -> None:
     """Position and verdict of every slimmed report equal those of its original.
 
-    Where instructions tell loaded constants from fp16 arithmetic, the FLOPs of the two are another matter.
+    FLOPs may differ where only instructions distinguish loaded constants from fp16 arithmetic.
     """
     before, after = (_analysis(paths) for paths in zip(*pairs, strict=True))
     assert len(before) == 250
@@ -384,13 +384,13 @@ def test_published_reports_name_nobody(pairs: list[tuple[Path, Path]]) -> None:
         assert names, original.name
         assert all(name in whole for name in names)
         assert not re.findall(rb"/(?:home|root|mnt|data|opt|usr|nfs|content|glade|scratch)/\w+|\b[A-Z]:\\\w+", kept)
-        found = [name for name in names if name in kept]  # quick, and mostly none
+        found = [name for name in names if name in kept]  # quick, and mostly empty
         assert [name for name in found if re.search(rb"(?<![\w-])" + re.escape(name) + rb"(?![\w-])", kept)] == []
         assert inspect(slimmed).sessions[0].host == "host"
 
 
 def _told(report: Path) -> Iterator[bytes]:
-    """Yield what the session of a report tells of its machine."""
+    """Yield what the session of a report reveals about its machine."""
     data = report.read_bytes()
     for start in block_starts(data):
         end = start + 4 + int.from_bytes(data[start : start + 4], "little")

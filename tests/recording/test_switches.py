@@ -24,7 +24,7 @@ PLAIN = Measured(KERNEL, NUMBERS, COUNTS)
 
 
 def test_a_harmless_switch_changes_times_only() -> None:
-    """What is said of the machine and the run is left out; the largest difference is named."""
+    """Data about the machine and the run are ignored, and the largest difference is named."""
     faster = dataclasses.replace(
         PLAIN, kernel=replace(KERNEL, counters={"passes": 5.0}), numbers={**NUMBERS, "gpu__time_duration.sum": 990.0}
     )
@@ -35,7 +35,7 @@ def test_a_harmless_switch_changes_times_only() -> None:
 
 
 def test_a_switch_that_costs_counters_or_counts_is_told() -> None:
-    """Numbers that are gone are named, and so are counts that differ, in opcode tables too."""
+    """Missing numbers and differing counts are named, in opcode tables too."""
     less = {name: value for name, value in NUMBERS.items() if name != "dram__bytes.sum"}
     found = compare([PLAIN, PLAIN], [PLAIN, Measured(KERNEL, less, dict.fromkeys(COUNTS, 3.0))])
     assert found.missing == ("dram__bytes.sum",)
@@ -45,12 +45,12 @@ def test_a_switch_that_costs_counters_or_counts_is_told() -> None:
 
 
 def test_equal_runs_differ_nowhere() -> None:
-    """Nothing is largest where nothing differs."""
+    """Equal runs have no largest difference."""
     assert compare([PLAIN], [PLAIN]).largest is None
 
 
 def test_other_kernels_cannot_be_compared() -> None:
-    """Two reports that hold other launches say nothing of a switch."""
+    """Two reports with different launches say nothing about a switch."""
     with pytest.raises(ValueError, match="same kernels"):
         compare([PLAIN], [dataclasses.replace(PLAIN, kernel=replace(KERNEL, grid=(2, 1, 1)))])
     with pytest.raises(ValueError, match="same kernels"):

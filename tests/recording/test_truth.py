@@ -36,7 +36,7 @@ def _rows(kernel: Kernel, numbers: Mapping[str, float] | None = None, case: str 
 
 
 def test_a_warpgroup_instruction_is_counted_by_each_of_its_warps() -> None:
-    """Four counts for one instruction: tables, counters and formula agree, and nothing is off."""
+    """With a count of four per instruction, tables, counters and formula agree, and nothing deviates."""
     found = _rows(PRODUCT)
     assert found["gemm.bf16_4096: counts of one warpgroup instruction"].measured == 4
     for what in ("opcode tables against the formula", "operation counters against the formula"):
@@ -45,7 +45,7 @@ def test_a_warpgroup_instruction_is_counted_by_each_of_its_warps() -> None:
 
 
 def test_a_warpgroup_instruction_that_is_counted_once_is_off() -> None:
-    """If the table counts it once a warpgroup, the formula is missed by four, and the row says how often it is."""
+    """If the table counts once per warpgroup, the formula differs by a factor of four, and the row gives the count."""
     found = _rows(replace(PRODUCT, warp_opcodes={"HGMMA.64x256x16.F32.BF16": COUNT}))
     assert found["gemm.bf16_4096: counts of one warpgroup instruction"].measured == 1
     off = [row.name.partition(": ")[2] for row in found.values() if row.is_off]
@@ -57,7 +57,7 @@ def test_a_warpgroup_instruction_that_is_counted_once_is_off() -> None:
 
 
 def test_what_crossed_the_levels_is_found_not_demanded() -> None:
-    """Operand bytes of wgmma, bytes asked for and TMA's part are set beside what was counted."""
+    """Operand bytes of wgmma, requested bytes and TMA's part are shown beside the counts, without a tolerance."""
     names = ("l1tex__m_xbar2l1tex_read_bytes.sum", "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum")
     found = _rows(PRODUCT, dict(zip(names, (5e8, 4.5e8), strict=True)))
     on_chip = {name.partition(": ")[2]: row for name, row in found.items() if row.kind == "finding"}
@@ -72,7 +72,7 @@ def test_what_crossed_the_levels_is_found_not_demanded() -> None:
 
 @pytest.mark.parametrize(("dram_bytes", "is_off"), [(11.8 * 2**28, False), (13.3 * 2**28, True)])
 def test_saxpy_moves_what_it_must(dram_bytes: float, is_off: bool) -> None:  # noqa: FBT001 - a table
-    """Bytes at DRAM may stay in L2 in part; FLOPs of both sources are held to the formula and to each other."""
+    """Some DRAM bytes may stay in L2; FLOPs of both sources are compared with the formula and with each other."""
     counters = {"dram_bytes": dram_bytes, "ffma_threads": 2.0**28, "fadd_threads": 0.0, "fmul_threads": 0.0}
     saxpy = replace(PRODUCT, nvtx_range="rooflens", counters=counters, thread_opcodes={"FFMA": 2**28}, tensor_ops={})
     found = _rows(replace(saxpy, warp_opcodes={}), case="saxpy.n28")
@@ -87,7 +87,7 @@ def test_what_is_not_measured_is_no_row() -> None:
 
 @pytest.mark.corpus
 def test_a_published_product_of_4096_has_its_flops(corpus: Path) -> None:
-    """A T4's matrix product, 4096 on each side, gives 1 by opcode tables and by operation counters."""
+    """A T4's matrix product with sides of 4096 gives a ratio of 1 by opcode tables and by operation counters."""
     (report,) = corpus.rglob("cuda-fused-linear-layer*(1).ncu-rep")
     product = next(one for one in read_measured(report) if one.kernel.name == "wmma_gemm")
     found = rows({"gemm_ladder.08_tensor_core": [product]})

@@ -31,7 +31,7 @@ def call(tmp_path: Path) -> Call:
 
 
 def test_each_step_ends_and_none_stops_the_next(call: Call) -> None:
-    """One that fails, one that hangs and one that cannot start have their line, with what they said in their files."""
+    """Steps that fail, hang or cannot start each have their line, and their output is in their files."""
     stage = call.begin("some")
     call.do(stage, Program("fails", python("print('so far'); raise SystemExit(7)"), 5))
     call.do(stage, Program("hangs", python("import time; time.sleep(60)"), 2))
@@ -47,7 +47,7 @@ def test_each_step_ends_and_none_stops_the_next(call: Call) -> None:
 
 
 def test_what_has_no_time_or_no_counters_is_left_out(call: Call) -> None:
-    """Both are told; a program that needs no counters runs all the same."""
+    """Both are reported; a program that needs no counters still runs."""
     stage = call.begin("some")
     call.do(stage, Program("late", python("pass"), 1))
     call.counters = False
@@ -62,7 +62,7 @@ def test_what_has_no_time_or_no_counters_is_left_out(call: Call) -> None:
 
 
 def test_an_ncu_that_is_slow_at_first_is_tried_again(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what ncu itself says of the counters, of one kernel, keeps the other steps from them."""
+    """Only ncu's own statement about the counters, for one kernel, skips the other steps."""
     stage = call.begin("some")
 
     def cold(*_: object, **__: object) -> None:
@@ -75,7 +75,7 @@ def test_an_ncu_that_is_slow_at_first_is_tried_again(call: Call, monkeypatch: py
 
 
 def test_a_full_disk_does_not_end_the_call(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be written down is told all the same, and the next step runs."""
+    """Output that cannot be written is still printed, and the next step runs."""
     stage = call.begin("some")
 
     def full(*_: object, **__: object) -> None:
@@ -88,7 +88,7 @@ def test_a_full_disk_does_not_end_the_call(call: Call, monkeypatch: pytest.Monke
 
 
 def test_what_finds_no_room_is_said_once(call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every 15 s again would leave nothing else of the log."""
+    """A message every 15 s would leave nothing else in the log."""
     stage = call.begin("some")
     call._packer.archive_bytes = 10
     (tmp_path / "light" / stage / "x.out").write_text("words")
@@ -98,7 +98,7 @@ def test_what_finds_no_room_is_said_once(call: Call, tmp_path: Path, capsys: pyt
 
 
 def test_a_program_beside_others_is_waited_for(call: Call) -> None:
-    """What is timed alone waits for it."""
+    """A step that is timed alone waits for the programs beside it."""
     stage = call.begin("some")
     call.do(stage, Program("beside", python("import time; time.sleep(0.3)"), 5, is_beside=True))
     assert not call.done
@@ -107,7 +107,7 @@ def test_a_program_beside_others_is_waited_for(call: Call) -> None:
 
 
 def test_ctrl_c_reaches_a_program_that_is_to_be_interrupted(call: Call) -> None:
-    """It ends by itself, as a user's would."""
+    """The program ends by itself, as at a user's Ctrl-C."""
     stage = call.begin("some")
     code = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('interrupted')"
     call.do(stage, Program("it", python(code), 9, interrupted_s=0.5))
@@ -127,7 +127,7 @@ def test_who_is_stopped_brings_home_what_there_is(call: Call, tmp_path: Path) ->
 def test_a_kill_loses_no_more_than_since_the_last_packing(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a step runs the archive is renewed again and again, with what it has written so far."""
+    """While a step runs, the archive is renewed regularly with the files written so far."""
     monkeypatch.setattr("unattended.PACK_EVERY_S", 0.05)
     stage = call.begin("some")
     home = tmp_path / "home"
@@ -144,7 +144,7 @@ def test_a_kill_loses_no_more_than_since_the_last_packing(
 
 
 def test_a_report_goes_home_at_once(call: Call, tmp_path: Path) -> None:
-    """It does not wait for the next quarter of a minute."""
+    """The archive is written without waiting for the next quarter of a minute."""
     stage = call.begin("some")
     with call.brought_home():
         (call.folder / stage / "x.ncu-rep").write_text("report")
@@ -156,7 +156,7 @@ def test_a_report_goes_home_at_once(call: Call, tmp_path: Path) -> None:
 
 
 def test_a_stage_that_was_run_is_not_written_over(call: Call) -> None:
-    """A second call in the same folder gets a new name for it."""
+    """A second call in the same folder uses a new name for the stage."""
     assert [call.begin("rest"), call.begin("rest"), call.begin("rest")] == ["rest", "rest.2", "rest.3"]
 
 
@@ -164,9 +164,9 @@ def test_a_stage_that_was_run_is_not_written_over(call: Call) -> None:
 
 
 def test_archives_stay_below_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one cannot hold is in the next, in pieces if it is large; what none holds is named, smaller ones go in.
+    """Files that one archive cannot hold go into the next, in pieces if large; those that none can hold are named.
 
-    Of 64 MiB that come home the archive in the making may take its part, too.
+    The archive being written counts to the limit of 64 MiB.
     """
     assert (packing.MOST_ARCHIVES + 1) * packing.ARCHIVE_BYTES <= 64 << 20
     monkeypatch.setattr(packing, "PIECE_BYTES", 20_000)
@@ -187,7 +187,7 @@ def test_archives_stay_below_their_limit(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_only_archives_that_change_are_written(tmp_path: Path) -> None:
-    """What is whole stays as it is while words grow; each is replaced whole."""
+    """Complete archives stay unchanged while logs grow; each archive is replaced as a whole."""
     base, home = tmp_path / "light", tmp_path / "home"
     for folder in (base, home):
         folder.mkdir()

@@ -88,7 +88,7 @@ RESULTS: dict[str, Any] = {
 
 
 def test_the_document_is_what_the_results_give() -> None:
-    """The measured half of explanation/accuracy.md is written from the results that are kept, or says so."""
+    """The measured half of explanation/accuracy.md is generated from the kept results, or says that there are none."""
     document = write_accuracy.DOCUMENT.read_text(encoding="utf-8")
     results = write_accuracy.stored()
     assert document == write_accuracy.renewed(document, results, write_accuracy.explanations())
@@ -113,19 +113,19 @@ def test_the_document_is_what_the_results_give() -> None:
     ],
 )
 def test_every_section_has_its_table(line: str) -> None:
-    """Ratios stand beside what they are of; lower bounds, errors and what is not explained are marked."""
+    """Ratios stand beside their amounts; lower bounds, errors and unexplained deviations are marked."""
     assert line in write_accuracy.render(RESULTS, {}).splitlines()
 
 
 def test_a_row_that_is_off_can_be_explained() -> None:
-    """A reason stands in its row; one for a row that is not there is an error."""
+    """A reason is shown in its row; a reason for a missing row is an error."""
     assert "| 2.00000 | sparse |" in write_accuracy.render(RESULTS, {OFF["name"]: "sparse"})
     with pytest.raises(InputError, match="no row is called `gone`"):
         write_accuracy.render(RESULTS, {"gone": "x"})
 
 
 def test_results_are_kept_and_the_document_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checked results replace what stood behind the mark; the words before it stay."""
+    """Checked results replace the part after the mark; the text before it stays."""
     for name in ("DOCUMENT", "RESULTS", "EXPLANATIONS"):
         monkeypatch.setattr(write_accuracy, name, tmp_path / name)
     (tmp_path / "DOCUMENT").write_text(f"before\n{write_accuracy.BEGIN}\nold\n")
@@ -139,7 +139,7 @@ def test_results_are_kept_and_the_document_renewed(tmp_path: Path, monkeypatch: 
 
 
 def test_results_that_cannot_be_written_up_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a reason fits no row of the new results, the old ones and their text stay."""
+    """If a reason fits no row of the new results, the old results and text stay."""
     for name in ("DOCUMENT", "RESULTS", "EXPLANATIONS"):
         monkeypatch.setattr(write_accuracy, name, tmp_path / name)
     (tmp_path / "DOCUMENT").write_text("before")
@@ -164,7 +164,7 @@ def test_results_that_cannot_be_written_up_are_not_kept(tmp_path: Path, monkeypa
 def test_what_holds_no_checked_results_is_refused(
     tmp_path: Path, content: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is written from results that nobody checked, that are of another schema, or from another file."""
+    """Results that are unchecked, of another schema or from another file are refused."""
     if content is not None:
         (tmp_path / "results.json").write_text(content)
     before, kept = write_accuracy.DOCUMENT.read_text(), write_accuracy.stored()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from rooflens.model.predict.forecast import Row, measured, swept
+from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import Options
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.forecast.plane import planes
 from rooflens.report.plane.simple import Drawn
@@ -12,10 +13,11 @@ GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
 
 
-def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", measured_s: float | None = None, **sizes: str) -> Row:
+def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", measured_ms: float | None = None, **sizes: str) -> Row:
     """Predict an operation; sizes that are left out have their usual values."""
     usual = {size.name: str(size.default) for size in OPERATIONS[name].sizes if size.default is not None}
-    return measured(swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu]), measured_s)
+    options = Options(measured_ms=measured_ms)
+    return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], options)
 
 
 def plane(one: Row) -> Drawn:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from support import samples
@@ -11,24 +12,26 @@ from support import samples
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.plane.plane import Plane, plane
+from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.chart import roofline_spec
+from rooflens.report.roofline.launches import plane
 
 START_UNIX_S = 1_700_000_000
 
 BOUNDS = ("memory", "compute", "latency", "balanced")
 
 
-def make_plane(analyses: Sequence[Analysis], numbered: Collection[str] = ()) -> Plane:
+def make_plane(analyses: Sequence[Analysis], ranks: Mapping[str, int] = MappingProxyType({})) -> Plane:
     """Place analyses of one GPU."""
     page = build_content([samples.report(analyses)], "test", default_thresholds())
-    return plane(page.gpus[0], page.timed, numbered=numbered)
+    return plane(page, page.gpus[0], ranks)
 
 
-def make_spec(analyses: Sequence[Analysis], **more: Any) -> dict[str, Any]:
+def make_spec(
+    analyses: Sequence[Analysis], ranks: Mapping[str, int] = MappingProxyType({"k2": 1}), **more: Any
+) -> dict[str, Any]:
     """Specify the chart of one GPU, with its first point picked."""
-    given = {"title": "A100", "picked": "k0", "ranks": {"k2": 1}} | more
-    return roofline_spec(make_plane(analyses, given["ranks"]), **given)
+    return roofline_spec(make_plane(analyses, ranks), **{"title": "A100", "picked": "k0"} | more)
 
 
 def version(at: int, *names: str, name: str = "", seconds: int | None = None) -> AnalyzedReport:
@@ -50,12 +53,12 @@ def version(at: int, *names: str, name: str = "", seconds: int | None = None) ->
 def plane_of(reports: Sequence[AnalyzedReport]) -> Plane:
     """Place what these reports hold."""
     page = build_content(reports, "test", default_thresholds())
-    return plane(page.gpus[0], page.timed, page.report_labels)
+    return plane(page, page.gpus[0])
 
 
 def spec_of(reports: Sequence[AnalyzedReport]) -> dict[str, Any]:
     """Specify the chart of these reports."""
-    return roofline_spec(plane_of(reports), title="A100", picked="", ranks={})
+    return roofline_spec(plane_of(reports), title="A100", picked="")
 
 
 def random_kernels(seed: int) -> list[Analysis]:

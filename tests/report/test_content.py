@@ -119,7 +119,7 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
         str(kernels(page)),
         to_markdown(report_document(page)),
         to_markdown(kernels_document(summarize([found]))),
-        limiter(page.launches[0]),
+        limiter(found),
     ):
         assert "SMEM 97 %" in text.replace("\u00a0", " ")
     assert comparison_limiter(found) == Limiter("memory", "SMEM", 0.97, at_roof=False)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.machine_code import control, listed, machine_code
 
-from rooflens.analyzing import analyze_paths, look_into
 from rooflens.model.analyze import analyze
 from rooflens.model.hotspots import waits_for
 from rooflens.model.inside.look import look_inside
-from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Run
+from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Loop, Run
+from rooflens.model.verdict.inside import job_of
 from rooflens.report.data import to_document
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.text.digest import explain
-from rooflens.report.words.inside import counted, inside_line, loop_label, producer_words, shown_loops, wait_words
+from rooflens.report.words.inside import (
+    counted,
+    inside_line,
+    loop_label,
+    loop_rate,
+    producer_words,
+    shown_loops,
+    wait_words,
+)
 
 
 def kernel_with_loop() -> Kernel:
@@ -105,6 +111,20 @@ def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
     assert loop_bars(analyze(make_kernel()).loops, None) is None
 
 
+def test_integer_operations_of_a_loop_are_not_called_flops(analysis: Analysis) -> None:
+    """The rate of a loop has the unit of the pipe that does most of its operations."""
+    (loop,) = (one for one in analysis.loops if one.loop.kind == "loop")
+    rates = [loop_rate(replace(loop, pipe=pipe)) for pipe in ("fp32", "tensor_int8")]
+    assert rates == ["569 kFLOP/s", "569 kOP/s"]
+
+
+def test_arithmetic_at_the_end_of_the_code_is_no_epilogue() -> None:
+    """A loop that was unrolled in full is a straight part: one with half of the operations computes."""
+    straight = Loop(1, "straight", "epilogue", None, 0, 16, own_flop={"int8": 50.0})
+    assert job_of(straight, 100.0) == "computes"
+    assert job_of(replace(straight, own_flop={"int8": 5.0}), 100.0) == "finishes"
+
+
 def test_counts_agree_with_their_nouns() -> None:
     """Whole numbers are written whole."""
     assert [counted(value, "trip") for value in (1.0, 2.75, 8.0, 1334.0)] == [
@@ -113,24 +133,3 @@ def test_counts_agree_with_their_nouns() -> None:
         "8 trips",
         "1,334 trips",
     ]
-
-
-def test_a_report_that_is_gone_costs_no_more_than_its_loops(fixtures: Path, tmp_path: Path) -> None:
-    """Answers stay as they were, and the kernel says why there are no loops."""
-    report = tmp_path / "gone.ncu-rep"
-    report.write_bytes((fixtures / "synthetic" / "attention.synthetic.ncu-rep").read_bytes())
-    found = analyze_paths([report])
-    counted = [
-        replace(one, kernel=replace(one.kernel, code_totals={"warp_inst": 1.0})) for one in found.reports[0].analyses
-    ]
-    found = replace(found, reports=(replace(found.reports[0], analyses=tuple(counted)),))
-    report.unlink()
-    seen = look_into(found)
-    assert [one.verdict.sentence for one in seen.analyses] == [one.verdict.sentence for one in found.analyses]
-    assert "not at hand" in (seen.analyses[0].kernel.inside.note if seen.analyses[0].kernel.inside else "")
-
-
-def test_kernels_without_counts_by_instruction_are_not_looked_into(fixtures: Path) -> None:
-    """Nothing is read again."""
-    found = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"])
-    assert look_into(found) is found

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
-from support.kernels import make_kernel
+from support.kernels import make_kernel, placed
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import find_findings
 from rooflens.model.records import LEVELS, Bottleneck, Evidence, Finding, Level, Pipe
-from rooflens.model.verdict.facts import Facts
+from rooflens.model.roofline.levels import shares_of
+from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.thresholds import default_thresholds
 
 
@@ -24,17 +25,15 @@ def make_facts(
     """
     shares = shares or {}
     top = max(shares.values(), default=0.0)
-    facts = Facts(
-        kernel=make_kernel(counters, **changes.pop("kernel", {})),
-        levels={name: Level(share=shares.get(name)) for name in LEVELS},
-        pipes={
-            name: Pipe(None, "inst", "counter", share=share) for name, share in shares.items() if name not in LEVELS
-        },
-        limits=default_thresholds(),
-        bound="latency",
-        top_share=top or None,
+    levels = {name: Level(share=shares.get(name)) for name in LEVELS}
+    pipes = {name: Pipe(None, "inst", "counter", share=share) for name, share in shares.items() if name not in LEVELS}
+    waiting = placed(make_kernel(counters, **changes.pop("kernel", {})), levels, pipes)
+    facts = replace(waiting, **{"bound": "latency", "top_share": top or None, **changes})
+    return replace(
+        facts,
+        shares=shares_of(facts.levels, facts.pipes),
+        room=room_of(facts.top_share, facts.bound, facts.limits.open_room),
     )
-    return replace(facts, **changes)
 
 
 def at_limiter(resource: str, share: float) -> dict[str, Any]:

@@ -8,12 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import LEVELS, Kernel, Level, Pipe, Verdict
 from rooflens.model.roofline.flops import Work, count_flops
-from rooflens.model.roofline.levels import place_levels
+from rooflens.model.roofline.levels import place_levels, shares_of
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.library import library_of
 from rooflens.model.verdict.thresholds import default_thresholds
 
 
@@ -42,12 +44,19 @@ def make_case(
         for name, share in shares.items()
         if name not in LEVELS
     }
-    return replace(Facts(kernel, levels, pipes, default_thresholds(), flags=flags), **overrides)
+    return replace(placed(kernel, levels, pipes), flags=flags, **overrides)
 
 
 def place(kernel: Kernel) -> Facts:
     """Place a kernel at its levels and pipes as the model does, without flags."""
-    return Facts(kernel, place_levels(kernel), place_pipes(kernel, count_flops(kernel)), default_thresholds())
+    return placed(kernel, place_levels(kernel), place_pipes(kernel, count_flops(kernel)))
+
+
+def placed(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> Facts:
+    """Make the facts of a kernel of which no more is known than its place."""
+    library = library_of(kernel.name, kernel.function_name)
+    shares = shares_of(levels, pipes)
+    return Facts(kernel, levels, pipes, shares, stall_shares(kernel), default_thresholds(), library=library)
 
 
 def reach(facts: Facts) -> Verdict:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rooflens.model.inside.code import MachineCode
-from rooflens.model.inside.sass import INSTRUCTION_BYTES, Instruction, parse
+from support.sass_text import parse
+
+from rooflens.model.inside.code import MachineCode, pcs_by_line
+from rooflens.model.inside.instruction import INSTRUCTION_BYTES, Instruction
 
 BASE = 0x7F0000000000
 """Where the code is loaded to."""
@@ -45,4 +47,5 @@ def machine_code(
     executed = {at[place]: float(count) for place, count in enumerate(runs) if count}
     measured = {measure: {at[place]: amount for place, amount in found.items()} for measure, found in amounts.items()}
     threads = {offset: 32.0 * count for offset, count in executed.items()}
-    return MachineCode(instructions, [0], {"warp_inst": executed, "thread_inst": threads, **measured})
+    every = {"warp_inst": executed, "thread_inst": threads, **measured}
+    return MachineCode(instructions, [0], every, pcs=pcs_by_line(instructions))

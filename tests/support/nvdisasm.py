@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from msgspec import Struct
+from support.sass_text import parse
 
-from rooflens.model.inside.sass import INSTRUCTION_BYTES, Instruction, parse
+from rooflens.model.inside.instruction import INSTRUCTION_BYTES, Instruction
 
 _FUNCTION = re.compile(r"^//-+ \.text\.(\S+) -+$")
 _LABEL = re.compile(r"^([\w$.]+):\s*$")
@@ -21,6 +22,9 @@ _CLUSTER = re.compile(r'^subgraph "cluster_(.*)" \{')
 _NODE = re.compile(r'^"(.*)"$')
 _EDGE = re.compile(r'^"(.*?)":(\w+):\w -> "(.*?)":')
 _PART = re.compile(r"(?<!\\)\|")
+
+_AT_ADDRESS = re.compile(r"address (0x[0-9a-f]+)")
+_NOP = (0x000FC000000000000000000000007918).to_bytes(INSTRUCTION_BYTES, "little")
 
 _ABI, _OLD_ABI, _NEW_ABI = 7, 51, bytes([65, 8])
 _VERSION, _FLAGS, _NEW_FLAGS = 0x14, 0x30, 0x0A000002
@@ -42,6 +46,27 @@ def nvdisasm() -> Path:
         for found in sorted(Path(folder).glob("*/bin/nvdisasm")):
             return found
     pytest.skip("no nvdisasm: `pip install nvidia-cuda-nvdisasm`")
+
+
+def texts_of(code: bytes, capability: int, file: Path) -> list[tuple[int, str]]:
+    """Return offset and text of the instructions of some code; those that it takes for none are left out.
+
+    Args:
+        code: The instructions.
+        capability: Of the GPU: 90 for 9.0.
+        file: Where to write them.
+    """
+    tool, left_out, before = str(nvdisasm()), set[int](), -1
+    while len(left_out) > before:
+        before = len(left_out)
+        words = [code[at : at + INSTRUCTION_BYTES] for at in range(0, len(code) - 15, INSTRUCTION_BYTES)]
+        file.write_bytes(b"".join(_NOP if place in left_out else word for place, word in enumerate(words)))
+        command = [tool, "-b", f"SM{capability}", "-hex", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        left_out |= {int(found, 16) // INSTRUCTION_BYTES for found in _AT_ADDRESS.findall(done.stderr)}
+    lines = (_INSTRUCTION.match(line) for line in done.stdout.splitlines())
+    found = [(int(line[1], 16), line[2]) for line in lines if line]
+    return [(offset, text) for offset, text in found if offset // INSTRUCTION_BYTES not in left_out]
 
 
 def drawn(data: bytes, cubin: Path) -> list[Drawn]:

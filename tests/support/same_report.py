@@ -17,7 +17,8 @@ def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
     if len(ours.kernels) != len(theirs.kernels):
         yield f"{len(ours.kernels)} kernels, not {len(theirs.kernels)}"
     for kernel, other in zip(ours.kernels, theirs.kernels, strict=False):
-        names = kernel.__struct_fields__
+        # NVIDIA's module gives no bytes of the code, in which we look for loops.
+        names = [name for name in kernel.__struct_fields__ if name != "inside"]
         yield from (
             f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name)
         )

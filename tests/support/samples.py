@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.bounds import Bound
 from rooflens.model.records import (
     LEVELS,
     Analysis,
@@ -31,6 +30,7 @@ from rooflens.model.records import (
     Verdict,
 )
 from rooflens.model.roofline.levels import shares_of
+from rooflens.model.verdict_classes import Bound
 
 HOSTILE_NAMES = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>")
 
@@ -291,7 +291,14 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
         evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "instruction issue 31 %"),
         moves=_MOVES[sample.bound],
         bottleneck=Bottleneck(name, shares[name]) if name else None,
+        memory=_busiest({name: share for name, share in shares.items() if name in LEVELS}),
+        compute=_busiest({name: share for name, share in shares.items() if name not in LEVELS}),
     )
+
+
+def _busiest(shares: Mapping[str, float]) -> Bottleneck | None:
+    name = max(shares, key=shares.__getitem__, default=None)
+    return Bottleneck(name, shares[name]) if name else None
 
 
 _CAUSES = {"latency": "long_scoreboard", "overhead": "short kernel", "unknown": "no byte counters"}

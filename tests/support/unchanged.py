@@ -47,7 +47,7 @@ ANSWERS = (
     "-rooflens/model/findings",
     "-rooflens/model/knowledge",
     "-rooflens/model/predict",
-    "-rooflens/model/verdict",
+    "-rooflens/model/verdict/",
     "-rooflens/model/about.py",
     "-rooflens/model/analyze.py",
     "-rooflens/model/needs.py",

@@ -1,4 +1,4 @@
-"""Registers the marker of the workloads' slow tests that need no nvcc."""
+"""Register the marker of the workloads' slow tests that need no nvcc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exercise the build cache through a stand-in `nvcc` on PATH."""
+"""The build cache, tested through a stand-in `nvcc` on PATH."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ echo program > "$last"
 
 
 class Toolkit(Struct, frozen=True):
-    """A folder with a stand-in nvcc that writes down how it was called."""
+    """A folder with a stand-in nvcc that logs its calls."""
 
     root: Path
 
@@ -39,7 +39,7 @@ class Toolkit(Struct, frozen=True):
         return self.root / "bin" / "nvcc"
 
     def argv(self) -> list[str]:
-        """Return what nvcc was called with since the last time, without asking for its version."""
+        """Return nvcc's calls since the last time, without those for its version."""
         log = self.root / "argv"
         lines = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)
@@ -83,7 +83,7 @@ def workload(tmp_path: Path) -> Workload:
 
 
 def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
-    """The whole command line is the flags, the architecture, the program and where it goes."""
+    """The command line consists of flags, architecture, program and output."""
     program = build(workload, "sm_90", tmp_path / "cache")
     argv = toolkit.argv()
     output = argv.pop()
@@ -103,7 +103,7 @@ def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> N
 
 
 def test_second_build_does_not_compile(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
-    """What was compiled is found again."""
+    """A compiled program is found again instead of being compiled."""
     first = build(workload, "sm_90", tmp_path)
     assert toolkit.argv()
     assert build(workload, "sm_90", tmp_path) == first
@@ -111,7 +111,7 @@ def test_second_build_does_not_compile(toolkit: Toolkit, workload: Workload, tmp
 
 
 def test_changed_source_compiles_again(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
-    """One more line in a source, and a further header beside it, are other programs."""
+    """A changed source and an additional header each give another program."""
     programs = {build(workload, "sm_90", tmp_path)}
     with (workload.folder / "main.cu").open("a") as source:
         source.write("// changed\n")
@@ -125,7 +125,7 @@ def test_changed_source_compiles_again(toolkit: Toolkit, workload: Workload, tmp
 def test_changed_shared_header_compiles_again(
     toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shared headers are sources of every program."""
+    """The shared headers count as sources of every program."""
     first = build(workload, "sm_90", tmp_path)
     other = tmp_path / "common.cuh"
     other.write_text("// another one\n")
@@ -135,7 +135,7 @@ def test_changed_shared_header_compiles_again(
 
 
 def test_architecture_and_compiler_are_part_of_the_key(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
-    """Another GPU or another nvcc means another program."""
+    """Another GPU or another nvcc gives another program."""
     programs = {build(workload, architecture, tmp_path) for architecture in ("sm_80", "sm_90")}
     toolkit.set_version("release 13.1")
     programs.add(build(workload, "sm_90", tmp_path))
@@ -143,7 +143,7 @@ def test_architecture_and_compiler_are_part_of_the_key(toolkit: Toolkit, workloa
 
 
 def test_failing_compile_leaves_nothing(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
-    """An error carries nvcc's own words and no half program stays behind; the next build tries again."""
+    """The error has nvcc's own words, no partial program remains, and the next build tries again."""
     (toolkit.root / "broken").touch()
     with pytest.raises(EnvironmentMissingError, match=r"main\.cu\(3\): error: no such thing") as caught:
         build(workload, "sm_90", tmp_path)
@@ -155,7 +155,7 @@ def test_failing_compile_leaves_nothing(toolkit: Toolkit, workload: Workload, tm
 
 
 def test_silent_failure_is_one_too(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
-    """An nvcc that says all is well but wrote nothing has failed."""
+    """An nvcc that succeeds without writing the program counts as failed."""
     toolkit.add("nvcc", "#!/bin/sh\nexit 0\n")
     with pytest.raises(EnvironmentMissingError, match="could not compile"):
         build(workload, "sm_90", tmp_path)
@@ -164,7 +164,7 @@ def test_silent_failure_is_one_too(toolkit: Toolkit, workload: Workload, tmp_pat
 def test_cublas_is_linked_where_it_is_used_and_found(
     toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a workload that includes cuBLAS links it, and only if header and library are there."""
+    """Only a workload that includes cuBLAS is linked with it, and only if header and library exist."""
     ladder = find_workload("gemm_ladder")
     monkeypatch.setattr("rooflens.workloads.build._cublas_of_python", lambda _: None)
     build(ladder, "sm_90", tmp_path / "without")
@@ -189,7 +189,7 @@ def test_cublas_is_linked_where_it_is_used_and_found(
 def test_cublas_is_found_among_pythons_packages(
     toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
 ) -> None:
-    """NVIDIA's packages, which PyTorch brings, have a library with nvcc's major version in its name, or another."""
+    """The library of NVIDIA's Python packages is linked if the major version in its name is nvcc's."""
     site = tmp_path / "site"
     package = site / "nvidia" / ("cu13" if release == "13.0" else "cublas")
     monkeypatch.setattr(
@@ -220,7 +220,7 @@ def test_cublas_is_found_among_pythons_packages(
 def test_a_cache_that_cannot_be_written_is_named_before_nvcc_runs(
     toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file in the place of its folder, and a user without a home: this machine's, with what helps."""
+    """A file in place of the cache folder, and a missing home, are environment errors with a hint."""
     (tmp_path / "file").touch()
     with pytest.raises(
         EnvironmentMissingError, match=r"^cannot write to the cache of compiled programs, `.*/cuda`"
@@ -237,7 +237,7 @@ def test_a_cache_that_cannot_be_written_is_named_before_nvcc_runs(
 
 
 def test_no_nvcc_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without nvcc gets one error that says where it was looked for."""
+    """Without nvcc, a single error says where it was searched."""
     monkeypatch.setattr("rooflens.workloads.build.os.access", lambda *_: False)
     with pytest.raises(EnvironmentMissingError, match="no `nvcc` found") as caught:
         find_compiler({"PATH": str(tmp_path)})
@@ -247,14 +247,14 @@ def test_no_nvcc_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["CUDA_HOME", "CUDA_PATH"])
 def test_nvcc_is_found_beside_path(toolkit: Toolkit, tmp_path: Path, name: str) -> None:
-    """CUDA_HOME and CUDA_PATH lead to nvcc when PATH does not."""
+    """CUDA_HOME and CUDA_PATH lead to nvcc if PATH does not."""
     compiler = find_compiler({"PATH": str(tmp_path), name: str(toolkit.root)})
     assert compiler.path == toolkit.nvcc
     assert compiler.version == "release 13.0"
 
 
 def test_nvcc_that_does_not_run(toolkit: Toolkit) -> None:
-    """A broken nvcc is named with what it said."""
+    """A broken nvcc is named with its output."""
     toolkit.add("nvcc", "#!/bin/sh\necho broken pipe dream >&2\nexit 1\n")
     with pytest.raises(EnvironmentMissingError, match="broken pipe dream"):
         find_compiler()
@@ -270,25 +270,25 @@ def test_nvcc_that_does_not_run(toolkit: Toolkit) -> None:
     ],
 )
 def test_architecture_of_this_machine(toolkit: Toolkit, answer: str, architecture: str) -> None:
-    """The first GPU that programs see decides; without an answer nvcc has to know."""
+    """The first visible GPU decides the architecture; without an answer it is left to nvcc."""
     toolkit.add("nvidia-smi", f"#!/bin/sh\n{answer}\n")
     assert local_architecture() == architecture
 
 
 @pytest.mark.usefixtures("toolkit")
 def test_architecture_without_nvidia_smi() -> None:
-    """Where there is no nvidia-smi, nvcc has to know the GPU."""
+    """Without `nvidia-smi` the architecture is left to nvcc."""
     assert local_architecture() == "native"
 
 
 def test_local_architecture_is_the_default(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
-    """Without an architecture the program is built for this machine."""
+    """Without a given architecture the program is built for this machine."""
     toolkit.add("nvidia-smi", f"#!/bin/sh\necho '{H200.replace('9.0', '8.9')}'\n")
     assert build(workload, cache=tmp_path).name.startswith("saxpy-sm_89-")
     assert "-arch=sm_89" in toolkit.argv()
 
 
 def test_only_cuda_is_compiled(workload: Workload, tmp_path: Path) -> None:
-    """A PyTorch workload has nothing to build."""
+    """A PyTorch workload is refused, as there is nothing to build."""
     with pytest.raises(InputError, match="its kind is `torch`"):
         build(replace(workload, kind="torch"), "sm_90", tmp_path)

@@ -1,4 +1,4 @@
-"""Hold the calibration's machine code: what each kernel claims to measure is what its loop does, and little else."""
+"""The calibration's machine code: each kernel's loop does what it claims to measure, and little else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.nvcc, pytest.mark.thorough]
 
 HOPPER = "sm_90a"
 ALIKE = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100"}
-"""Architectures whose loops are made of the instructions of others here: `make test-all` compiles for them too."""
+"""Architectures whose loops use the same instructions as others here: `make test-all` compiles for them too."""
 
 TARGETS = (*(one for one in ARCHITECTURES if one not in ALIKE or os.environ.get("ROOFLENS_TEST_ALL")), HOPPER)
 TURING = {"sm_75"}
@@ -28,14 +28,14 @@ FP8 = {"sm_89", "sm_120"}
 
 
 class Loop(NamedTuple):
-    """What the loop of a kernel does in one pass.
+    """What one pass of a kernel's loop does.
 
     Attributes:
         kernel: Part of its mangled name.
-        opcode: Pattern of what is measured.
-        times: How many of them one pass has.
-        others: Most instructions beside them, without NOP.
-        where: Architectures that have it; on the others the kernel is empty.
+        opcode: Pattern of the measured opcode.
+        times: How many of them are in one pass.
+        others: Most other instructions, not counting NOP.
+        where: Architectures that have the instruction; on the others the kernel is empty.
     """
 
     kernel: str
@@ -74,7 +74,7 @@ LOOPS = (
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Kernel]]:
-    """Compile for every architecture at once and disassemble."""
+    """Compile for all architectures at once and disassemble."""
     try:
         compiler = find_compiler()
     except EnvironmentMissingError as error:
@@ -101,7 +101,7 @@ def _run(command: list[str]) -> str:
 @for_all("target", TARGETS)
 @for_all("loop", LOOPS, lambda loop: loop.kernel)
 def test_a_kernel_does_what_it_measures(kernels: dict[str, dict[str, Kernel]], target: str, loop: Loop) -> None:
-    """Its loop holds every instruction that a pass counts; where the architecture lacks it there is no loop at all."""
+    """Each loop has every instruction that a pass counts; without the instruction there is no loop."""
     (kernel,) = (found for name, found in kernels[target].items() if loop.kernel in name)
     body = kernel.loop_of(loop.opcode)
     if target not in loop.where:
@@ -113,14 +113,14 @@ def test_a_kernel_does_what_it_measures(kernels: dict[str, dict[str, Kernel]], t
 
 @for_all("target", TARGETS)
 def test_no_kernel_spills(kernels: dict[str, dict[str, Kernel]], target: str) -> None:
-    """No kernel keeps operands in local memory: that would be measured too."""
+    """No kernel keeps operands in local memory, which would be measured too."""
     spilling = [name for name, kernel in kernels[target].items() if count(kernel.opcodes, "LDL|STL")]
     assert spilling == []
 
 
 @for_all("target", TARGETS)
 def test_every_kernel_reads_its_clock_twice(kernels: dict[str, dict[str, Kernel]], target: str) -> None:
-    """What is measured stands between two readings of the timer, none of which was moved into the loop."""
+    """The measured code is between two timer readings, which were not moved into the loop."""
     for loop in LOOPS:
         (kernel,) = (found for name, found in kernels[target].items() if loop.kernel in name)
         if target not in loop.where:

@@ -38,7 +38,7 @@ def write_program(path: Path, body: str) -> Path:
 
 @pytest.fixture
 def only_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder that comes first on PATH, with no nvcc or nvidia-smi behind it."""
+    """Return the first folder on PATH, with no nvcc or nvidia-smi behind it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in ("cat", "chmod", "cp", "sh"):
@@ -49,13 +49,13 @@ def only_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_calibrating_is_no_workload() -> None:
-    """Nothing lists or profiles it."""
+    """The calibration program is not listed or profiled as a workload."""
     assert PROGRAM.name not in {workload.name for workload in load_workloads()}
 
 
 @pytest.mark.parametrize(("capability", "architecture"), [("9.0", "sm_90a"), ("8.0", "sm_80"), ("12.0", "sm_120")])
 def test_it_is_compiled_for_this_gpu_and_run(only_stand_ins: Path, capability: str, architecture: str) -> None:
-    """The compiler gets this GPU's architecture, Hopper's with its own instructions; the document comes back whole."""
+    """The compiler gets this GPU's architecture (Hopper's with all instructions); the document is unchanged."""
     printing = write_program(only_stand_ins / "printing", f"echo \"$@\" >&2\ncat <<'END'\n{json.dumps(DOCUMENT)}\nEND")
     compiling = f'case "$*" in *--version*) echo made ;; *) echo "$*" > {only_stand_ins}/argv; for last; do :; done; '
     write_program(only_stand_ins / "nvcc", f'{compiling}cp {printing} "$last" ;; esac')
@@ -68,7 +68,7 @@ def test_it_is_compiled_for_this_gpu_and_run(only_stand_ins: Path, capability: s
 
 
 def test_without_nvcc_the_environment_is_missing(only_stand_ins: Path) -> None:
-    """It needs a compiler, and says so with exit code 3."""
+    """Without a compiler the exit code is 3, with a message."""
     write_program(only_stand_ins / "nvidia-smi", "echo '0, GPU-0123, NVIDIA GPU, 9.0, 580.65.06, Disabled'")
     with pytest.raises(EnvironmentMissingError, match="no `nvcc` found") as caught:
         calibrate(only_stand_ins / "cache")
@@ -77,7 +77,7 @@ def test_without_nvcc_the_environment_is_missing(only_stand_ins: Path) -> None:
 
 
 def test_without_a_gpu_nothing_is_compiled(only_stand_ins: Path) -> None:
-    """It takes nvcc minutes: that there is no GPU to measure is said first."""
+    """Without a GPU the error comes before compiling, which takes minutes."""
     write_program(only_stand_ins / "nvcc", f"touch {only_stand_ins}/asked")
     with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU or driver"):
         calibrate(only_stand_ins / "cache")
@@ -85,13 +85,13 @@ def test_without_a_gpu_nothing_is_compiled(only_stand_ins: Path) -> None:
 
 
 def test_the_repetitions_are_the_programs_iterations(tmp_path: Path) -> None:
-    """The program takes them as every CUDA program of ours takes its iterations."""
+    """The number of repetitions reaches the program like every CUDA program's iterations."""
     program = write_program(tmp_path / "program", """echo "{\\"rates\\": {\\"argv\\": \\"$*\\"}}" """)
     assert json.loads(run_program(program, 7))["rates"]["argv"] == "--iterations 7"
 
 
 def test_without_a_gpu_the_environment_is_missing(tmp_path: Path) -> None:
-    """What the program says of the GPU is handed on, with exit code 3."""
+    """The program's message about the GPU is passed on, with exit code 3."""
     program = write_program(tmp_path / "program", "echo 'error: no NVIDIA GPU can be used: none found' >&2; exit 1")
     with pytest.raises(EnvironmentMissingError, match="needs a GPU: no NVIDIA GPU can be used: none found") as caught:
         run_program(program)
@@ -113,7 +113,7 @@ def test_without_a_gpu_the_environment_is_missing(tmp_path: Path) -> None:
     ],
 )
 def test_a_program_that_fails_says_how(tmp_path: Path, body: str, message: str) -> None:
-    """A failure, and output that is no one document, are errors of the program; the hint is its command line."""
+    """A failure, and output other than one document, are program errors whose hint is the command line."""
     program = write_program(tmp_path / "program", body)
     with pytest.raises(ProgramError, match=message) as caught:
         run_program(program, 3)
@@ -128,7 +128,7 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
-    """A file that is gone is no traceback."""
+    """A missing program gives no traceback."""
     with pytest.raises(ProgramError, match="cannot be started"):
         run_program(tmp_path / "gone")
 
@@ -161,7 +161,7 @@ int main() {
 @pytest.mark.nvcc
 @pytest.mark.if_changed(*WORKLOADS)
 def test_the_model_reads_what_the_program_prints(tmp_path: Path) -> None:
-    """The document of made-up rates, printed by the program's own code, is read with its medians and spread."""
+    """A document of made-up rates, printed by the program's own code, is parsed with medians and spread."""
     compiler = _need_nvcc()
     source, program = tmp_path / "printing.cu", tmp_path / "printing"
     source.write_text(PRINTING, encoding="utf-8")
@@ -180,7 +180,7 @@ def test_the_model_reads_what_the_program_prints(tmp_path: Path) -> None:
 @pytest.mark.nvcc
 @pytest.mark.if_changed(*WORKLOADS)
 def test_on_a_machine_without_a_gpu_it_compiles_and_says_so(tmp_path: Path) -> None:
-    """With nvcc and no GPU the real program is built, started, and names what is missing."""
+    """With nvcc and without a GPU the real program is built, starts, and says what is missing."""
     _need_nvcc()
     if _has_gpu():
         pytest.skip("there is a GPU here: the next test measures it")
@@ -191,7 +191,7 @@ def test_on_a_machine_without_a_gpu_it_compiles_and_says_so(tmp_path: Path) -> N
 @pytest.mark.gpu
 @pytest.mark.nvcc
 def test_this_gpu_is_measured(tmp_path: Path) -> None:
-    """On a GPU every rate comes out with a small spread, and none above what its maker publishes."""
+    """On a GPU every rate has a small spread, and none exceeds its published value."""
     _need_nvcc()
     if not _has_gpu():
         pytest.skip("no GPU here")

@@ -28,21 +28,21 @@ expect = { bound = "compute", resource = "fp32", why = "no memory" }
 
 
 def test_a_cuda_workload_gets_its_parameters() -> None:
-    """The compiled program takes each parameter of the case by its name, and the iterations."""
+    """A compiled program gets each parameter of the case by name, and the iterations."""
     command = command_for(CUDA, CUDA.case(None), 20, Path("/cache/fma"))
     assert command == ("/cache/fma", "--size", "1024", "--iters", "64", "--iterations", "20")
     assert command_for(CUDA, CUDA.case(None), 20, Path("/cache/fma"), watch_kernels=True) == command
 
 
 def test_a_cuda_workload_needs_its_program() -> None:
-    """Without the compiled program there is no command."""
+    """For a compiled workload without its program there is no command."""
     with pytest.raises(ValueError, match="its program is needed"):
         command_for(CUDA, CUDA.case(None), 1)
 
 
 @pytest.mark.parametrize("watch_kernels", [False, True])
 def test_the_harness_understands_its_command(watch_kernels: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    """A PyTorch workload runs in the harness of this interpreter, which reads the options as they were meant."""
+    """A PyTorch workload runs in this interpreter's harness, which parses the options as meant."""
     workload = find_workload("attention")
     command = command_for(workload, workload.case("naive"), 3, watch_kernels=watch_kernels)
     assert command[:3] == (sys.executable, "-m", HARNESS)
@@ -54,7 +54,7 @@ def test_the_harness_understands_its_command(watch_kernels: bool) -> None:  # no
 
 
 def test_cases_of_several_workloads_are_one_command() -> None:
-    """The harness is started once: timed, each case is checked and watched; under ncu it is marked, and neither."""
+    """One harness runs all cases: timed, they are checked and traced; under ncu they are marked instead."""
     names = ["attention.naive", "gemm.bf16_128"]
     timed = torch_harness.parse_options(measuring_command(names, 20, 30.4)[3:])
     profiled = torch_harness.parse_options(profiled_command(names)[3:])
@@ -71,7 +71,7 @@ def test_cases_of_several_workloads_are_one_command() -> None:
 
 
 def test_missing_torch_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is looked for without being imported."""
+    """PyTorch is looked for without being imported."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(EnvironmentMissingError, match="PyTorch is not installed") as caught:
         require_torch()

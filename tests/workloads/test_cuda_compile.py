@@ -1,7 +1,7 @@
-"""Compile every CUDA workload for every architecture, and read in the machine code what the lessons claim.
+"""Compile every CUDA workload for every architecture, and check the machine code against the lessons' claims.
 
-All are compiled as one program: nvcc reads the headers, which take it longest, once an architecture, and so does
-the disassembler start. `make test-all` also compiles each alone, as users do.
+All are compiled as one program, so that nvcc reads the headers (its slowest part) and the disassembler starts once per
+architecture. `make test-all` also compiles each alone, as users do.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ pytestmark = [pytest.mark.nvcc, pytest.mark.if_changed(*ON)]
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 AT_ONCE = 2
 FEW = ("sm_75", "sm_90a")
-"""The oldest, and the one with instructions of its own: `make test-all` compiles for all of the build."""
+"""The oldest architecture, and the one with its own instructions: `make test-all` compiles for all."""
 
 SPECIFIC = {"sm_90", "sm_100", "sm_120"}
-"""Architectures that have instructions in code for the one chip only."""
+"""Architectures with instructions that exist only in code for the exact chip."""
 
 ARCHITECTURES = (
     tuple(f"{one}a" if one in SPECIFIC else one for one in build.ARCHITECTURES)
@@ -46,11 +46,11 @@ EVERY_ARCHITECTURE = tuple(f"-gencode=arch=compute_{name[3:]},code={name}" for n
 AMPERE_ON = tuple(name for name in ARCHITECTURES if name != "sm_75")
 
 Opcodes = dict[tuple[str, str], Counter[str]]
-"""Architecture, kernel -> how often each opcode stands in it."""
+"""(Architecture, kernel) -> count of each opcode."""
 
 
 class Claim(NamedTuple):
-    """How often opcodes with a prefix stand in a kernel's machine code."""
+    """Count of opcodes with a prefix in a kernel's machine code."""
 
     workload: str
     kernel: str
@@ -102,12 +102,12 @@ CLAIMS = [
     Claim("spill", "spilled", ARCHITECTURES, "LDL", 40, 60),
     Claim("spill", "in_registers", ARCHITECTURES, "FFMA", 72, 72),
 ]
-"""What must stand in the machine code: loops that were not optimised away, the instruction that a rung is about."""
+"""What the machine code must contain: loops that were not optimised away, and the instruction that a rung is about."""
 
 
 @pytest.fixture(scope="module")
 def compiler() -> Compiler:
-    """Return the nvcc of this machine; skip where there is none."""
+    """Return this machine's nvcc; skip the test if there is none."""
     try:
         return find_compiler()
     except EnvironmentMissingError as error:
@@ -116,7 +116,7 @@ def compiler() -> Compiler:
 
 @pytest.fixture(scope="module")
 def program(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compile all workloads for all architectures into one program, which runs the one its first argument names."""
+    """Compile all workloads for all architectures into one program, whose first argument selects the workload."""
     folder = tmp_path_factory.mktemp("program")
     libraries = dict.fromkeys(flag for workload in WORKLOADS for flag in library_flags(workload, compiler))
     source = write_one_source(WORKLOADS, folder / "all.cu")
@@ -132,7 +132,7 @@ def _compile(command: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def opcodes(program: Path) -> Opcodes:
-    """Count the opcodes of every kernel; skip where there is no disassembler."""
+    """Count the opcodes of every kernel; skip the test without a disassembler."""
     wheels = Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin"
     places = os.pathsep.join([os.environ.get("PATH", ""), str(find_compiler().path.parent), str(wheels)])
     cuobjdump = shutil.which("cuobjdump", path=places)
@@ -162,13 +162,13 @@ def _count(architecture: str, listing: str) -> Opcodes:
 
 
 def test_compiles_for_every_architecture(program: Path) -> None:
-    """All programs compile without a warning for each of the architectures."""
+    """All programs compile without a warning for each architecture."""
     assert program.stat().st_size > 0
 
 
 @pytest.mark.thorough
 def test_each_program_compiles_alone(compiler: Compiler, tmp_path: Path) -> None:
-    """No program needs what only another one includes, and none warns where it is compiled as users do."""
+    """Each program compiles alone, without a warning and without another's headers."""
 
     def compile_one(workload: Workload) -> None:
         flags = (*FLAGS, *EVERY_ARCHITECTURE, *WARNINGS, *library_flags(workload, compiler))
@@ -180,20 +180,20 @@ def test_each_program_compiles_alone(compiler: Compiler, tmp_path: Path) -> None
 
 
 def test_holds_every_architecture(opcodes: Opcodes) -> None:
-    """The compiled program holds machine code of every workload for each of them."""
+    """The compiled program has machine code of every workload for each architecture."""
     for workload in WORKLOADS:
         found = {architecture for architecture, kernel in opcodes if _is_of(workload.name, kernel)}
         assert found == set(ARCHITECTURES)
 
 
 def _is_of(workload: str, mangled: str) -> bool:
-    """Tell whether a kernel is a workload's own: whether its mangled name begins with the workload's namespace."""
+    """Return whether a kernel belongs to a workload: its mangled name begins with the workload's namespace."""
     return mangled.startswith(f"_ZN{len(namespace_of(workload))}{namespace_of(workload)}")
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.kernel}-{claim.opcode}")
 def test_machine_code_does_what_the_lesson_says(opcodes: Opcodes, claim: Claim) -> None:
-    """Loops are not optimised away, loads are as wide and as many as claimed, tensor opcodes have the shape named."""
+    """Loops are not optimised away, loads have the claimed width and number, tensor opcodes the named shape."""
     found = {
         key: sum(count for code, count in codes.items() if code.startswith(claim.opcode))
         for key, codes in opcodes.items()
@@ -205,7 +205,7 @@ def test_machine_code_does_what_the_lesson_says(opcodes: Opcodes, claim: Claim) 
 
 
 def test_only_the_kernel_made_to_spill_uses_local_memory(opcodes: Opcodes) -> None:
-    """No kernel keeps operands in local memory, on any architecture, but for the one whose lesson that is."""
+    """No kernel keeps operands in local memory on any architecture, except the one that teaches it."""
     using = {key for key, codes in opcodes.items() if any(code.startswith(("LDL", "STL")) for code in codes)}
     made_to = {key for key in opcodes if _is_of("spill", key[1]) and "7spilled" in key[1]}
     assert using == made_to
@@ -213,7 +213,7 @@ def test_only_the_kernel_made_to_spill_uses_local_memory(opcodes: Opcodes) -> No
 
 
 def test_programs_refuse_a_machine_without_gpu(program: Path) -> None:
-    """Without a GPU a program ends with status 1 and one line; with a GPU it would run, so none is shown to it."""
+    """Without a GPU a program prints one line and exits with 1; real GPUs are hidden from it."""
     for workload in WORKLOADS:
         done = subprocess.run(  # noqa: S603 - our program
             [program, workload.name], capture_output=True, text=True, check=False, env={"CUDA_VISIBLE_DEVICES": ""}
@@ -235,7 +235,7 @@ def test_programs_refuse_a_machine_without_gpu(program: Path) -> None:
     ],
 )
 def test_programs_refuse_bad_arguments(program: Path, arguments: list[str], message: str) -> None:
-    """A misspelt or impossible argument is named before anything is allocated."""
+    """A misspelled or impossible argument is named before anything is allocated."""
     done = subprocess.run(  # noqa: S603 - our program
         [program, "saxpy", *arguments], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""Run every CUDA workload on the CPU, thread by thread, at toy shapes: indices, barriers, bounds, checks, answers."""
+"""Run every CUDA workload on the CPU, thread by thread, with toy sizes: indices, barriers, bounds, checks, answers."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ KEYS = [
     "ok",
 ]
 MORE = {"gemm_ladder": ["cublas_ns"], "09_autotuned": ["tile"]}
-"""What a workload or a case says besides."""
+"""Additional output of a workload or case."""
 
 
 @pytest.fixture(scope="module")
 def compiler() -> str:
-    """Return a g++; skip where there is none."""
+    """Return a g++; skip the test if there is none."""
     found = shutil.which("g++")
     if found is None:
         pytest.skip("no g++: the CUDA workloads are not run on the CPU")
@@ -51,7 +51,7 @@ def compiler() -> str:
 
 @pytest.fixture(scope="module")
 def program(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program that holds every workload."""
+    """Return the program with all workloads."""
     return build_for_cpu(WORKLOADS, tmp_path_factory.mktemp("emulated"), compiler)
 
 
@@ -71,7 +71,7 @@ def _witness(stderr: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
 def test_toy_matches_its_reference(program: Path, workload: Workload, case: Case) -> None:
-    """Results are within tolerance, in one line of JSON; one range holds exactly the launches that are reported."""
+    """Results are within tolerance, in one line of JSON, and one range has exactly the reported launches."""
     done = _run(program, workload.name, {**case.toy, "iterations": ITERATIONS})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n") == 1
@@ -90,7 +90,7 @@ def test_toy_matches_its_reference(program: Path, workload: Workload, case: Case
 @pytest.mark.thorough
 @pytest.mark.parametrize("shared_kib", [64, 99], ids=["turing", "rtx"])
 def test_the_multistage_rung_takes_as_many_stages_as_fit(program: Path, shared_kib: int) -> None:
-    """Where a block may have less shared memory, two or three stages are right too; the toy has run four."""
+    """With less shared memory per block, two or three stages are also right; the toy runs four."""
     toy = {**find_workload("gemm_ladder").case("10_multistage").toy, "iterations": 1}
     done = _run(program, "gemm_ladder", toy, EMULATED_SHARED_BYTES=str(shared_kib * 1024))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -98,14 +98,14 @@ def test_the_multistage_rung_takes_as_many_stages_as_fit(program: Path, shared_k
 
 
 def test_unchecked_result_has_no_error(program: Path) -> None:
-    """With `--check 0` nothing is compared: the error is null, and the status that of a run that went well."""
+    """With `--check 0` nothing is compared: the error is null, and the exit status that of success."""
     done = _run(program, "saxpy", {"n": 100, "check": 0})
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["max_relative_error"], answer["ok"]) == (0, None, True)
 
 
 def test_a_case_that_is_named_is_marked_and_answered(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ROOFLENS_CASE opens a range of its own inside the one of all, and stands in the answer."""
+    """ROOFLENS_CASE opens its own range inside the common one, and is in the answer."""
     monkeypatch.setenv(CASE_VARIABLE, "saxpy.n16")
     done = _run(program, "saxpy", {"n": 100, "check": 0})
     answer = json.loads(done.stdout)
@@ -138,7 +138,7 @@ def test_a_case_that_is_named_is_marked_and_answered(program: Path, monkeypatch:
 def test_sizes_that_a_kernel_cannot_take_are_refused(
     program: Path, name: str, arguments: dict[str, int], message: str
 ) -> None:
-    """What a kernel relies on is asked for before it is launched."""
+    """A kernel's requirements are checked before it is launched."""
     done = _run(program, name, arguments)
     assert done.returncode == 1
     assert f"error: {message}" in done.stderr
@@ -146,7 +146,7 @@ def test_sizes_that_a_kernel_cannot_take_are_refused(
 
 
 class Mutation(NamedTuple):
-    """A change that breaks a kernel, and the arguments beside those of the first toy that run it."""
+    """A change that breaks a kernel, and the arguments besides the first toy's that run it."""
 
     name: str
     file: str
@@ -176,7 +176,7 @@ MUTATIONS = [
 
 @pytest.fixture(scope="module")
 def broken(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a program of the mutated workloads; all of a ladder at once, for a rung runs its own file alone."""
+    """Return a program of the mutated workloads, a whole ladder at once, as a rung runs only its own file."""
     changed = tmp_path_factory.mktemp("changed")
     workloads = []
     for name in dict.fromkeys(mutation.name for mutation in MUTATIONS):
@@ -196,7 +196,7 @@ def broken(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.thorough
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.name}-{mutation.file}")
 def test_check_notices_a_broken_kernel(broken: Path, mutation: Mutation) -> None:
-    """Without a barrier, or with one wrong index, a program says that its result is wrong and ends with status 1."""
+    """Without a barrier, or with a wrong index, a program reports a wrong result and exits with 1."""
     original = find_workload(mutation.name)
     done = _run(broken, mutation.name, {**original.cases[0].toy, "iterations": 1, **mutation.arguments})
     assert done.returncode == 1, done.stdout + done.stderr
@@ -204,7 +204,7 @@ def test_check_notices_a_broken_kernel(broken: Path, mutation: Mutation) -> None
 
 
 def test_the_same_sources_are_a_program_of_hip(compiler: str, tmp_path: Path) -> None:
-    """With the names mapped as hipcc's macro asks for, `roofline` is right too, and its table has a row a step."""
+    """With names mapped as by hipcc's macro, `roofline` is right too, and its table has a row per step."""
     hip = build_for_cpu([find_workload("roofline")], tmp_path, compiler, ["__HIP_PLATFORM_AMD__"])
     done = _run(hip, "roofline", {"n": 1024, "iterations": 1, "table": 1, "repeats": 1})
     assert done.returncode == 0, done.stdout + done.stderr
@@ -218,13 +218,13 @@ def test_the_same_sources_are_a_program_of_hip(compiler: str, tmp_path: Path) ->
 
 
 STEPS_MS = (1.0, *(0.5,) * 7, 0.6, 1.2, 2.4)
-"""SAXPY, and chains of 1 to 512 multiply-adds: the last three are at 0.853 n FLOP/us, so that they gain nothing."""
+"""SAXPY, and chains of 1 to 512 multiply-adds: the last three reach 0.853 n FLOP/us, so the curve is flat."""
 FURTHER_MS = (1.0, 1.0, 1.2, 4.8)
-"""SAXPY twice more, and the longest chain at half and at double the elements."""
+"""SAXPY twice more, and the longest chain with half and twice the elements."""
 
 
 def _checklist(program: Path, steps_ms: tuple[float, ...], further_ms: tuple[float, ...]) -> list[str]:
-    """Run `roofline --table 1` where these are the times of the fastest runs, and return the lines of its checklist."""
+    """Run `roofline --table 1` with these times of the fastest runs; return the lines of its checklist."""
     given = " ".join(map(str, (*steps_ms, *further_ms)))
     done = _run(program, "roofline", {"n": 64, "iterations": 1, "table": 1, "repeats": 1}, EMULATED_MS=given)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -232,7 +232,7 @@ def _checklist(program: Path, steps_ms: tuple[float, ...], further_ms: tuple[flo
 
 
 def test_the_checklist_passes_where_both_roofs_can_be_trusted(program: Path) -> None:
-    """Equal runs, a flat end, the same at other sizes; 12 n bytes in 1 ms and 1,024 n FLOP in 2.4 ms meet at 35.6."""
+    """Equal runs, a flat end and equal sizes pass; 12 n bytes in 1 ms and 1,024 n FLOP in 2.4 ms meet at 35.6."""
     assert _checklist(program, STEPS_MS, FURTHER_MS) == [
         "pass  SAXPY's slowest of 3 runs, of the GB/s of the best: 100.0 %, at least 60 %",
         "pass  a chain of 256, over the GFLOP/s of one of 128: 0.0 %, less than 3 %",
@@ -272,13 +272,13 @@ def test_the_checklist_passes_where_both_roofs_can_be_trusted(program: Path) -> 
 def test_the_checklist_fails_beyond_each_limit(
     program: Path, steps_ms: tuple[float, ...], further_ms: tuple[float, ...], failed: str
 ) -> None:
-    """60 % of the best run, 3 % from one length or size to another, and the ridge: each on both sides of its limit."""
+    """Limits are 60 % of the best run, 3 % between lengths or sizes, and the ridge; both sides of each are tested."""
     found = [line for line in _checklist(program, steps_ms, further_ms) if line.startswith("FAIL")]
     assert found == ([f"FAIL  {failed}"] if failed else [])
 
 
 def test_launches_are_rewritten() -> None:
-    """Only grid and block survive of a launch's configuration, parentheses and template arguments included."""
+    """Only grid and block remain of a launch's configuration, including parentheses and template arguments."""
     assert rewrite("f<1><<<dim3(a, b), dim3(c), 0, stream>>>(x.data(), y);") == (
         "emulator::launch(dim3(a, b), dim3(c), [](auto... all) { f<1>(all...); }, x.data(), y);"
     )

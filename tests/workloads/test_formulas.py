@@ -1,4 +1,4 @@
-"""Hold the CUDA workloads' formulas to numbers worked out by hand."""
+"""The CUDA workloads' formulas against numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ BY_HAND = {
 
 @pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
 def test_formulas_equal_the_numbers_worked_out_by_hand(workload: Workload, case: Case) -> None:
-    """Every case of every CUDA workload stands in the table, with its FLOP and bytes."""
+    """Every case of every CUDA workload is in the table, with its FLOP and bytes."""
     assert (case.flop_count(), case.byte_count()) == BY_HAND[f"{workload.name}-{case.name}"]
 
 
 @pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
 def test_toys_have_positive_amounts(workload: Workload, case: Case) -> None:
-    """Formulas hold at toy size too: positive, and less than at full size."""
+    """With toy sizes formulas are positive, and smaller than with full sizes."""
     full, toy = case.byte_count(), case.byte_count(case.toy)
     assert full is not None
     assert toy is not None
@@ -93,11 +93,11 @@ def test_toys_have_positive_amounts(workload: Workload, case: Case) -> None:
 
 @pytest.mark.parametrize(("workload", "case"), [pair for pair in CASES if pair[1].parts], ids=lambda part: part.name)
 def test_parts_add_up_to_their_case(workload: Workload, case: Case) -> None:  # noqa: ARG001 - names the case
-    """What the kernels of a case do one by one is what it does in all."""
+    """The work of a case's kernels adds up to the case's work."""
     assert sum(evaluate(part.flop, case.parameters) for part in case.parts) == case.flop_count()
     assert sum(evaluate(part.bytes, case.parameters) for part in case.parts) == case.byte_count()
 
 
 def test_table_has_no_case_too_many() -> None:
-    """What was worked out by hand is a case."""
+    """Every row worked out by hand is a case."""
     assert set(BY_HAND) == {f"{workload.name}-{case.name}" for workload, case in CASES}

@@ -26,7 +26,7 @@ def found(command_line: str) -> Recognized:
 
 
 def test_every_case_is_recognized_by_its_own_command() -> None:
-    """What `profile` runs is found again in the report it leaves, with all its sizes."""
+    """The command line of `profile` is recognized in its report, with all sizes."""
     for workload in load_workloads():
         for case in workload.cases:
             binary = Path(f"/cache/{workload.name}-sm_90-{DIGEST}") if workload.kind == "cuda" else None
@@ -39,7 +39,7 @@ def test_every_case_is_recognized_by_its_own_command() -> None:
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90a", "native"])
 def test_other_sizes_keep_the_formulas_of_the_nearest_case(architecture: str) -> None:
-    """A program with sizes of the user's has the formulas of the case it shares most with, not its expected wall."""
+    """A program with the user's sizes gets the formulas of the most similar case, without its expected limiter."""
     recognized = found(program("gemm_ladder", "--rung 8 --n 2048 --check 0 --iterations 5", architecture))
     assert recognized.case.name == "08_tensor_core"
     assert not recognized.as_listed
@@ -49,13 +49,13 @@ def test_other_sizes_keep_the_formulas_of_the_nearest_case(architecture: str) ->
 
 
 def test_formulas_that_are_equally_near_are_not_guessed() -> None:
-    """Sizes that are half of one case and half of another, with other formulas, give no prediction."""
+    """Sizes shared equally by two cases with different formulas give no prediction."""
     assert recognize(program("pointer_chase", "--lines 8192 --steps 16384 --iterations 1")) is None
     assert recognize(program("fma", "--n 4096 --iters 512 --iterations 1")) is not None
 
 
 def test_the_harness_is_read_as_it_reads_itself() -> None:
-    """Without options the first case runs once; a toy run has the toy's sizes; `=` joins as a space does."""
+    """Without options the first case runs once; a toy run has toy sizes; `=` joins like a space."""
     first = found(f"ncu python -m {HARNESS} gemm")
     assert (first.case.name, first.iterations) == ("bf16_4096", 1)
     toy = found(f"ncu python3 -u -m {HARNESS} attention --case=naive --toy --iterations=3")
@@ -98,12 +98,12 @@ def test_the_harness_is_read_as_it_reads_itself() -> None:
     ],
 )
 def test_what_is_not_ours_is_left_alone(command_line: str | None) -> None:
-    """A program of somebody else's that bears a workload's name, or a line we cannot read to its end, is not taken."""
+    """Somebody else's program with a workload's name, or a line that cannot be parsed to its end, is not recognized."""
     assert recognize(command_line) is None
 
 
 def test_a_case_of_many_is_recognized_by_its_part_of_the_command_line() -> None:
-    """Of one process, or of a shell that runs programs one after another, the words of one case are left."""
+    """The command line of one process, or of a shell, is reduced to the words of one case."""
     several = f"ncu --nvtx python -m {HARNESS} gemm.bf16_1024 attention.fused --iterations 1 --check 0 --mark-cases"
     assert recognize(several) is None
     part = found(command_of_case(several, "attention.fused"))

@@ -1,4 +1,4 @@
-"""Hold the registry to its contract: every folder loads, and bad ones are refused by name."""
+"""The registry loads every folder, and refuses bad ones by name."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from support.loops import for_all
 
 from rooflens.errors import InputError, UnknownNameError
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import Workload, evaluate
 from rooflens.model.records import LEVELS
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.workloads.registry import FOLDER, find_workload, load_workloads, parse_workload
 
 CUDA = {
@@ -49,7 +49,7 @@ expect = { bound = "memory", resource = "dram", why = "because" }
 
 
 def test_every_cuda_workload_is_registered() -> None:
-    """The CUDA workloads are there, sorted, each with the program it names."""
+    """The CUDA workloads are registered, sorted, each with its program."""
     workloads = [workload for workload in load_workloads() if workload.kind == "cuda"]
     assert [workload.name for workload in workloads] == sorted(CUDA)
     for workload in workloads:
@@ -57,13 +57,13 @@ def test_every_cuda_workload_is_registered() -> None:
 
 
 def test_every_folder_with_a_toml_is_a_workload() -> None:
-    """Adding a folder is all that registers a workload."""
+    """Adding a folder is enough to register a workload."""
     assert {workload.name for workload in load_workloads()} == {path.parent.name for path in FOLDER.glob("*/*.toml")}
 
 
 @for_all("workload", load_workloads(), lambda workload: workload.name)
 def test_expectations_use_the_words_of_verdicts(workload: Workload) -> None:
-    """Every case predicts a class that a verdict can have, a level that exists, and says why."""
+    """Every case predicts an existing class and level, with a reason."""
     for case in workload.cases:
         assert case.expect.bound in BOUNDS
         assert case.expect.bound != "memory" or case.expect.resource in LEVELS
@@ -73,7 +73,7 @@ def test_expectations_use_the_words_of_verdicts(workload: Workload) -> None:
 
 @for_all("workload", load_workloads(), lambda workload: workload.name)
 def test_toys_name_the_same_parameters(workload: Workload) -> None:
-    """A toy changes sizes and adds no parameter; case names are unique."""
+    """A toy changes sizes without adding parameters; case names are unique."""
     for case in workload.cases:
         assert set(case.toy) == set(case.parameters)
     assert len({case.name for case in workload.cases}) == len(workload.cases)
@@ -81,7 +81,7 @@ def test_toys_name_the_same_parameters(workload: Workload) -> None:
 
 @for_all("workload", [w for w in load_workloads() if w.kind == "cuda"], lambda w: w.name)
 def test_programs_take_the_parameters_of_their_cases(workload: Workload) -> None:
-    """Every parameter of a case is an argument that the program reads."""
+    """Every parameter of a case is an argument of the program."""
     text = (workload.folder / workload.program).read_text(encoding="utf-8")
     for case in workload.cases:
         for name in case.parameters:
@@ -89,7 +89,7 @@ def test_programs_take_the_parameters_of_their_cases(workload: Workload) -> None
 
 
 def test_first_case_is_the_default() -> None:
-    """Without a name the first case is meant."""
+    """Without a name the first case is used."""
     workload = parse_workload(Path("folder/test"), GOOD)
     assert workload.name == "test"
     assert workload.case(None) is workload.cases[0]
@@ -97,7 +97,7 @@ def test_first_case_is_the_default() -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    """A misspelt workload or case is the user's mistake, with a hint."""
+    """A misspelled workload or case is a usage error with a hint."""
     with pytest.raises(UnknownNameError, match="no workload is called `nonsense`"):
         find_workload("nonsense")
     with pytest.raises(UnknownNameError, match="no case of `saxpy` is called `nonsense`") as caught:
@@ -119,7 +119,7 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
     ],
 )
 def test_bad_files_are_refused(text: str) -> None:
-    """A `workload.toml` that lacks something is an input error that names the folder."""
+    """An incomplete `workload.toml` is an input error that names the folder."""
     with pytest.raises(InputError, match=r"broken/workload\.toml"):
         parse_workload(Path("broken"), text)
 
@@ -144,7 +144,7 @@ def test_bad_files_are_refused(text: str) -> None:
     ],
 )
 def test_formulas_are_arithmetic_only(formula: str) -> None:
-    """Nothing but + - * / // ** over numbers and parameters is evaluated."""
+    """Only + - * / // ** over numbers and parameters is evaluated."""
     with pytest.raises(InputError, match="cannot be evaluated"):
         evaluate(formula, {"n": 8})
 

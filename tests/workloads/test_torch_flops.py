@@ -1,4 +1,4 @@
-"""Hold the FLOP formulas to PyTorch's own counter where both count by the same convention."""
+"""The FLOP formulas against PyTorch's own counter, where both use the same convention."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ UNCOUNTED = [
 
 
 def _formula_and_count(name: str, case_name: str, device: str = "meta") -> tuple[float, int]:
-    """Evaluate a case's formula and count its run: at full size without data on `meta`, at toy size on `cpu`.
+    """Evaluate a case's formula and count its run: full sizes on `meta` without data, toy sizes on `cpu`.
 
-    The counter knows no fused attention of these devices, so attention runs as the products it is made of.
+    The counter does not know fused attention on these devices, so attention runs as separate products.
     """
     workload = find_workload(name)
     case = workload.case(case_name)
@@ -71,28 +71,28 @@ def _formula_and_count(name: str, case_name: str, device: str = "meta") -> tuple
 @for_all("device", ["meta", "cpu"])
 @for_all("workload, case", SAME)
 def test_products_are_counted_as_pytorch_counts_them(workload: str, case: str, device: str) -> None:
-    """Matrix products by formula equal PyTorch's count to the last FLOP, at full and at toy size."""
+    """For matrix products the formula equals PyTorch's count exactly, with full and toy sizes."""
     formula, counted = _formula_and_count(workload, case, device)
     assert formula == counted
 
 
 @pytest.mark.parametrize(("workload", "case"), UNCOUNTED)
 def test_pytorch_counts_nothing_but_products(workload: str, case: str) -> None:
-    """Where the documentation says that PyTorch counts nothing, it counts nothing."""
+    """PyTorch counts nothing for the operations for which the documentation says so."""
     formula, counted = _formula_and_count(workload, case)
     assert counted == 0
     assert formula > 0
 
 
 def test_pytorch_counts_masked_products_too() -> None:
-    """With a causal mask PyTorch counts the whole square, the formula of the fused case only what is not masked."""
+    """With a causal mask PyTorch counts the whole square; the fused case's formula counts only the unmasked part."""
     formula, counted = _formula_and_count("attention", "fused_causal")
     length = find_workload("attention").case("fused_causal").parameters["length"]
     assert formula / counted == (length + 1) / (2 * length)
 
 
 def test_backward_differs_by_the_scores_that_the_fused_kernel_computes_again() -> None:
-    """Unfused backward attention has four products; the fused one, as PyTorch counts it, a fifth, as the formula."""
+    """Backward attention has four products unfused; fused, PyTorch and the formula count a fifth."""
     formula, counted = _formula_and_count("transformer_block", "forward_backward")
     sizes = find_workload("transformer_block").case("forward_backward").parameters
     shape = (sizes["batch"], sizes["heads"], sizes["length"], sizes["width"] // sizes["heads"])

@@ -1,13 +1,13 @@
-"""Hold the PyTorch workloads' formulas to numbers worked out by hand; needs no PyTorch."""
+"""The PyTorch workloads' formulas against numbers worked out by hand; needs no PyTorch."""
 
 from __future__ import annotations
 
 import pytest
 from support.loops import for_all
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import Case, Workload
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_datasheets
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.workloads.registry import load_workloads
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "torch" for case in workload.cases]
@@ -94,14 +94,14 @@ def test_formulas_give_what_was_worked_out_by_hand(workload: Workload, case: Cas
 
 @EVERY_CASE
 def test_toy_shapes_evaluate_too(workload: Workload, case: Case) -> None:  # noqa: ARG001 - names the case
-    """A toy shape holds the same parameters and is small."""
+    """A toy case has the same parameters and is small."""
     assert set(case.toy) == set(case.parameters)
     assert 0 < (case.byte_count(case.toy) or 0) < 2**20
 
 
 @EVERY_CASE
 def test_expectations_are_words_of_the_verdict(workload: Workload, case: Case) -> None:  # noqa: ARG001 - names the case
-    """An expected bound is a class, its resource a pipe of the case's own type or DRAM, absent where no unit leads."""
+    """An expected bound is a class, and its resource is a pipe of the case's type, or DRAM, or absent."""
     expect = case.expect
     assert expect.bound in BOUNDS
     assert expect.resource in {"memory": {"dram"}, "compute": {f"tensor_{case.dtype}"}}.get(expect.bound, {None})
@@ -111,7 +111,7 @@ def test_expectations_are_words_of_the_verdict(workload: Workload, case: Case) -
 @for_all("gpu", GPUS, lambda gpu: gpu.name)
 @EVERY_CASE
 def test_memory_and_compute_lie_on_their_sides_of_the_ridge(workload: Workload, case: Case, gpu: Datasheet) -> None:
-    """Expected memory-bound cases lie left of the ridge of an H200 and an H100, compute-bound ones right of it."""
+    """On an H200 and an H100, expected memory-bound cases are left of the ridge, compute-bound ones right of it."""
     flop, traffic = case.flop_count(), case.byte_count()
     if flop is None or traffic is None or case.expect.bound not in {"memory", "compute"}:
         return
@@ -127,7 +127,7 @@ def test_batching_alone_crosses_the_ridge() -> None:
 
 
 def test_gqa_raises_the_intensity_by_the_size_of_the_group() -> None:
-    """Decode attention has 2 x query heads / (2 bytes x cache heads) FLOP/B, whatever the length of the cache."""
+    """Decode attention has 2 x query heads / (2 bytes x cache heads) FLOP/B, whatever the cache's length."""
     case = next(case for workload, case in CASES if workload.name == "decode_attention")
     for length in (4096, 65536):
         parameters = {**case.parameters, "length": length}

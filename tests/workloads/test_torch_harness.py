@@ -1,4 +1,4 @@
-"""Run the harness' command line where PyTorch or a GPU is missing, and where it is called wrongly."""
+"""The harness' command line without PyTorch or a GPU, and with wrong arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_missing_pytorch_is_one_error_with_a_hint() -> None:
-    """Without PyTorch the harness exits 3 and says how to get it; stdout stays empty."""
+    """Without PyTorch the harness exits with 3 and says how to get it; stdout stays empty."""
     argv = [sys.executable, "-c", WITHOUT_TORCH, "attention", "--device", "cpu", "--toy"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
     assert (done.returncode, done.stdout) == (3, "")
@@ -43,25 +43,25 @@ def test_missing_pytorch_is_one_error_with_a_hint() -> None:
 def test_unknown_names_are_usage_errors(
     arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An unknown workload or case is named, with the known ones."""
+    """An unknown workload or case is an error that lists the known ones."""
     assert torch_harness.main(arguments) == status
     output = capsys.readouterr()
     assert (output.out, message in output.err) == ("", True)
 
 
 class _Measure(ModuleType):
-    """Stands in for `torch_measure`: batch_1 fits into no memory, batch_32 comes out wrong."""
+    """A stand-in for `torch_measure`: batch_1 does not fit into memory, batch_32 has a wrong result."""
 
     Plan = staticmethod(lambda *_, **__: None)
 
     @staticmethod
     def find_device(name: str, _: str) -> str:
-        """Find any."""
+        """Find any device."""
         return name
 
     @staticmethod
     def measure(_: object, parameters: dict[str, int], *__: object) -> Measured:
-        """Fail, be wrong, or be right."""
+        """Fail, give a wrong result, or a right one."""
         if "batch" not in parameters:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
         if parameters["batch"] == 1:
@@ -71,7 +71,7 @@ class _Measure(ModuleType):
 
 @dataclass
 class Measured:
-    """What a case measured."""
+    """The result of a case."""
 
     wall_ns: int
     ok: bool
@@ -80,7 +80,7 @@ class Measured:
 def test_a_case_that_fails_is_named_and_the_others_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One process runs the cases in order; the first that fails gives the exit status."""
+    """One process runs the cases in order; the first that fails decides the exit status."""
     stands_in = {"torch": SimpleNamespace(__version__="2.9.0"), "rooflens.workloads.torch_measure": _Measure("m")}
     monkeypatch.setattr(torch_harness, "_import", stands_in.get)
     cases = [case.name for case in torch_harness.find_workload("mlp").cases]
@@ -109,7 +109,7 @@ def test_a_case_that_fails_is_named_and_the_others_run(
 
 @pytest.mark.parametrize("arguments", [[], ["dot", "--iterations", "0"], ["dot", "--device", "tpu"]])
 def test_a_wrong_call_exits_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing name, no iterations and an unknown device end the process with status 2."""
+    """A missing name, zero iterations and an unknown device exit with 2."""
     with pytest.raises(SystemExit) as caught:
         torch_harness.main(arguments)
     assert caught.value.code == 2
@@ -117,7 +117,7 @@ def test_a_wrong_call_exits_2(arguments: list[str], capsys: pytest.CaptureFixtur
 
 
 def test_a_cuda_program_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A workload that nvcc compiles is not this harness' business."""
+    """A compiled workload is refused by the harness."""
     workload = torch_harness.find_workload("dot")
     monkeypatch.setattr(torch_harness, "find_workload", lambda _: _as_cuda(workload))
     assert torch_harness.main(["dot"]) == 2

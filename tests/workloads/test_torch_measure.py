@@ -1,4 +1,4 @@
-"""Check what the harness measures with: intervals, errors, devices, the one range."""
+"""The parts of the harness that measure: intervals, errors, devices, the range."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 
 @dataclass
 class Doubling:
-    """A program that doubles, off by `offset`, and keeps a diary."""
+    """A program that doubles, with an error of `offset`, and logs its calls."""
 
     TOLERANCE: Mapping[str, float] = field(default_factory=lambda: {"fp32": 1e-6})
     offset: float = 0.0
@@ -34,7 +34,7 @@ class Doubling:
         return torch.ones(parameters["n"], dtype=dtype, device=device)
 
     def run(self, state: torch.Tensor) -> torch.Tensor:
-        """Double, wrongly."""
+        """Double, with the error."""
         self.diary.append("run")
         return 2 * state + self.offset
 
@@ -45,20 +45,20 @@ class Doubling:
 
 
 def test_kernels_that_overlap_count_once() -> None:
-    """Busy time is the union of the intervals, gaps left out, whatever their order."""
+    """Busy time is the union of the intervals, in any order and without gaps."""
     spans = [(50.0, 60.0), (0.0, 10.0), (5.0, 20.0), (6.0, 8.0), (20.0, 30.0)]
     assert torch_measure.busy_ns([Activity("k", *span) for span in spans]) == 40
     assert torch_measure.busy_ns([]) == 0
 
 
 def test_copies_and_fills_are_no_launches() -> None:
-    """The driver's copies and fills keep the device busy but are no kernels."""
+    """The driver's copies and fills keep the device busy but do not count as kernels."""
     names = ["void gemm<float>()", "Memcpy DtoD (Device -> Device)", "Memset (Device)", "memset_kernel"]
     assert torch_measure.count_kernels([Activity(name, 0, 1) for name in names]) == 2
 
 
 def test_only_the_device_s_work_is_read_from_the_profiler() -> None:
-    """Host events and annotations drawn on the device's line are left out; microseconds become nanoseconds."""
+    """Host events and annotations on the device's line are dropped; microseconds become nanoseconds."""
 
     def event(name: str, device: str, *, annotation: bool = False) -> SimpleNamespace:
         return SimpleNamespace(
@@ -73,7 +73,7 @@ def test_only_the_device_s_work_is_read_from_the_profiler() -> None:
 
 
 def test_the_profiler_s_events_have_what_is_read() -> None:
-    """PyTorch's own events carry the fields that the harness reads."""
+    """PyTorch's own events have the fields that the harness reads."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         torch.ones(2) + 1
     events = profile.events()
@@ -82,7 +82,7 @@ def test_the_profiler_s_events_have_what_is_read() -> None:
 
 
 def test_errors_are_relative_to_the_largest_value() -> None:
-    """The error is the largest difference over the reference's largest value, the worst of all tensors."""
+    """The error is the largest difference over the reference's largest value, worst of all tensors."""
     reference = torch.tensor([0.0, -4.0])
     assert torch_measure.relative_error(torch.tensor([1.0, -4.0]), reference) == 0.25
     assert torch_measure.relative_error((reference, reference + 2), (reference, reference)) == 0.5
@@ -90,20 +90,20 @@ def test_errors_are_relative_to_the_largest_value() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_result_that_is_not_finite_has_no_error(value: float) -> None:
-    """NaN and infinity give None, which is never within a tolerance, even beside tensors that are right."""
+    """NaN and infinity give None, which is never within a tolerance, even beside correct tensors."""
     good, bad = torch.ones(2), torch.tensor([1.0, value])
     assert torch_measure.relative_error((good, bad, good), (good, good, good)) is None
 
 
 def test_a_result_of_another_shape_is_a_mistake_of_the_program() -> None:
-    """Shapes are not broadcast: that could hide a lost dimension."""
+    """Different shapes are an error: broadcasting could hide a lost dimension."""
     with pytest.raises(ValueError, match="shape"):
         torch_measure.relative_error(torch.ones(2, 1), torch.ones(2))
 
 
 @dataclass
 class Compiled(Doubling):
-    """The same, compiled by a backend that notes whether it was given sizes or symbols."""
+    """The same, compiled by a backend that notes whether it got sizes or symbols."""
 
     sizes: list[bool] = field(default_factory=list)
 
@@ -121,7 +121,7 @@ def _double(state: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_case_is_compiled_as_if_it_were_the_first() -> None:
-    """The compiler makes code for any size of what it saw in two sizes: a second case must not be taken for that."""
+    """A second case is not compiled for variable sizes, which the compiler does after seeing two sizes."""
     program = Compiled()
     for n in (4, 8):
         assert torch_measure.measure(program, {"n": n}, "fp32", Plan(CPU, 1, profiled=False)).ok
@@ -129,7 +129,7 @@ def test_a_case_is_compiled_as_if_it_were_the_first() -> None:
 
 
 def test_preparing_and_warming_up_stay_outside_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exactly the asked iterations run between one range start and its end."""
+    """Exactly the requested iterations run between the start and the end of one range."""
     program = Doubling()
     monkeypatch.setattr(torch.cuda.nvtx, "range_start", lambda name: program.diary.append(f"start {name}"))
     monkeypatch.setattr(torch.cuda.nvtx, "range_end", lambda _: program.diary.append("end"))
@@ -145,13 +145,13 @@ def test_preparing_and_warming_up_stay_outside_the_range(monkeypatch: pytest.Mon
 
 
 def test_what_is_not_checked_has_no_error() -> None:
-    """Under ncu the reference is left out: the error is unknown, and the run counts as one that went well."""
+    """Under ncu the reference is skipped: the error is unknown, and the run counts as successful."""
     found = torch_measure.measure(Doubling(), {"n": 2}, "fp32", Plan(CPU, 1, profiled=False, checked=False))
     assert (found.max_relative_error, found.ok) == (None, True)
 
 
 def test_the_range_ends_even_if_the_program_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that raises leaves no open range behind."""
+    """A program that raises leaves no open range."""
     ended: list[int] = []
     monkeypatch.setattr(torch.cuda.nvtx, "range_start", lambda _: 7)
     monkeypatch.setattr(torch.cuda.nvtx, "range_end", ended.append)
@@ -161,7 +161,7 @@ def test_the_range_ends_even_if_the_program_fails(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_wrong_result_is_not_ok() -> None:
-    """A result off by one per cent fails, and the measurement says by how much."""
+    """A result off by one percent fails, and the measurement says by how much."""
     measurement = torch_measure.measure(Doubling(offset=0.02), {"n": 3}, "fp32", Plan(CPU, 1, profiled=True))
     assert not measurement.ok
     assert measurement.max_relative_error == pytest.approx(0.01, rel=1e-4)
@@ -169,7 +169,7 @@ def test_a_wrong_result_is_not_ok() -> None:
 
 
 def test_too_little_memory_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Running out of the GPU's memory is the environment's lack, not a traceback."""
+    """Running out of GPU memory is an environment error, not a traceback."""
     program = Doubling()
     monkeypatch.setattr(program, "run", lambda _: (_ for _ in ()).throw(torch.OutOfMemoryError("full")))
     with pytest.raises(EnvironmentMissingError, match="free memory") as caught:
@@ -193,7 +193,7 @@ def test_a_type_that_the_gpu_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(("cuda", "message"), [(None, "is built without CUDA"), ("13.0", "finds no NVIDIA GPU")])
 def test_a_missing_gpu_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch, cuda: str | None, message: str) -> None:
-    """Whether PyTorch or the machine lacks CUDA is told apart, and both hints name what runs without."""
+    """A PyTorch without CUDA and a machine without a GPU give different errors, both with a hint what runs without."""
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(EnvironmentMissingError, match=message) as caught:

@@ -1,4 +1,4 @@
-"""Run every case of every PyTorch workload at its toy shape on the CPU, through the real command line or in process."""
+"""Run every case of every PyTorch workload with toy sizes on the CPU, by command line or in this process."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
 
 if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read where a kernel of Triton is defined
+    os.environ["TRITON_INTERPRET"] = "1"  # read when a Triton kernel is defined
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "torch"]
 CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]
 DEAR = {"bias_dropout-fused"}
-"""Cases that torch.compile takes seconds for; another one that is compiled stands for them."""
+"""Cases that torch.compile needs seconds for; another compiled case represents them."""
 
 
 def _marks(workload: Workload) -> list[pytest.MarkDecorator]:
-    """Skip what is written in Triton where that is not installed: CI never has it, and the others pass without it."""
+    """Skip Triton workloads if Triton is not installed: CI never has it, and the others pass without it."""
     program = (workload.folder / workload.program).read_text(encoding="utf-8")
     is_lacking = "import triton" in program and importlib.util.find_spec("triton") is None
     return [pytest.mark.skip(reason="Triton is not installed: pip install triton")] if is_lacking else []
@@ -48,7 +48,7 @@ EVERY_CASE = pytest.mark.parametrize(
         for key in [f"{workload.name}-{case.name}"]
     ],
 )
-# torch.compile imports modules of PyTorch's own that PyTorch deprecates; Triton announces another default.
+# torch.compile imports PyTorch modules that PyTorch deprecates; Triton announces a changed default.
 pytestmark = [
     pytest.mark.if_changed(*ON),
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning"),
@@ -69,7 +69,7 @@ FIELDS = {
 
 @pytest.fixture(autouse=True, scope="module")
 def _only_what_cases_leave_is_collected() -> None:
-    """Leave what tests made before out of the collection before each case, which took longer than the cases."""
+    """Keep earlier tests' objects out of garbage collection before each case: it took longer than the cases."""
     gc.collect()
     gc.freeze()
 
@@ -109,9 +109,9 @@ def _skip_without_what_it_needs(workload: Workload, case: Case) -> None:
     ids=lambda workload: workload.name,
 )
 def test_the_command_line_prints_one_line_and_exits_0(workload: Workload) -> None:
-    """The first case of a workload runs as its own process, as a profiler would start it.
+    """The first case of a workload runs in its own process, as a profiler would start it.
 
-    One stands for all, for a process of PyTorch takes seconds; the next test runs every case of all in this process.
+    One represents all, as a PyTorch process takes seconds; the next test runs every case of all in this process.
     """
     case = workload.cases[0]
     argv = [sys.executable, "-m", "rooflens.workloads.torch_harness", *_arguments(workload, case)]
@@ -122,7 +122,7 @@ def test_the_command_line_prints_one_line_and_exits_0(workload: Workload) -> Non
 
 @EVERY_CASE
 def test_every_case_matches_its_reference(workload: Workload, case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every case at its toy shape is within its tolerance; on the CPU there are no kernels to count."""
+    """Every case with toy sizes is within its tolerance; on the CPU there are no kernels to count."""
     _skip_without_what_it_needs(workload, case)
     assert torch_harness.main(_arguments(workload, case, "--timing", "profiler")) == 0
     output = capsys.readouterr().out
@@ -132,7 +132,7 @@ def test_every_case_matches_its_reference(workload: Workload, case: Case, capsys
 
 @EVERY_CASE
 def test_a_result_off_by_five_per_cent_would_be_noticed(workload: Workload, case: Case) -> None:
-    """No tolerance is so wide that a scale forgotten by five per cent passes."""
+    """No tolerance is so wide that a forgotten scale of five percent passes."""
     program = _load(workload)
     torch.manual_seed(torch_measure.SEED)
     state = program.prepare(case.toy, torch_measure.DTYPES[case.dtype].torch, torch.device("cpu"))
@@ -145,7 +145,7 @@ def test_a_result_off_by_five_per_cent_would_be_noticed(workload: Workload, case
 
 @pytest.mark.parametrize("workload", [pytest.param(one, marks=_marks(one), id=one.name) for one in WORKLOADS])
 def test_tolerances_have_a_reason_for_every_type(workload: Workload) -> None:
-    """Each type that a workload's cases use has a tolerance, and a sentence after it says why."""
+    """Each type in a workload's cases has a tolerance, explained by a sentence after it."""
     program = _load(workload)
     assert set(program.TOLERANCE) == {case.dtype for case in workload.cases}
     source = (workload.folder / workload.program).read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def test_tolerances_have_a_reason_for_every_type(workload: Workload) -> None:
 
 
 def test_no_gpu_is_an_error_with_status_3(capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked for a GPU where there is none, the harness exits 3 with an empty stdout and a hint."""
+    """If a GPU is requested but missing, the harness exits with 3, with empty stdout and a hint."""
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     assert torch_harness.main(["attention"]) == 3
@@ -164,7 +164,7 @@ def test_no_gpu_is_an_error_with_status_3(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_wrong_result_exits_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A result outside its tolerance is printed, and the exit status says so."""
+    """A result outside its tolerance is printed, and shows in the exit status."""
     program = torch_harness.load_program(torch_harness.find_workload("softmax"))
     monkeypatch.setattr(program, "TOLERANCE", {"bf16": 1e-9})
     assert torch_harness.main(["softmax", "--device", "cpu", "--toy"]) == 1
@@ -174,7 +174,7 @@ def test_a_wrong_result_exits_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def test_a_result_that_is_not_finite_is_still_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """NaN is printed as null, which every JSON reader takes."""
+    """NaN is printed as null, which every JSON parser accepts."""
     program = torch_harness.load_program(torch_harness.find_workload("softmax"))
     monkeypatch.setattr(program, "run", lambda state: state.rows * float("nan"))
     assert torch_harness.main(["softmax", "--device", "cpu", "--toy"]) == 1
@@ -187,7 +187,7 @@ def test_a_result_that_is_not_finite_is_still_json(
 def test_every_case_matches_its_reference_on_a_gpu(
     workload: Workload, case: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every case at its real shape is right on a GPU, and the profiler saw its kernels within the wall time."""
+    """On a GPU every case with real sizes is right, and the profiler saw its kernels within the wall time."""
     if not torch.cuda.is_available():
         pytest.skip("no NVIDIA GPU here")
     status = torch_harness.main([workload.name, "--case", case.name, "--iterations", "3", "--timing", "profiler"])

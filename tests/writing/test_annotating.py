@@ -35,12 +35,12 @@ def attention(fixtures: Path) -> AnalyzedReport:
 
 @pytest.fixture(scope="module")
 def adamw(fixtures: Path) -> AnalyzedReport:
-    """A published report of one kernel in four launches; two of them were sampled."""
+    """A published report of one kernel in four launches, two of them sampled."""
     return analyze_paths([fixtures / "published" / "llm.c__adamw_coalsecing_shared.ncu-rep"]).reports[0]
 
 
 def _document(path: Path) -> Any:
-    """Return a trace with each number as the text that it has."""
+    """Parse a trace, keeping each number as its text."""
     data = path.read_bytes()
     text = gzip.decompress(data) if path.suffix == ".gz" else data
     return json.loads(text, parse_float=str, parse_int=str)
@@ -51,7 +51,7 @@ def _ours(event: Event) -> dict[str, Any]:
 
 
 def _without_ours(document: Any) -> Any:
-    """Return a document without what we added."""
+    """Return a document without our additions."""
     kept = []
     for event in document["traceEvents"]:
         if event.get("cat") == "rooflens":
@@ -62,7 +62,7 @@ def _without_ours(document: Any) -> Any:
 
 
 def _launches(report: AnalyzedReport, rounds: int = 1, **args: Any) -> list[Event]:
-    """Return events of all kernels of a report, in its order."""
+    """Return events of all kernels of a report, in order."""
     kernels = [one.kernel for one in report.analyses] * rounds
     return [
         kernel(one.name, 100.0 * number, 50.5, grid=list(one.grid or ()), block=list(one.block or ()), **args)
@@ -71,7 +71,7 @@ def _launches(report: AnalyzedReport, rounds: int = 1, **args: Any) -> list[Even
 
 
 def test_the_trace_is_kept_to_the_digit(tmp_path: Path, attention: AnalyzedReport) -> None:
-    """But for our arguments, events and keys are those of the trace, in its order."""
+    """Except for our arguments, events and keys are the trace's, in order."""
     for name in ("out.json", "out.json.gz"):
         done = annotate(STEP, [attention], tmp_path / name)
         assert (done.event_count, done.matched_count, done.kernel_count, done.matched_kernel_count) == (12, 8, 6, 4)
@@ -80,7 +80,7 @@ def test_the_trace_is_kept_to_the_digit(tmp_path: Path, attention: AnalyzedRepor
 
 
 def test_our_arguments_are_those_of_the_report(tmp_path: Path, attention: AnalyzedReport) -> None:
-    """Class, limiter, share, gain and move as the Python API has them; the share of the program by a plain sum."""
+    """Class, limiter, share, gain and move are those of the Python API; the share of the program is a plain sum."""
     annotate(STEP, [attention], tmp_path / "out.json")
     events = [one for one in _document(tmp_path / "out.json")["traceEvents"] if one.get("cat") == "kernel"]
     times: defaultdict[str, float] = defaultdict(float)
@@ -110,7 +110,7 @@ def test_our_arguments_are_those_of_the_report(tmp_path: Path, attention: Analyz
 
 
 def test_the_copy_follows_the_trace_event_format(tmp_path: Path, adamw: AnalyzedReport) -> None:
-    """Phases, ids and times are valid; our keys are under `args` only; counters have numbers."""
+    """Phases, IDs and times are valid, our keys are only in `args`, and counters hold numbers."""
     annotate(write_trace(tmp_path / "t.json", _launches(adamw)), [adamw], tmp_path / "out.json")
     for event in json.loads((tmp_path / "out.json").read_text())["traceEvents"]:
         assert event["ph"] in PHASES
@@ -128,7 +128,7 @@ def test_the_copy_follows_the_trace_event_format(tmp_path: Path, adamw: Analyzed
 
 
 def test_series_become_counter_tracks_within_their_launches(tmp_path: Path, adamw: AnalyzedReport) -> None:
-    """Each track rises and falls within the time of its launch, has the means of the series, and ends at zero."""
+    """Each track stays within its launch's time, has the means of the series, and ends at zero."""
     annotate(write_trace(tmp_path / "t.json", _launches(adamw)), [adamw], tmp_path / "out.json")
     events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
     points = [one for one in events if one["ph"] == "C" and one["name"] == "DRAM, stream 7"]
@@ -157,14 +157,14 @@ def test_series_become_counter_tracks_within_their_launches(tmp_path: Path, adam
 def test_too_many_counters_are_left_out_and_said(
     tmp_path: Path, adamw: AnalyzedReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A long trace does not grow without end."""
+    """The size of the additions to a long trace is limited."""
     monkeypatch.setattr(annotating, "MOST_TRACK_EVENTS", 1)
     done = annotate(write_trace(tmp_path / "t.json", _launches(adamw)), [adamw], tmp_path / "out.json")
     assert done.notes == ("counter tracks only in the first 1 of 2 launches that have a series",)
 
 
 def test_to_annotate_twice_is_to_annotate_once(tmp_path: Path, adamw: AnalyzedReport) -> None:
-    """What an earlier annotation added is replaced; one by another report goes."""
+    """An earlier annotation is replaced, also by another report's."""
     trace = write_trace(tmp_path / "t.json", _launches(adamw))
     annotate(trace, [adamw], tmp_path / "once.json")
     annotate(tmp_path / "once.json", [adamw], tmp_path / "twice.json")
@@ -181,7 +181,7 @@ def _keyed(analysis: Analysis, *keys: str) -> tuple[Analysis, ...]:
 
 
 def test_launches_alike_are_told_by_their_order_on_each_gpu(tmp_path: Path, adamw: AnalyzedReport) -> None:
-    """The first launch of the trace is the report's first, though the file has it last; GPUs count for themselves."""
+    """The first launch of the trace matches the first of the report, wherever the file has it, on each GPU."""
     report = replace(adamw, analyses=_keyed(adamw.analyses[0], "first", "second", "third"))
     one = adamw.analyses[0].kernel
     shape = {"grid": list(one.grid or ()), "block": list(one.block or ())}
@@ -192,7 +192,7 @@ def test_launches_alike_are_told_by_their_order_on_each_gpu(tmp_path: Path, adam
 
 
 def test_tracks_of_two_gpus_are_apart(tmp_path: Path, adamw: AnalyzedReport) -> None:
-    """Each GPU has a process of its own, with its name."""
+    """Each GPU has its own process with its name."""
     events = [*_launches(adamw), *_launches(adamw, device=1)]
     annotate(write_trace(tmp_path / "t.json", events), [adamw], tmp_path / "out.json")
     ours = [one for one in _document(tmp_path / "out.json")["traceEvents"] if one.get("cat") == "rooflens"]
@@ -204,7 +204,7 @@ def test_tracks_of_two_gpus_are_apart(tmp_path: Path, adamw: AnalyzedReport) -> 
     "args", ["", ', "args": {}', ', "args": { }', ', "args":{"a":1.50 ,\n"b":"}"  } ', ', "args": 5']
 )
 def test_arguments_of_any_shape(tmp_path: Path, adamw: AnalyzedReport, args: str) -> None:
-    """Ours come last, or alone; arguments that are no object are left alone, with their event."""
+    """Our arguments come last, or alone; an event whose arguments are no object is left unchanged."""
     text = '[{"ph":"X","cat":"kernel","name":"adamw_kernel2","ts":1,"dur":2,"pid":0,"tid":7%s}]'
     other = ',{"ph":"X","cat":"kernel","name":"adamw_kernel2","ts":9,"dur":2,"pid":0,"tid":7}]'
     (tmp_path / "t.json").write_text(text[:-1] % args + other)
@@ -221,7 +221,7 @@ def test_arguments_of_any_shape(tmp_path: Path, adamw: AnalyzedReport, args: str
 
 @pytest.mark.parametrize("name", [*SCRIPTS[:3], "a\x00\x1b[31m\n", "\udcff", "k" * 200_000])
 def test_hostile_names_are_copied_as_they_are(tmp_path: Path, attention: AnalyzedReport, name: str) -> None:
-    """Names of the trace keep each character; those of reports come without what steers a terminal."""
+    """Names in the trace keep each character; names from reports lose control characters."""
     analysis = attention.analyses[0]
     hostile = replace(
         analysis, kernel=replace(analysis.kernel, name=bounded_name(name), source=f"x\x1b[2J{name[:9]}.ncu-rep")
@@ -237,7 +237,7 @@ def test_hostile_names_are_copied_as_they_are(tmp_path: Path, attention: Analyze
 
 
 def test_another_program_is_refused_and_nothing_written(tmp_path: Path, attention: AnalyzedReport) -> None:
-    """The hint names kernels of both sides."""
+    """If no kernel matches, the hint names kernels of both sides."""
     trace = write_trace(tmp_path / "t.json", [kernel("other_kernel<float>", 1)])
     with pytest.raises(InputError, match="no kernel of the trace is in the reports") as caught:
         annotate(trace, [attention], tmp_path / "out.json")
@@ -247,7 +247,7 @@ def test_another_program_is_refused_and_nothing_written(tmp_path: Path, attentio
 
 
 def test_a_cut_trace_leaves_no_file(tmp_path: Path, attention: AnalyzedReport) -> None:
-    """Nothing is written of a trace that ends in the middle."""
+    """Nothing is written for a trace that ends in the middle."""
     trace = tmp_path / "t.json"
     trace.write_bytes(STEP.read_bytes()[:-40])
     with pytest.raises(InputError, match="is cut"):
@@ -256,7 +256,7 @@ def test_a_cut_trace_leaves_no_file(tmp_path: Path, attention: AnalyzedReport) -
 
 
 def test_an_array_without_end_stays_one(tmp_path: Path, adamw: AnalyzedReport) -> None:
-    """Chrome opens it as it is; that it may be cut is said."""
+    """A trace without its end, which Chrome opens, is annotated with a note that it may be cut."""
     text = json.dumps(_launches(adamw))[:-1]
     (tmp_path / "t.json").write_text(text + ",\n")
     done = annotate(tmp_path / "t.json", [adamw], tmp_path / "out.json")
@@ -267,7 +267,7 @@ def test_an_array_without_end_stays_one(tmp_path: Path, adamw: AnalyzedReport) -
 
 
 def test_other_gpus_and_kernels_that_did_not_run_are_said(tmp_path: Path, attention: AnalyzedReport) -> None:
-    """A report of another GPU still annotates."""
+    """A report of another GPU is used, with a note."""
     first = _launches(attention)[:1]
     trace = write_trace(tmp_path / "t.json", first, deviceProperties=[{"id": 0, "name": "NVIDIA A100"}])
     done = annotate(trace, [attention], tmp_path / "out.json")
@@ -303,7 +303,7 @@ def test_a_thousand_kernels_in_twelve_modules(tmp_path: Path, attention: Analyze
 
 @pytest.mark.corpus
 def test_a_published_training_step_survives(tmp_path: Path, corpus: Path, attention: AnalyzedReport) -> None:
-    """Of 1,154 kernel events of PyTorch those of two names are annotated, and no event changes."""
+    """Of 1,154 kernel events of PyTorch those of two names are annotated, and no event changes otherwise."""
     trace = corpus.parent / "outcomes" / "timelines" / "hta_sampled_rank-0.json.gz"
     if not trace.is_file():
         pytest.skip(f"no timelines at {trace.parent}")

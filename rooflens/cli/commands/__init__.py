@@ -1,1 +1,1 @@
-"""The commands, one file each: flags, files and exit codes in, one call into the package, words out."""
+"""The commands, a file each: they take flags and files, make one call into the package, and print the answer."""

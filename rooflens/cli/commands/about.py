@@ -1,4 +1,4 @@
-"""`rooflens about`: what a verdict, a finding, a flag, a stall reason, a counter or a word of the subject means."""
+"""`rooflens about`: explain a verdict, finding, flag, stall reason, counter or term."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ def _names() -> Iterable[str]:
 )
 @click.argument("words", nargs=-1, metavar="[NAME]", shell_complete=completed_by(_names))
 def about(words: tuple[str, ...]) -> None:
-    """Explain a verdict, finding, flag, stall reason, counter or word: how to confirm it, and what to try.
+    """Explain a verdict, finding, flag, stall reason, counter or term: how to confirm it, and what to try.
 
-    NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card or of a table (`cause not
-    measured`); or it is a counter, of which it says what is counted and what is read from it; or a word of the subject
-    (`ridge`, `arithmetic intensity`); or the head of a column, and `columns` explains all of them; or a GPU (`H100`);
-    or what ncu printed when it failed (`ERR_NVGPUCTRPERM`, a whole `==ERROR==` line). Without NAME all but counters,
-    columns, GPUs and errors are listed.
+    NAME is a name in JSON (`small_grid`, `latency`, `clocks_moved`); the words on a card or in a table (`cause not
+    measured`); a counter, to learn what it counts and what is read from it; a term (`ridge`, `arithmetic intensity`); a
+    column head, or `columns` for all of them; a GPU (`H100`); or what ncu printed when it failed (`ERR_NVGPUCTRPERM`,
+    or a whole `==ERROR==` line). Without NAME it lists everything but counters, columns, GPUs and errors.
     """
     from rooflens.writing.about import explained
 

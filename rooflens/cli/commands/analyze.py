@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish
-from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, find_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     RAW_CELLS,
@@ -25,7 +25,7 @@ from rooflens.cli.loading import (
 )
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
-from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
+from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     type=click.Choice(["table", "json", "csv", "md", "digest"]),
     default="table",
     show_default=True,
-    help="`digest` is short Markdown for a model or a chat message.",
+    help="`digest` is short Markdown for a language model or a chat message.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
 @click.option(
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="Show these quantities instead of the usual columns: the names of `--format csv`, of totals, and "
-    "heads of tables.",
+    help="Show these quantities instead of the usual columns: names of columns in `--format csv`, of totals, "
+    "or heads of tables.",
 )
 @click.option("--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts.")
 @RAW_CELLS
@@ -96,11 +96,11 @@ def analyze(
 ) -> None:
     """Show what limits each kernel.
 
-    The order of kernels, here and on pages, in digests and in Python: gains by time won, then by time (no gains: by
-    limit); libraries and fills last. One move for many kernels is one row.
+    Kernels are in the same order here, on pages, in digests and in Python: by time gained, then by time (without gains:
+    by limit); library kernels and fills come last. One move for many kernels is one row.
 
-    A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
-    won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.
+    A PyTorch profiler's trace, or an export of nsys, is also read without a report: its kernels by what can be won
+    above the floors of their operators' sizes, gaps, and the commands that profile the right kernels.
     """
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
     names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
@@ -134,11 +134,11 @@ def analyze(
         keep=keep,
         without_nvidia=without_nvidia,
         with_evidence=style not in {"table", "md"},
-        reading=replace(reading, texts=style != "table"),  # the table names places and shows no code
+        reading=replace(reading, texts=style in {"json", "digest"}),  # the others name places and show no code
         selection=selection,
         timeline=timeline,
     )
-    expected = None if stated is None else check_expected(found.reports, find_expected(found.reports, stated))
+    expected = None if stated is None else find_expected(found.reports, stated).check(found.reports)
     deliver(
         of_kernels(
             found,
@@ -153,8 +153,6 @@ def analyze(
         ),
         style,
     )
-    if expected is not None and style != "json":  # which holds it
-        print_expected(found.reports, expected)
     is_kept = keep and timeline is None and found.not_kept is None and found.reports
     finish(found, f"wrote {shown(store)}" if store and is_kept else "")
 
@@ -162,13 +160,13 @@ def analyze(
 def _check_options(
     style: str, top: int | None, *, columns: str | None, predict: str | None, max_tokens: int | None
 ) -> None:
-    """Refuse what the asked for format has no place for.
+    """Refuse options that the requested format cannot use.
 
     Raises:
-        UsageError: An option that goes with another format.
+        UsageError: An option belongs to another format.
     """
-    if predict is not None and style not in {"table", "json"}:
-        raise UsageError(f"--predict works with table and JSON, not with --format {style}", "drop one of the two")
+    if predict is not None and style not in {"table", "md", "json"}:
+        raise UsageError(f"--predict works with table, md and json, not with --format {style}", "drop one of the two")
     if columns is not None and style not in {"table", "md"}:
         hint = "CSV and JSON hold all of them; `md` takes --columns"
         raise UsageError(f"--columns works with the table, not with --format {style}", hint)

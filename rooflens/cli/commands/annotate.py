@@ -1,4 +1,4 @@
-"""`rooflens annotate`: the verdicts of reports in a trace of the program."""
+"""`rooflens annotate`: put the verdicts of reports into a trace of the program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--output",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write: `.json`, or `.json.gz` to be compressed.",
+    help="File to write: `.json`, or `.json.gz` for a compressed file.",
 )
 @with_reading
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -50,11 +50,11 @@ def annotate(
     reading: ReadOptions,
     force: bool,
 ) -> None:
-    """Write a copy of TRACE whose kernels have the verdicts of reports in their arguments.
+    """Write a copy of TRACE with the verdicts of reports in its kernels' arguments.
 
-    TRACE is what the PyTorch profiler writes with export_chrome_trace(). Each of its kernels that a report holds gets
-    verdict, limiter, gain and first move; what a report sampled within a kernel becomes counter tracks. Perfetto and
-    chrome://tracing open the copy.
+    TRACE is written by the PyTorch profiler's export_chrome_trace(). Each kernel that is in a report gets verdict,
+    limiter, gain and first move; samples taken during a kernel become counter tracks. Open the copy in Perfetto or
+    chrome://tracing.
     """
     from rooflens.writing.annotating import annotate as write
     from rooflens.writing.annotating import check_files

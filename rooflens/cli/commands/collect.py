@@ -34,13 +34,13 @@ _LINE_SECONDS = 30.0
 _QUIET_SECONDS = 120.0
 _SHOWN_NAMES = 3
 _WORKLOADS = {"": "kernel", "ranges": "range", "CUDA graphs": "workload"}
-"""What ncu profiles as a whole -> one of them: beside graphs, ncu profiles the kernels outside of them."""
+"""What ncu profiles as a whole -> the singular; beside graphs, ncu also profiles kernels outside graphs."""
 _TOGETHER = 2
-"""The fewest cases that run in one process."""
+"""Fewest cases that run together in one process."""
 
 
 class ProgramCommand(Command):
-    """A command that takes the user's program after `--` and reads none of its options."""
+    """A command that takes the user's program after `--` and does not read the program's options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments after `--` separate."""
@@ -50,7 +50,7 @@ class ProgramCommand(Command):
         return super().parse_args(ctx, args[:place])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name both forms."""
+        """Show both forms in the usage."""
         return ["[OPTIONS]", "(WORKLOAD | -- COMMAND...)"]
 
 
@@ -78,7 +78,7 @@ _PASSED_ON = (
     "import_source",
     "kill",
 )
-"""Options that go into the collection as they are."""
+"""Options that go into the collection unchanged."""
 
 _OPTIONS = (
     click.argument("workload", required=False, shell_complete=WORKLOADS),
@@ -88,14 +88,14 @@ _OPTIONS = (
         multiple=True,
         metavar="NAME",
         shell_complete=complete_cases,
-        help="Case of the workload; by default the first one, or all of a ladder. One report per case. Repeatable.",
+        help="Case of the workload; by default the first, or all cases of a ladder. One report per case. Repeatable.",
     ),
     click.option("--all-cases", is_flag=True, help="All cases of the workload, one report each."),
     _choice(
         "--detail",
         "standard",
         "quick standard deep",
-        "How many counters to collect, which decides the number of passes.",
+        "How many counters to collect, and thus how many passes.",
     ),
     click.option("--metrics", default="", metavar="NAMES", help="Additional metrics, separated by commas."),
     click.option("--kernel", metavar="NAME", help="Only kernels of this name, or `regex:EXPRESSION`."),
@@ -114,7 +114,7 @@ _OPTIONS = (
         "--clock-control",
         None,
         "base boost force-boost none reset",
-        "Lock the clocks, or leave them alone (`none`); `reset` gives them back and ends. By default ncu decides.",
+        "Lock the clocks, or leave them alone (`none`); `reset` only unlocks them. By default ncu decides.",
     ),
     _choice("--target-processes", "all", "all application-only", "Whether to profile child processes too."),
     _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs kernel by kernel, or as a whole."),
@@ -159,13 +159,13 @@ _OPTIONS = (
         "--timeline",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="What the program does without ncu, in place of a run: an SQLite export of nsys, its .nsys-rep, or a "
-        "trace of the PyTorch profiler.",
+        help="Figures without ncu from a file instead of a run: an SQLite export of nsys, its .nsys-rep, or a trace of "
+        "the PyTorch profiler.",
     ),
     click.option(
         "--no-trial",
         is_flag=True,
-        help="Start the program at once: skip the checks before it, and the trial profile of one small kernel.",
+        help="Start the program at once, without checks and the trial profile of one small kernel.",
     ),
     click.option("--kill", is_flag=True, help="End the program once --launch-count launches are profiled."),
     click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
@@ -174,7 +174,7 @@ _OPTIONS = (
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a collection."""
+    """Add the options of a collection to a command."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -192,20 +192,20 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Report to write, `NAME.ncu-rep`; by default in `out/`, named after what runs. With several cases, "
-    "their names follow NAME.",
+    help="Report to write, `NAME.ncu-rep`; by default in `out/`, named after the program. With several cases their "
+    "names follow NAME.",
 )
 @click.pass_context
 def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
     """Run Nsight Compute on a bundled workload or your own program, and keep the report.
 
-    The program first runs once without the profiler, to see that it works and to measure its gaps.
+    The program first runs once without the profiler, to check that it works and to measure its gaps.
     """
     if options["clock_control"] == "reset":
         reset_clocks(options)
         return
     targets = targets_of(ctx, options)
-    if targets[0].launcher is None:  # whose reports have the rank in their names
+    if targets[0].launcher is None:  # a launcher's reports have the rank in their names
         refuse_one_name(ctx, output or OUTPUT_FOLDER / f"{options['workload'] or targets[0].name}.ncu-rep", options)
     reports = [_place(output, target, alone=len(targets) == 1) for target in targets]
     taken, exit_code = take_profiles(targets, reports, options)
@@ -215,10 +215,10 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
 
 
 def refuse_one_name(ctx: click.Context, report: Path, options: Mapping[str, Any]) -> None:
-    """Refuse to start in one of several ranks that would all write the same report: the last would replace the others.
+    """Refuse to start in one of several ranks if all would write the same report, each replacing the last.
 
     Raises:
-        UsageError: This is such a rank; the hint is the line to type.
+        UsageError: All ranks would write the same report; the hint has the line to type.
     """
     from rooflens.collect.ranks import is_of_one_rank, own_rank
 
@@ -242,7 +242,7 @@ def refuse_one_name(ctx: click.Context, report: Path, options: Mapping[str, Any]
 
 
 def check_gpu(target: Target, report: Path, options: Mapping[str, Any]) -> None:
-    """Look for the GPU before anything that takes longer, unless only the command line is wanted."""
+    """Look for the GPU before anything slower, unless only the command line is wanted."""
     from rooflens.collect.plan import check_gpu as check
 
     if not options["dry_run"]:
@@ -250,7 +250,7 @@ def check_gpu(target: Target, report: Path, options: Mapping[str, Any]) -> None:
 
 
 def reset_clocks(options: Mapping[str, Any]) -> None:
-    """Give back the clocks that an ncu locked which was killed."""
+    """Unlock the clocks that a killed ncu left locked."""
     from rooflens.collect.command import find_ncu
     from rooflens.collect.run import reset_clocks as reset
 
@@ -268,7 +268,7 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
 
     if output is not None and output.suffix not in {PLAIN_SUFFIX, PACKED_SUFFIX}:
         hint = f"end it in `{PLAIN_SUFFIX}`; `rooflens profile` draws the page, and `rooflens report` that of a report"
-        raise UsageError(f"`{output}` does not end like a report", hint)
+        raise UsageError(f"`{output}` does not end in a report's suffix", hint)
     output = output if output is None or target.launcher else expanded(output)
     if output is None:
         return OUTPUT_FOLDER / f"{target.name}.ncu-rep"
@@ -313,10 +313,10 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
 
 
 def _refuse_script(ctx: click.Context, command: Sequence[str]) -> None:
-    """Refuse a program in the place of a workload, and a Python script that the system cannot start.
+    """Refuse a program given as a workload, and a Python script that the system cannot start.
 
     Raises:
-        UsageError: It is one.
+        UsageError: The name is such a program or script.
     """
     script = command[0]
     if not ctx.meta[_AFTER_DASHES] and script.startswith((".", "/")):
@@ -330,13 +330,13 @@ def _refuse_script(ctx: click.Context, command: Sequence[str]) -> None:
 def take_profiles(
     targets: Sequence[Target], reports: Sequence[Path], options: Mapping[str, Any]
 ) -> tuple[list[Path], int]:
-    """Take one profile after another; of several, a case that fails by itself costs only itself.
+    """Take the profiles in turn; if there are several, a case that fails costs only itself.
 
     Returns:
-        The reports that were written, in this order, and the exit code of the first case that failed, else 0.
+        The reports written, in order, and the exit code of the first failed case, or 0.
 
     Raises:
-        RooflensError: The only one failed, or this machine is in the way of all.
+        RooflensError: The only profile failed, or this machine prevents all of them.
     """
     from rooflens.collect.ranks import is_one_ncu
     from rooflens.collect.run import both_names
@@ -371,10 +371,10 @@ def take_profiles(
 
 
 def _measure_together(targets: Sequence[Target], report: Path, options: Mapping[str, Any]) -> dict[str, Unprofiled]:
-    """Run the cases of a PyTorch workload without ncu in one process, and return what each measured, by its name.
+    """Run the cases of a PyTorch workload without ncu in one process; return their figures by name.
 
-    A case that is not among them runs alone when its turn comes, and says what went wrong; so does the first case where
-    this machine is in the way.
+    A missing case runs alone in its turn and reports its error; so does the first case if this machine prevents all of
+    them.
     """
     from rooflens.collect.plan import make_plan
     from rooflens.collect.profile import measure_cases
@@ -402,9 +402,9 @@ def _measure_together(targets: Sequence[Target], report: Path, options: Mapping[
 def _take_together(
     targets: Sequence[Target], reports: Sequence[Path], options: Mapping[str, Any], measured: Mapping[str, Unprofiled]
 ) -> Sequence[Path]:
-    """Profile the cases of a PyTorch workload under one ncu, and return the reports that came of it.
+    """Profile the cases of a PyTorch workload under one ncu; return the resulting reports.
 
-    A case that is not among them is profiled alone when its turn comes, and says what went wrong.
+    A missing case is profiled alone in its turn, and reports its error.
     """
     from rooflens.collect.plan import make_plan, plan_cases
     from rooflens.collect.profile import Recording, profile_cases
@@ -453,20 +453,20 @@ def _take_together(
 
 
 def _runs_first(options: Mapping[str, Any]) -> bool:
-    """Return whether cases run without ncu first, so that those which fail there are known."""
+    """Return whether cases first run without ncu, so that failing cases are known."""
     return not (options["no_unprofiled"] or options["dry_run"] or options["timeline"] is not None)
 
 
 def take_profile(
     target: Target, report: Path, options: Mapping[str, Any], unprofiled: Unprofiled | None = None
 ) -> list[Path]:
-    """Take the profile and return its report, under the name that ncu chose; none where only its command was wanted.
+    """Take the profile; return its report under the name chosen by ncu, or None for a dry run.
 
     Args:
         target: What to profile.
-        report: Where the report goes.
+        report: Where to write the report.
         options: The options of the command.
-        unprofiled: What the program measured without ncu, where it was run already.
+        unprofiled: Figures without ncu, if the program ran already.
     """
     from rooflens.collect.cost import estimate_cost
     from rooflens.collect.coverage import covered, other_gpu
@@ -505,7 +505,7 @@ def take_profile(
 
 
 def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
-    """Take a profile of each rank of a `torchrun`, and return their reports; none where only the command was wanted."""
+    """Profile each rank of a `torchrun`; return the reports, none for a dry run."""
     from rooflens.collect.command import build_argv
     from rooflens.collect.coverage import other_gpu
     from rooflens.collect.plan import make_plan
@@ -548,7 +548,7 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
 
 
 def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
-    """Return what the given timeline shows; None where none is given."""
+    """Return the figures of the given timeline; None if none is given."""
     if options["timeline"] is None:
         return None
     from rooflens.ingest.timelines.read import opened_timeline
@@ -559,11 +559,11 @@ def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
 
 
 _NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_trial", "no_unprofiled", "timeline", "force"}
-"""Options about all ranks together; each rank writes over its report, which was allowed, or there is none."""
+"""Options about all ranks together; each rank may overwrite its report, as --force allows or there is none."""
 
 
 def _repeated(options: Mapping[str, Any]) -> list[str]:
-    """Write the options of this command for that of one rank."""
+    """Write the options of this command for the command of one rank."""
     params = [param for param in collect.params if isinstance(param, click.Option) and param.name in options]
     given = ["--force"]
     for param in params:
@@ -625,7 +625,7 @@ def _say_what_waits(plan: Plan) -> None:
 
 def _said(unprofiled: Unprofiled | None) -> str:
     if unprofiled is None:
-        return "not run without ncu: launches are not counted, and how much of its time is gaps stays unknown"
+        return "not run without ncu: launches are not counted, and the share of gaps stays unknown"
     wall = f"un-profiled: {unprofiled.wall_ns / 1e6:.3g} ms"
     if unprofiled.gap_share is None:
         return f"{wall} of wall time; how much of it is kernels is unknown (nsys would show it)"
@@ -665,7 +665,7 @@ def _missing(names: Sequence[str]) -> str:
 
 
 class Shown:
-    """Show progress on stderr: one line that changes on a terminal, a line now and then in a log."""
+    """Show progress on stderr: a line that updates on a terminal, an occasional line in a log."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -676,7 +676,7 @@ class Shown:
         return self
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far a run is."""
+        """Show the progress of a run."""
         line = progress_line(progress)
         if self._terminal:
             line = line[: shutil.get_terminal_size().columns - 1]
@@ -687,7 +687,7 @@ class Shown:
             say(line)
 
     def clear(self) -> None:
-        """Clear the line, for other words to take its place."""
+        """Clear the line, so that other text can take its place."""
         if self._width:
             click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
         self._width = 0
@@ -697,7 +697,7 @@ class Shown:
 
 
 def progress_line(progress: Progress) -> str:
-    """Write how far a run is on one line."""
+    """Write the progress of a run as a single line."""
     elapsed = f"{progress.elapsed_s:.0f} s"
     if progress.doing != "profiling":
         return f"{progress.doing} the program without ncu, {elapsed}"

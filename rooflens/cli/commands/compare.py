@@ -1,4 +1,4 @@
-"""The command `compare`: two sides of one program or more, before and after, and a gate for CI."""
+"""The command `compare`: programs before and after a change, or in versions, and a gate for CI."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ GATE_FAILED = 5
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
     metavar="FILE",
-    help="What the program of a side does without ncu, as in `analyze`; once for each side, in their order.",
+    help="What a side's program does without ncu, as in `analyze`; give one for each side, in order.",
 )
 @with_output(FORMATS)
 @click.option(
     "--fail-on",
     metavar="PER_CENT",
-    help="Exit with code 5 if GPU time grew by more than this, beyond noise; by more than 10 % where a side has a "
-    "single run (20 % below one wave).",
+    help="Exit with code 5 if the GPU time of the kernels on both sides grew by more than this, beyond noise; by more "
+    "than 10 % where a side has a single run (20 % below one wave).",
 )
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
 @click.option(
@@ -89,8 +89,8 @@ def compare(
     BASE and HEAD are each a report, a folder of reports, a store, or one report of a store
     (STORE/DIGEST). Several reports of one program on a side count as repeated recordings: they show the noise, without
     which nothing is called slower. Up to 50 sides make a ladder: what changed from each to the next, and the fastest.
-    A single folder or store is taken as the versions of its programs, in the order of their numbers (v4_gemm, v5_gemm),
-    else of their recording. --fail-on judges the last side against BASE.
+    A single folder or store holds versions of programs, in the order of their numbers (v4_gemm, v5_gemm) or else of
+    their recording. --fail-on judges the last side against BASE.
     """
     from rooflens.model.compare.gate import parse_per_cent
     from rooflens.model.compare.pairing import checked, reports_of
@@ -99,7 +99,7 @@ def compare(
     style = check_output(output, style, FORMATS, "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel)
     smallest = parse_per_cent(threshold, "--threshold")
-    # What fails a gate is a change: no sentence may call it none.
+    # A sentence must not call "no change" what fails the gate.
     smallest = min(smallest, gate.fail_on) if gate else smallest
     if timelines and (len(timelines) != len(places) or len(places) == 1):
         raise UsageError(
@@ -118,10 +118,10 @@ def compare(
 
 
 def _gate(fail_on: str | None, floor: str, *, per_kernel: bool) -> Gate | None:
-    """Make the gate that was asked for.
+    """Make the gate of the options; None without --fail-on.
 
     Raises:
-        UsageError: An option of it stands without it, or cannot be read.
+        UsageError: An option needs --fail-on, or cannot be read.
     """
     from rooflens.model.compare.gate import Gate, parse_floor, parse_per_cent
 
@@ -142,12 +142,11 @@ def _paired(
     reading: ReadOptions,
     threshold: float,
 ) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
-    """Load the sides and set those of each program upon one another.
+    """Load the sides and pair their programs.
 
     Raises:
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
-    from rooflens.analyzing import with_code
     from rooflens.model.compare.pairing import pair_sides
     from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
@@ -157,12 +156,12 @@ def _paired(
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
-    sides = with_code([_side(place, selection, reading, timeline) for place, timeline in each])
+    sides = [_side(place, selection, reading, timeline) for place, timeline in each]
     return pair_sides([side.reports for side in sides], labels, threshold)
 
 
 def _side(place: str, selection: Selection | None, reading: ReadOptions, timeline: Path | None = None) -> Analyzed:
-    """Load one side: reports, a store, or one run of a store; what cannot be read cannot be a side.
+    """Load one side: reports, a store, or one run of a store; it must be readable as a whole.
 
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
@@ -183,12 +182,12 @@ def _side(place: str, selection: Selection | None, reading: ReadOptions, timelin
 
 
 def _tell(gated: Gated) -> None:
-    """Say what the gate found; exit with 5 where it failed."""
+    """Print what the gate found; exit with 5 if it failed."""
     for line in gated.failures:
         say(f"gate failed: {line}")
     for line in gated.let_through:
         say(f"gate passed:  {line}")
-    for line in gated.unjudged:
+    for line in (*gated.unjudged, *gated.left_out):
         say(f"note: {line}")
     if gated.failed:
         click.get_current_context().exit(GATE_FAILED)

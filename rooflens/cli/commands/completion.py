@@ -1,4 +1,4 @@
-"""`rooflens completion`: what a shell needs to complete commands, options and names."""
+"""`rooflens completion`: the shell script that completes commands, options and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rooflens explain`: all that matters of one kernel."""
+"""`rooflens explain`: everything that matters about one kernel."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import deliver, echo, finish, say
-from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
+from rooflens.cli.console import deliver, finish, say
+from rooflens.cli.expectations import PREDICT, find_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
@@ -17,7 +17,6 @@ from rooflens.format import count
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     "--format",
     "style",
     type=click.Choice(["table", "md", "json"]),
-    help="By default Markdown, and on a terminal a table; JSON holds every launch that matches, loops included.",
+    help="By default Markdown, or a table on a terminal; JSON holds every matching launch, loops included.",
 )
 def explain(
     paths: tuple[str, ...],
@@ -55,43 +54,33 @@ def explain(
 ) -> None:
     """Explain one kernel: what limits it, why, where, and what to try first, with the counters behind it.
 
-    Where several kernels or launches match, it explains the one with the most to win. A prediction is compared with
-    that launch alone.
+    If several kernels or launches match, the one with the most to win is explained. A prediction is compared with that
+    launch alone.
     """
     from msgspec.structs import replace
 
-    from rooflens.analyzing import looked_into
     from rooflens.model.ranking import most_at_stake
     from rooflens.report.text.digest import explain_document
-    from rooflens.writing.answers import Answer
+    from rooflens.report.words.expectations import expectations_document
+    from rooflens.writing.answers import Answer, of_kernels
 
     stated = read_stated(predict)
-    # The text of the one that is explained comes with its loops: the disassembler is started once.
-    bare = replace(reading, texts=False)
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, selection=selection, timeline=timeline)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection, timeline=timeline)
     analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
         finish(found, "")
     if chosen is None:
         raise InputError("there is no kernel to explain", "give a report with at least one")
-    report, chosen = looked_into(found, chosen)
-    answer = Answer(lambda: explain_document(report, chosen), {"json": lambda: _json(found)})
+    report = found.whole_of(chosen)
+    alone = [replace(report, analyses=(chosen,))]
+    expected = None if stated is None else find_expected(alone, stated).check(alone)
+    answer = Answer(
+        lambda: (*explain_document(report, chosen), *expectations_document(expected or (), alone)),
+        of_kernels(found, expected=expected).data,
+    )
     deliver(answer, style or ("table" if sys.stdout.isatty() else "md"))
-    if stated is not None:
-        alone = [replace(report, analyses=(chosen,))]
-        echo("")
-        print_expected(alone, check_expected(alone, find_expected(alone, stated)))
     others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(chosen.kernel.digest, chosen.kernel.name)}
     if others and style != "json":
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
-
-
-def _json(found: Analyzed) -> str:
-    """Write the launches that were asked for as `analyze` does, each looked into."""
-    from rooflens.analyzing import look_into
-    from rooflens.report.data import to_json
-
-    seen = look_into(found, found.analyses)
-    return to_json(seen.analyses, seen.reports)

@@ -1,4 +1,4 @@
-"""`rooflens gpus`: the datasheets."""
+"""`rooflens gpus`: the datasheets of GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rooflens hotspots`: which lines or instructions of a kernel take its time."""
+"""`rooflens hotspots`: the lines or instructions that take a kernel's time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ _NONE_HINT = (
 )
 
 
-_FEW = 12
-
-
 @click.command(
     cls=Command,
     epilog=examples(
@@ -40,7 +37,7 @@ _FEW = 12
 @click.option(
     "--by",
     type=click.Choice(["line", "sass", "function"]),
-    help="What to list.  [default: lines where the report has them, else instructions]",
+    help="What to list.  [default: lines if the report has them, else instructions]",
 )
 @with_selection
 @click.option(
@@ -67,14 +64,11 @@ def hotspots(
     reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
-    from rooflens.analyzing import look_into
     from rooflens.model.failed import is_bug
     from rooflens.report.text.hotspots import hotspots_document, listings, to_csv, to_json
     from rooflens.writing.answers import Answer
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
-    # Of a few launches all are looked into, so that each names what its warps wait for.
-    found = look_into(found, found.analyses if len(found.analyses) <= _FEW else None)
     try:
         shown = listings(found.analyses, by, top)
         show_bugs(found.analyses)

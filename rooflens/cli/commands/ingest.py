@@ -1,4 +1,4 @@
-"""`rooflens ingest`: reports into a Parquet store."""
+"""`rooflens ingest`: read reports into a Parquet store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     type=click.Choice(["none", "values", "all"]),
     default="values",
     show_default=True,
-    help="Which raw values of the reports to keep too: none, one per metric, or its instances as well.",
+    help="Raw values to keep as well: none, one per metric, or also those of instances.",
 )
 @click.option(
     "--executor",
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
-    A report that is already stored is skipped; a damaged one is named and the rest are read. Some hundred reports at a
-    time are committed: what was committed stays, whatever ends the command.
+    Stored reports are skipped; damaged reports are named, and the rest are read. Some hundred reports are committed at
+    a time: committed reports stay, however the command ends.
     """
     from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""`rooflens mcp`: a server of the Model Context Protocol."""
+"""`rooflens mcp`: a Model Context Protocol server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rooflens metrics`: what a tier collects and costs, which findings need it, and what a report's metrics gave."""
+"""`rooflens metrics`: what a tier collects and costs, which findings need it, and what was read from a report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     metavar="PATH",
-    help="Say what this report's metrics gave, what is missing, what it would tell, and the command that collects it.",
+    help="Show what was read from this report's metrics, what is missing, what it would tell, and how to collect it.",
 )
 @click.option("--all", "whole", is_flag=True, help="With --report, also list each quantity, and each way to a finding.")
 @GPU
@@ -78,10 +78,10 @@ def metrics(
 
 
 def _chip(given: str) -> str:
-    """Return the chip that is meant by its name or its compute capability.
+    """Return the chip with this name or compute capability.
 
     Raises:
-        UsageError: None is known by it: the metrics of another one would not be what was asked for.
+        UsageError: No chip matches: another chip's metrics would mislead.
     """
     from rooflens.model.counters.chips import FAMILIES, check_chip, chip_of
 
@@ -92,7 +92,7 @@ def _chip(given: str) -> str:
 
 
 def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bool) -> None:
-    """Print what the metrics of a report gave, what is missing and would tell more, and what collects it."""
+    """Print what was read from a report's metrics, what is missing, what it would tell, and how to collect it."""
     from rooflens.collect.tiers import metrics_for
     from rooflens.ingest.reports.report import ReadOptions, Report
     from rooflens.ingest.reports.understood import Understood, understood
@@ -130,7 +130,7 @@ def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bo
 def _print_commands(
     missing: Collection[str], asked: Sequence[Metric], kernels: Sequence[Kernel], command_line: str | None
 ) -> None:
-    """Print the commands that collect what is missing, ncu's and ours, of the one kernel where the report has one."""
+    """Print the commands that collect what is missing, with ncu and with rooflens; for a lone kernel, by its name."""
     from rooflens.model.verdict.collecting import PROGRAM, not_profiled, split_command
 
     is_deep = any(metric.detail == "deep" and metric.name in missing for metric in asked)
@@ -146,7 +146,7 @@ def _print_commands(
 
 
 def _chip_of(kernels: Sequence[Kernel]) -> str | None:
-    """Return the chip whose counters fit the first kernel; None where none is known, as for old GPUs."""
+    """Return the chip whose counters fit the first kernel; None if there is no such chip, as for old GPUs."""
     from rooflens.model.counters.chips import chip_of
     from rooflens.model.roofline.datasheets import datasheet_of
 

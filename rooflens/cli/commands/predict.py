@@ -25,12 +25,12 @@ FORMATS = ("table", "json", "csv", "md", "html")
 
 
 class _Operations(NamedGroup):
-    """Make the sub-commands from the table, when they are asked for."""
+    """Make a sub-command of the table when it is needed."""
 
     kind = "operation"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options; a report in the place of an operation is what --from takes."""
+        """Read the options; a report in place of an operation means --from."""
         if args and not args[0].startswith("-") and not ctx.resilient_parsing and is_report(args[0]):
             args = ["--from", *args]
         return super().parse_args(ctx, args)
@@ -43,7 +43,7 @@ class _Operations(NamedGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the operation, or suggest those that may be meant."""
+        """Find the operation, or suggest similar names."""
         from rooflens.model.predict.operations import the_operation
 
         if not args[0].startswith("-") and not ctx.resilient_parsing:
@@ -61,10 +61,10 @@ class _Operations(NamedGroup):
 
 
 class _OperationCommand(click.Command):
-    """Name all sizes that are missing at once; click names the first one."""
+    """Name all missing sizes at once; click would name only the first."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options; those that were given are read first."""
+        """Read the options; click reads those that were given first."""
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter:
@@ -104,7 +104,7 @@ def _types() -> Iterable[str]:
     "--from-gpu",
     metavar="NAME",
     shell_complete=GPUS,
-    help="With --from: the GPU that CSV exports ran on, where they do not name it.",
+    help="With --from: the GPU of CSV exports that do not name it.",
 )
 @click.option("--dtype", shell_complete=completed_by(_types), help="With --from: in this type, such as fp16.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "md"]), help="With --from: what to write.")
@@ -122,9 +122,9 @@ def predict(
     """Predict an operation before measuring it, on any GPU that `rooflens gpus` lists; or a measured kernel elsewhere.
 
     FLOPs and compulsory bytes are counted by formula and divided by the GPU's dense datasheet peaks. With --from they
-    are those of a report's kernels: what would they take on another GPU, or in another type?
+    come from a report's kernels: how long would these take on another GPU, or in another type?
 
-    A report's path in place of an operation is the same as --from with it.
+    `rooflens predict REPORT` is short for `rooflens predict --from REPORT`.
 
     \b
     rooflens predict --from report.ncu-rep --kernel gemm --gpu h100-sxm
@@ -161,7 +161,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     """Predict the kernels of reports on other GPUs, in another type, or both.
 
     Raises:
-        UsageError: Nothing is to be changed, or the type changes nothing.
+        UsageError: Neither GPU nor type was given, or the type has no effect.
         InputError: No kernel was measured, or none can be predicted.
     """
     from rooflens.cli.loading import load_analyzed
@@ -209,9 +209,6 @@ def _command(operation: Operation) -> click.Command:
         help=about,
         short_help=operation.summary,
     )
-    @click.option(
-        "--measured-ms", type=float, help="Measured time in ms, to set against the floor and published kernels."
-    )
     @with_output(FORMATS)
     def command(**given: Any) -> None:
         _run(operation, given)
@@ -221,7 +218,7 @@ def _command(operation: Operation) -> click.Command:
 
 
 def _asked_option(one: Option, operation: Operation) -> click.Option:
-    """Make an option of a forecast; of types and GPUs a command takes several."""
+    """Make the option of a forecast; the command takes several types and GPUs."""
     names, about = [f"--{one.name.replace('_', '-')}", one.name], f"{one.meaning[0].upper()}{one.meaning[1:]}"
     if one.name == "gpu":
         about = f"{about}, or `all`. Repeatable."
@@ -232,7 +229,7 @@ def _asked_option(one: Option, operation: Operation) -> click.Option:
         usual = f"{operation.dtype}{'' if operation.unit == 'vector' else '; on a GPU without it fp16 or fp32'}"
         about = f"{about.partition(':')[0]}; separate several by commas.  [default: {usual}]"
         return click.Option(names, shell_complete=completed_by(_types), help=about)
-    kind = click.Choice(one.choices) if one.choices else None
+    kind = click.Choice(one.choices) if one.choices else one.kind
     complete = completed_by(_types) if one.name.endswith("dtype") else None
     return click.Option(names, type=kind, shell_complete=complete, help=f"{about}.")
 
@@ -242,36 +239,36 @@ def _size_option(size: Size) -> click.Option:
     about = f"{size.meaning[0].upper()}{size.meaning[1:]}."
     if size.default is None:
         return click.Option(names, metavar="SIZE", required=True, help=about)
-    return click.Option(names, metavar="SIZE", default=str(size.default), show_default=True, help=about)
+    default = str(size.default)
+    if size.most == 1:  # a switch: on where nothing is behind it
+        return click.Option(
+            names, metavar="[SIZE]", is_flag=False, flag_value="1", default=default, show_default=True, help=about
+        )
+    return click.Option(names, metavar="SIZE", default=default, show_default=True, help=about)
 
 
 def _run(operation: Operation, given: dict[str, Any]) -> None:
-    """Predict every step of the sweep for every type and GPU, and show them."""
-    from rooflens.model.predict.forecast import measured
+    """Predict and show every step of the sweep, for every type and GPU."""
     from rooflens.model.predict.options import OPTIONS
     from rooflens.writing.answers import of_forecasts
 
     output = given["output"]
     style = check_output(output, given["style"], FORMATS, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
-    measured_ms = given["measured_ms"]
-    if measured_ms is not None and not 0 < measured_ms < float("inf"):
-        raise UsageError("--measured-ms must be a positive number", "for example --measured-ms 1.7")
     cases = _cases(operation, given["dtype"], _gpus(given["gpu"]))
-    if measured_ms is not None and len(cases) > 1:
-        raise UsageError("--measured-ms is the time of one GPU and type", "give one `--gpu` and one `--dtype`")
+    if given["measured_ms"] is not None and len(cases) > 1:
+        raise UsageError("--measured-ms needs a single GPU and type", "give one `--gpu` and one `--dtype`")
     rest = {one.name: given[one.name] for one in OPTIONS if one.name not in {"gpu", "dtype"}}
     rows, lacking = _rows(operation, written, cases, rest)
     if given["link"] and not any(step.link for row in rows for _, step in row.steps):
         raise UsageError("--link has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs")
-    rows = [measured(row, measured_ms and measured_ms / 1e3) for row in rows]
     for failure in lacking:
         say(f"warning: {failure}")
     deliver(of_forecasts(rows, [str(failure) for failure in lacking]), style, output)
 
 
 def _cases(operation: Operation, written: str | None, gpus: list[Datasheet]) -> list[tuple[str, Datasheet]]:
-    """Pair types and GPUs; without a type each GPU has the usual one, and a note says where it is another."""
+    """Pair types with GPUs; without a type, each GPU gets its default, and a note says if that is not the usual one."""
     from rooflens.model.predict.forecast import usual_dtype
 
     if written is not None:
@@ -280,14 +277,14 @@ def _cases(operation: Operation, written: str | None, gpus: list[Datasheet]) -> 
     cases = [(usual_dtype(operation, gpu), gpu) for gpu in gpus]
     for other in dict.fromkeys(dtype for dtype, _ in cases if dtype != operation.dtype):
         names = some([gpu.name for dtype, gpu in cases if dtype == other])
-        say(f"note: {names}: no published peak for {operation.dtype}, so predicted in {other}")
+        say(f"note: {names}: no published peak for {operation.dtype}; predicted in {other}")
     return cases
 
 
 def _rows(
     operation: Operation, written: dict[str, str], cases: list[tuple[str, Datasheet]], rest: dict[str, Any]
 ) -> tuple[list[Row], list[InputError]]:
-    """Predict; a GPU that lacks a type or a link is left out and named, unless it was the only one."""
+    """Predict on each GPU; one that lacks the type or the link is left out and named, unless it is the only one."""
     from rooflens.model.predict.forecast import swept
     from rooflens.model.predict.options import Options
 
@@ -303,10 +300,10 @@ def _rows(
 
 
 def _gpus(names: tuple[str, ...]) -> list[Datasheet]:
-    """Find GPUs by short name or by a part of their name, each once.
+    """Find GPUs by short name or a part of their name, each once.
 
     Raises:
-        InputError: None has that name, or several have it in them.
+        UsageError: No GPU matches a name, or several do.
     """
     from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
 

@@ -25,7 +25,7 @@ from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, RooflensError, lacking_package
 
 _DRAWS = ("rooflens.report.page.page", "google.protobuf.message", "rich")
-"""Modules that are, or import, what `report` needs of others for a page and its table."""
+"""Packages that `report` needs for a page and its table."""
 
 
 @click.command(
@@ -48,7 +48,7 @@ _DRAWS = ("rooflens.report.page.page", "google.protobuf.message", "rich")
 def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
     """Collect, analyze and draw a bundled workload or your own program in one go.
 
-    Each case of a workload makes a report of its own; one page shows them all.
+    Each case of a workload makes its own report; one page shows them all.
     """
     if options["clock_control"] == "reset":
         reset_clocks(options)
@@ -69,10 +69,10 @@ def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
 
 
 def _import_what_draws() -> None:
-    """Import what reads the report and draws its page: what is missing would otherwise be missed hours later.
+    """Import the packages that draw the page now: otherwise a missing package would show hours later.
 
     Raises:
-        EnvironmentMissingError: A package is not installed, or broken.
+        EnvironmentMissingError: A package is not installed or is broken.
     """
     try:
         for module in _DRAWS:
@@ -86,7 +86,7 @@ def _import_what_draws() -> None:
 
 
 def _draw(ctx: click.Context, reports: list[Path], page: Path, title: str) -> None:
-    """Draw the page; where that fails, name the reports that were collected before the error."""
+    """Draw the page; if that fails, name the collected reports before the error."""
     from rooflens.cli.commands.report import report as report_command
 
     paths = tuple(map(str, reports))

@@ -1,4 +1,4 @@
-"""`rooflens report`: one file about all kernels."""
+"""`rooflens report`: a file about all kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import deliver, finish, say, show
-from rooflens.cli.expectations import PREDICT, check_expected, find_expected, print_expected, read_stated
+from rooflens.cli.expectations import PREDICT, find_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
     STORE,
@@ -71,7 +71,7 @@ _BINARY = frozenset({"png"})
 @PREDICT
 @with_reading
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--open", "opened", is_flag=True, help="Open what was written in the browser.")
+@click.option("--open", "opened", is_flag=True, help="Open the file in the browser.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
     paths: tuple[str, ...],
@@ -90,7 +90,7 @@ def report(
     opened: bool,
     table: bool,
 ) -> None:
-    """Write one file on all kernels: an offline page, Markdown for a pull request, a picture or JSON."""
+    """Write a file on all kernels: an offline page, Markdown for a pull request, a picture or JSON."""
     if output not in {None, _STDOUT}:
         refuse_report(output)
     style = _format_of(output, style)
@@ -122,18 +122,17 @@ def report(
     else:
         write_whole(output, rendered.data)
     if table:
-        tabled = of_kernels(found)
+        tabled = of_kernels(found, expected=expected.check(found.reports))
         show(tabled.shown())
         for line in tabled.remarks():
             say(line)
-        print_expected(found.reports, check_expected(found.reports, expected))
     if opened:
         _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 
 
 def _report_traces(answer: Answer, style: str, output: Path, title: str | None, *, table: bool, opened: bool) -> None:
-    """Write one file on timelines."""
+    """Write a file on timelines."""
     from msgspec.structs import replace
 
     if style in _PICTURES:
@@ -154,7 +153,7 @@ def _open(page: Path) -> None:
 
 
 def _format_of(output: Path | None, style: str | None) -> str:
-    """Find the format in --format or in the ending of the file; the two may not contradict each other."""
+    """Return the format of --format or the file's ending, which must not contradict each other."""
     if output is None or (output != _STDOUT and not output.suffix):
         return style or "html"
     if output == _STDOUT:
@@ -165,15 +164,16 @@ def _format_of(output: Path | None, style: str | None) -> str:
 
 
 def _check_options(style: str, theme: str | None, predict: str | None, *, table: bool) -> None:
-    """Refuse what the format has no place for."""
+    """Refuse options that the format cannot use."""
     if theme and style not in _PICTURES:
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
-    if predict is not None and style != "html" and not table:
-        raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
+    if predict is not None and style not in {"html", "md"} and not table:
+        hint = "`rooflens analyze --predict ... --format json` writes it as data"
+        raise UsageError(f"--predict works with html, md or --table, not with {style} alone", hint)
 
 
 def _check_output(output: Path, style: str, *, force: bool, table: bool, opened: bool) -> None:
-    """Refuse to overwrite a file without `--force`, to write two things at once, or to open what is no file."""
+    """Refuse to overwrite a file without `--force`, to write two outputs to stdout, or to open something but a file."""
     if output == _STDOUT:
         if opened:
             raise UsageError("--open needs a file", "name it with -o")

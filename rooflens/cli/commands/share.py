@@ -1,4 +1,4 @@
-"""`rooflens share`: what can be given away of a report."""
+"""`rooflens share`: the part of a report that can be given away."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from rooflens.errors import InputError, UsageError
 @click.option("--no-names", is_flag=True, help="Number kernels, NVTX ranges and source files instead of naming them.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def share(report: Path, *, output: Path, no_names: bool, force: bool) -> None:
-    """Write what can be given away of a report: its numbers, in a report that opens anywhere.
+    """Write the part of a report that can be given away: its numbers, as a report that opens anywhere.
 
     Left out are code and source text, folders, host and user names, command line and environment, and the sentences of
-    NVIDIA's rules. Verdicts, findings and the numbers of hot lines stay as they are. Names of kernels, NVTX ranges and
-    source files stay, unless --no-names is given; what depends on the name of a library's kernel goes with them.
+    NVIDIA's rules. Verdicts, findings and the numbers of hot lines are preserved. Names of kernels, NVTX ranges and
+    source files are kept unless --no-names is given, which also removes results that depend on a library kernel's name.
     """
     from rooflens.files import write_whole
     from rooflens.writing.outputs import check_free
     from rooflens.writing.sharing import shared
 
     if output.suffix.lower() != ".ncu-rep":
-        raise UsageError(f"`{output}` is not called like a report", "give a name that ends in `.ncu-rep`")
+        raise UsageError(f"`{output}` does not have a report's name", "give a name that ends in `.ncu-rep`")
     if not report.is_file():
         raise InputError(f"`{report}` is not a file", "give one report, `.ncu-rep` or `.ncu-repz`")
     if output.exists() and report.exists() and output.samefile(report):

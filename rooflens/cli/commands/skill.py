@@ -1,4 +1,4 @@
-"""`rooflens skill`: what a model must know to use rooflens."""
+"""`rooflens skill`: what a language model must know to use rooflens."""
 
 from __future__ import annotations
 

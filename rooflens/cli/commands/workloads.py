@@ -16,7 +16,7 @@ from rooflens.cli.usage import WORKLOADS, examples
 )
 @click.argument("name", required=False, shell_complete=WORKLOADS)
 def workloads(name: str | None) -> None:
-    """List the bundled workloads, or show the cases of one."""
+    """List the bundled workloads, or show the cases of one workload."""
     from rooflens.report.text.workloads import case_table, workload_table
     from rooflens.workloads.registry import find_workload, load_workloads
 

@@ -1,1 +1,1 @@
-"""The compiled code in reports: source lines of instructions, and which of them only load a constant."""
+"""Read the compiled code in reports: source lines of instructions, and which instructions only load a constant."""

@@ -1,7 +1,7 @@
-"""How much reading the compiled code of a report may take: far more than any real code, and seconds at most.
+"""Limit how much of a report's compiled code is read: far more than real code needs, and seconds at most.
 
-A report is somebody else's file, and a few kilobytes of it may unpack to a cubin whose names overlap, or whose line
-table has rows without end. Work and memory follow the amounts that are counted here, and nothing else.
+Reports come from strangers: a few kilobytes may unpack to a cubin whose names overlap, or whose line table has endless
+rows. Work and memory grow only with the amounts counted here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROWS = "rows of line tables"
 SOURCE_BYTES = "bytes of source files"
 
 MOST: Mapping[str, int] = {
-    CODE_BYTES: 128 << 20,  # 2.6 MB; held three times while it is decoded
+    CODE_BYTES: 128 << 20,  # 2.6 MB; three copies exist while it is decoded
     NAME_BYTES: 8 << 20,  # 235 kB, of template arguments
     RELOCATIONS: 1 << 16,  # 10: one for each function, which has a section, and sections are counted in 16 bits
     TABLE_BYTES: 8 << 20,  # 78 kB; some 0.4 us each where each is an opcode
@@ -27,24 +27,24 @@ MOST: Mapping[str, int] = {
     ROWS: 1 << 19,  # 6,181, one in 13 bytes; some 250 bytes each
     SOURCE_BYTES: 16 << 20,  # 1.2 MB; divided into lines, 20 times that where these are short
 }
-"""What is counted -> how much of it one report may have; beside it the most of any of 67 reports with code."""
+"""What is counted -> the limit for one report. The comments give the maximum over 67 reports with code."""
 
 
 class TooMuchError(ValueError):
-    """There is more to read than any real code has."""
+    """The report has more to read than real code ever has."""
 
 
 class Budget:
-    """What may still be read of a report."""
+    """How much of a report may still be read."""
 
     def __init__(self) -> None:
         self.left = dict(MOST)
 
     def take(self, what: str, amount: int = 1) -> None:
-        """Count before something is read or kept.
+        """Count an amount before it is read or kept.
 
         Raises:
-            TooMuchError: It is more than is left.
+            TooMuchError: The amount exceeds what is left.
         """
         self.left[what] -= amount
         if self.left[what] < 0:

@@ -12,7 +12,7 @@ _MAGIC = b"\x7fELF\x02\x01"
 """ELF, 64 bits, little-endian: what every cubin is."""
 
 _HEADER = Struct("<18xH20xQI6xHHH")
-"""Machine, offset of the section table, flags, size of its rows, how many there are, and which has their names."""
+"""Machine, offset of the section table, flags, row size, row count, and the row that holds the section names."""
 
 _SECTION = Struct("<II16xQQ24x")
 """Name, type, offset and length. Links between sections are not read: in loaded cubins they are wrong."""
@@ -25,12 +25,13 @@ _RELOCATION_BYTES = ((b".rel", 16), (b".rela", 24))
 """Prefixes of the names of relocation sections, and how many bytes a relocation takes in each."""
 
 _NVIDIA = 190
+_TEXT = b".text."
 _ABI, _OLD_ABI = 7, 51
-"""Offset of the ABI version, and the version up to CUDA 12, which has the GPU elsewhere in the flags."""
+"""Offset of the ABI version, and the last version of CUDA 12; later versions keep the GPU elsewhere in the flags."""
 
 
 class Section(NamedTuple):
-    """Where a section is, from the start of the cubin."""
+    """Offset and length of a section, in bytes from the start of the cubin."""
 
     start: int
     end: int
@@ -41,11 +42,11 @@ class Cubin:
 
     Args:
         data: All of it.
-        budget: What may be read of it: names may overlap, so that a few bytes make many.
+        budget: Limit on what may be read: overlapping names can turn a few bytes into many.
 
     Raises:
-        TooMuchError: There is more to read; other methods raise the same.
-        ValueError, LookupError, struct.error: It is not a cubin, or damaged; other methods raise the same.
+        TooMuchError: The budget is exceeded; other methods raise it too.
+        ValueError, LookupError, struct.error: The data is no cubin, or damaged; other methods raise these too.
     """
 
     def __init__(self, data: bytes, budget: Budget) -> None:
@@ -55,27 +56,31 @@ class Cubin:
         self._data = data
         self._budget = budget
         self.capability = flags & 0xFF if data[_ABI] == _OLD_ABI else flags >> 8 & 0xFF
-        """Compute capability that it is compiled for: 90 for 9.0."""
+        """Compute capability that the code is compiled for: 90 for 9.0."""
         rows = [_SECTION.unpack_from(data, offset + number * row_bytes) for number in range(count)]
         texts = rows[names][2]
         self._sections = {self._text(texts + name): Section(start, start + length) for name, _, start, length in rows}
 
     def section(self, name: bytes) -> bytes | None:
-        """Return the bytes of a section; None if the file lacks it."""
+        """Return the bytes of a section; None if the file has no such section."""
         found = self._sections.get(name)
         return self._data[found.start : found.end] if found else None
 
+    def functions(self) -> list[bytes]:
+        """Return the names of all functions."""
+        return [name.removeprefix(_TEXT) for name in self._sections if name.startswith(_TEXT)]
+
     def code(self, function: bytes) -> Section | None:
-        """Return where the instructions of a function are; None if it has none."""
-        return self._sections.get(b".text." + function)
+        """Return where the instructions of a function are; None if the file has no code for it."""
+        return self._sections.get(_TEXT + function)
 
     def bytes_of(self, section: Section, offset: int, count: int) -> bytes:
-        """Return so many bytes of a section, fewer at its end."""
+        """Return `count` bytes of a section from an offset; fewer at its end."""
         start = section.start + offset
         return self._data[start : min(start + count, section.end)]
 
     def symbols_in(self, section: bytes) -> Mapping[int, bytes]:
-        """Return the names of the symbols whose addresses go into a section, by offset in it."""
+        """Return the symbols that are relocated into a section: offset -> name."""
         found: dict[int, bytes] = {}
         names: dict[int, bytes] = {}
         for prefix, row_bytes in _RELOCATION_BYTES:

@@ -1,9 +1,9 @@
-"""The kind of an instruction by its encoding, from Volta on, as far as our counts depend on it.
+"""Tell kinds of instructions apart by their encoding, from Volta on, as far as our counts need it.
 
-Bits 0 to 8 give the operation, 9 to 11 the kinds of its operands. The first factor of a packed fp16 multiply-add is the
-register in bits 24 to 31. The second is the register in bits 32 to 39, or in bits 64 to 71 where the former hold an
-immediate value or an address in constant memory to add. Register 255 is zero: with it as a factor nothing is computed,
-and a constant is loaded. Checked against NVIDIA's disassembler for each of these GPUs.
+Bits 0 to 8 hold the operation, bits 9 to 11 the kinds of its operands. In a packed fp16 multiply-add, bits 24 to 31
+name the register of the first factor. The second factor is in bits 32 to 39, or in bits 64 to 71 if the former hold an
+immediate value or a constant-memory address to add. Register 255 reads as zero: if it is a factor, the instruction only
+loads a constant. Checked against NVIDIA's disassembler on each of these GPUs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from rooflens.ingest.metrics.stored import Kind
 INSTRUCTION_BYTES = 16
 
 _LOADS = frozenset({0x180, 0x181, 0x1AE})
-"""LD, LDG, and LDGSTS, which copies to shared memory."""
+"""LD, LDG, and LDGSTS (a copy to shared memory)."""
 _STORES = frozenset({0x185, 0x186, 0x18A, 0x18B, 0x18E, 0x1A8, 0x1A9})
-"""ST, STG, and atomics and reductions, which write."""
+"""ST, STG, atomics and reductions: all of them write."""
 _HFMA2, _HFMA2_MMA = 0x31, 0x35
 
 _PACKED: Mapping[int, frozenset[int]] = {
@@ -26,9 +26,6 @@ _PACKED: Mapping[int, frozenset[int]] = {
 }
 """Compute capability -> packed multiply-adds; other GPUs may encode everything differently."""
 
-_FLOW = range(0x140, 0x160)
-"""BRA, BRX, BSSY, BSYNC, CALL, RET, EXIT and their like."""
-
 _ZERO = 255
 _FIRST_FACTOR_AT = 24
 _SECOND_FACTOR_AT = {1: 32, 2: 64, 3: 64, 7: 64}
@@ -36,7 +33,7 @@ _SECOND_FACTOR_AT = {1: 32, 2: 64, 3: 64, 7: 64}
 
 
 def kind_of(instruction: bytes, capability: int) -> Kind | None:
-    """Return the kind of an instruction; None for GPUs whose encoding is not known.
+    """Return the kind of an instruction; None if the GPU's encoding is unknown.
 
     Args:
         instruction: Its 16 bytes.
@@ -53,12 +50,10 @@ def kind_of(instruction: bytes, capability: int) -> Kind | None:
         return "store"
     if operation not in packed:
         return "other"
+    return "constant" if is_constant_load(bits) else "computes"
+
+
+def is_constant_load(bits: int) -> bool:
+    """Return whether a packed multiply-add, given as a number, has zero as a factor: it loads a constant."""
     factors = {_FIRST_FACTOR_AT, _SECOND_FACTOR_AT.get(bits >> 9 & 7, _FIRST_FACTOR_AT)}
-    return "constant" if any(bits >> first & 0xFF == _ZERO for first in factors) else "computes"
-
-
-def may_jump(instruction: bytes | None) -> bool:
-    """Return whether an instruction may lead elsewhere than to the next; True if its bytes are unknown."""
-    if instruction is None or len(instruction) < INSTRUCTION_BYTES:
-        return True
-    return int.from_bytes(instruction[:2], "little") & 0x1FF in _FLOW
+    return any(bits >> first & 0xFF == _ZERO for first in factors)

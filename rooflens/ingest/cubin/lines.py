@@ -1,8 +1,7 @@
 """Line tables of cubins: which source line an instruction was compiled from.
 
-They have the form of DWARF 2, with two opcodes more of NVIDIA's, which say what was inlined where. One address then has
-several rows, from the function itself to the innermost that was inlined into it; the first counts, as it does in
-NVIDIA's tools.
+The format is DWARF 2 plus two opcodes of NVIDIA's that describe inlining. With inlining, an address has several rows,
+from the function itself to the innermost inlined function; the first row counts, as in NVIDIA's tools.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rooflens.ingest.cubin.elf import Cubin
 
 _TABLE = b".debug_line"
 _UNIT = Struct("<IHI")
-"""Bytes that follow, version, and bytes of the header that follow."""
+"""Length of the rest, version, and length of the rest of the header, in bytes."""
 _HEADER = Struct("<BxbBB")
 """Bytes of the shortest instruction, smallest line step, number of line steps, and the first special opcode."""
 _LENGTH_BYTES = 4
@@ -31,18 +30,18 @@ _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC =
 _LAST_SHORT = 255
 _MOST_BITS = 64
 _MOST_LINE = (1 << 31) - 1
-"""Further lines are damage, and tables do not take them."""
+"""Larger line numbers are damage, and would not fit into our tables."""
 _LONGEST_NAME = 400
 _EXTENDED, _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 0, 1, 2, 3
 
 
 class _Unit(NamedTuple):
-    """One table, as its header describes it.
+    """One line table, described by its header.
 
     Attributes:
-        data: All of it, and nothing else: whatever it says, nothing is read twice.
-        start: Offset of it in the section.
-        program: Offset of its program in it.
+        data: The bytes of this table alone, so that no byte is read twice whatever the table claims.
+        start: Offset of the table in the section.
+        program: Offset of the line program in the table.
         files: Folder and name of each file, as bytes.
     """
 
@@ -58,14 +57,14 @@ class _Unit(NamedTuple):
 
 
 class Lines:
-    """Source lines of one function's instructions, by their offset in it."""
+    """Source lines of a function's instructions, by offset in the function."""
 
     def __init__(self) -> None:
         self._places: dict[int, tuple[str, int] | None] = {}
         self._starts: list[int] = []
 
     def add(self, offset: int, place: tuple[str, int] | None) -> None:
-        """Add a row of the table, which holds from this offset on; the first row at an offset counts."""
+        """Add a row, which holds from its offset on; the first row at an offset counts."""
         self._places.setdefault(offset, place)
 
     def at(self, offset: int) -> tuple[str, int] | None:
@@ -78,7 +77,7 @@ class Lines:
 
 
 def file_name(name: bytes) -> str:
-    """Return the name of a source file, cut to what pages and tables show of it."""
+    """Return the name of a source file, cut to the length that pages and tables show."""
     return as_unicode(name.decode("utf-8", "surrogateescape"))[:_LONGEST_NAME]
 
 
@@ -86,7 +85,7 @@ def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
     """Read the line table of each function, by its mangled name; empty if the cubin has no table.
 
     Raises:
-        TooMuchError: There is more to read than the budget has left.
+        TooMuchError: The budget is exceeded.
         ValueError, IndexError, struct.error: The table is damaged, or holds something unknown.
     """
     found: dict[bytes, Lines] = {}
@@ -109,7 +108,7 @@ def _unit(section: bytes, start: int, budget: Budget) -> _Unit:
         raise ValueError("another version of line tables")
     data = section[start : start + _LENGTH_BYTES + length]
     if len(data) != _LENGTH_BYTES + length:
-        raise ValueError("a line table that is cut")
+        raise ValueError("a truncated line table")
     at = _UNIT.size
     least_bytes, line_base, line_range, first_short = _HEADER.unpack_from(data, at)
     at += _HEADER.size
@@ -148,7 +147,7 @@ class _Program:
         self._function, self._offset, self._file, self._line = b"", 0, 1, 1
 
     def rows(self) -> Iterator[tuple[bytes, int, tuple[str, int] | None]]:
-        """Yield function, offset in it, and file and line from there on; None at the end of a function."""
+        """Yield function, offset in it, and file and line from there on; both are None where a function ends."""
         data, unit, take = self._data, self._unit, self._budget.take
         while self._at < len(data):
             code = data[self._at]
@@ -171,7 +170,7 @@ class _Program:
                 self._begin()
 
     def _step(self, code: int) -> None:
-        """Carry out an opcode that makes no row."""
+        """Execute an opcode that emits no row."""
         unit = self._unit
         if code == _ADVANCE_PC:
             self._offset += self._unsigned() * unit.least_bytes
@@ -190,23 +189,23 @@ class _Program:
                 self._unsigned()
 
     def _ends(self) -> bool:
-        """Carry out an extended opcode, which states its length; return whether a function ends there."""
+        """Execute an extended opcode, which carries its length; return whether it ends a function."""
         length = self._unsigned()
         start, code = self._at, self._data[self._at]
         self._at += length
         if code == _SET_ADDRESS:
-            # nvcc writes one sequence a function; a second address would attribute rows to the wrong one.
+            # nvcc writes one sequence per function; rows after a second address would go to the wrong function.
             if self._function or self._offset:
                 raise ValueError("a function in two parts")
             self._function = self._functions[
                 self._unit.start + start + 1
-            ]  # the address itself is where it was loaded to, or zero
+            ]  # the stored address is the load address, or zero
         elif code == _DEFINE_FILE:
             raise ValueError("a file that the header does not name")
         return code == _END_SEQUENCE
 
     def _name(self) -> str:
-        """Return the name of the current file with its folder; few of those in the header have rows."""
+        """Return folder and name of the current file, joined on demand: few files of the header have rows."""
         if self._file not in self._names:
             folder, name = self._unit.files[self._file]
             self._budget.take(FILE_NAME_BYTES, len(folder) + len(name))
@@ -230,7 +229,7 @@ def _text(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """Read a LEB128 number, and return where the next thing begins."""
+    """Read a LEB128 number; return it and the offset after it."""
     number = shift = 0
     while data[at] & 0x80:
         number |= (data[at] & 0x7F) << shift

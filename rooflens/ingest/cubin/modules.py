@@ -1,4 +1,4 @@
-"""The modules of a report: each a cubin, the functions that were loaded from it, and the source files it names."""
+"""The modules of a report: each has a cubin, the functions loaded from it, and the source files that it names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics.stored import Kind
 
 _DAMAGE = (ValueError, LookupError, ArithmeticError, struct.error)
-"""What reading a cubin raises if it is damaged, or holds something unknown."""
+"""Exceptions raised by reading a cubin that is damaged or of an unknown form."""
 
 _MOST_NOTES = 10
 _LONGEST_NAME = 100
-"""How much of a kernel's name a note shows."""
+"""Longest part of a kernel name that a note shows."""
 
 
 class Bytes(Protocol):
@@ -40,7 +40,7 @@ class Modules:
 
     def __init__(self, data: Bytes, places: Iterable[tuple[int, int]]) -> None:
         self.notes: list[str] = []
-        """What of the code could not be read, and why: a note a module, with its first kernel; the last for many."""
+        """Why code could not be read: a note per module, with its first kernel; a last note counts those left out."""
         self.budget = Budget()
         self._messages: defaultdict[int, list[Any]] = defaultdict(list)
         self._found: dict[int, Module | TooMuchError | None] = {}
@@ -57,14 +57,14 @@ class Modules:
                 self._messages[message.Reference].append(message)
 
     def module(self, source: bytes, kernel: str) -> Module | None:
-        """Return the module that a result refers to; None if it is missing, or cannot be read.
+        """Return the module that a result refers to; None if it is missing or unreadable.
 
         Args:
             source: The encoded reference in the result.
             kernel: The kernel's name, for notes.
 
         Raises:
-            TooMuchError: It takes too much to read: no other reader shall try either.
+            TooMuchError: The code is too large to read: no other reader must try it either.
         """
         message = decode("SourceData", source)
         reference = 0 if message is None else message.Reference
@@ -76,7 +76,7 @@ class Modules:
         return found
 
     def _read(self, reference: int, kernel: str) -> Module | TooMuchError | None:
-        """Combine the messages about a module; otherwise, mostly with a note, why its code is not read."""
+        """Combine the messages about a module and read it; if that fails, None or the error, mostly with a note."""
         name = kernel if len(kernel) <= _LONGEST_NAME else f"{kernel[: _LONGEST_NAME - 1]}…"
         messages = self._messages.pop(reference, ())
         try:
@@ -84,7 +84,7 @@ class Modules:
                 raise self._left_out
             binaries = {binary for message in messages if (binary := message.Binary)}
             if len(binaries) != 1:
-                return None  # programs that were profiled together may give two modules one reference
+                return None  # programs profiled together may use one reference for two modules
             cubin = Cubin(binaries.pop(), self.budget)
             lines = read_lines(cubin, self.budget)
         except TooMuchError as error:
@@ -106,7 +106,9 @@ class Modules:
         if self._note_count <= _MOST_NOTES:
             self.notes.append(note)
         else:
-            self.notes[_MOST_NOTES:] = [f"nor can more code be read: notes left out {self._note_count - _MOST_NOTES:,}"]
+            self.notes[_MOST_NOTES:] = [
+                f"further code cannot be read; notes left out: {self._note_count - _MOST_NOTES:,}"
+            ]
 
     def _files(self, messages: Iterable[Any]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -135,25 +137,30 @@ class Module:
         self._files = files
         self._divided: dict[str, Sequence[str]] = {}
         self._listing = Listing(self, functions) if functions else None
+        self._listings: dict[tuple[bytes, int], Listing] = {}
 
     def listing(self, function: bytes, start: int | None) -> Listing | None:
-        """List the instructions of a function and of those it calls; None if no address is known.
+        """List the instructions of a function and its callees; None if no address is known.
 
         Args:
             function: Its mangled name.
-            start: Address of its first instruction, for reports that do not name functions; None where unknown.
+            start: Address of its first instruction, for reports without function names; None if unknown.
         """
-        return self._listing or (None if start is None else Listing(self, {start: function}))
+        if self._listing is not None or start is None:
+            return self._listing
+        if (function, start) not in self._listings:
+            self._listings[function, start] = Listing(self, {start: function})
+        return self._listings[function, start]
 
     def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; none where it is not embedded."""
+        """Return the lines of an embedded source file; empty if the file is not embedded."""
         if file not in self._divided:
             self._divided[file] = self._files.get(file, "").splitlines()
         return self._divided[file]
 
 
 class Listing:
-    """The instructions of a module's functions, from the report itself, which has all but their text."""
+    """The instructions of a module's functions, read from the report itself: everything but their text."""
 
     has_sass = False
 
@@ -162,18 +169,20 @@ class Listing:
         self._functions = functions
         self._starts = sorted(functions)
         self._codes: dict[bytes, Section | None] = {}
+        self.capability = module.cubin.capability
+        """Compute capability that the code is compiled for: 90 for 9.0."""
 
     def sass(self, address: int) -> str | None:  # noqa: ARG002 - as the disassembler takes it
-        """Return None: text takes a disassembler."""
+        """Return None: text needs a disassembler."""
         return None
 
     def kind(self, address: int) -> Kind | None:
         """Return the kind of an instruction; None if its encoding is unknown."""
         code = self.code(address)
-        return None if code is None else kind_of(code, self._module.cubin.capability)
+        return None if code is None else kind_of(code, self.capability)
 
     def code(self, address: int) -> bytes | None:
-        """Return the bytes of the instruction at an address, fewer at the end; None if its code is not there."""
+        """Return the bytes of the instruction at an address; fewer at the end of the code, None outside any code."""
         function, offset = self._place(address)
         cubin = self._module.cubin
         if function not in self._codes:
@@ -188,10 +197,10 @@ class Listing:
         return lines.at(offset) if lines else None
 
     def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; none where it is not embedded."""
+        """Return the lines of an embedded source file; empty if the file is not embedded."""
         return self._module.source_lines(file)
 
     def _place(self, address: int) -> tuple[bytes, int]:
-        """Return the function that an address is in, and the offset in it; an empty name before the first."""
+        """Return the function that contains an address, and the offset in it; no name before the first function."""
         index = bisect_right(self._starts, address) - 1
         return (self._functions[self._starts[index]], address - self._starts[index]) if index >= 0 else (b"", 0)

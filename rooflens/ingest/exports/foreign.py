@@ -1,4 +1,4 @@
-"""Say what a text without an export's launches is, and what to do instead."""
+"""Name a text that is not an export with launches, and tell the user what to do instead."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
             r"(?:^|[,;\t\"])[a-z][a-z0-9]*__\w+\.(?:sum|avg|min|max|pct|ratio)(?: \([^)]{0,40}\))?\"?[,;\t]"
             r"|metric_name.*[,;\t]value"
         ),
-        "a table of metrics from another program: without ncu's columns, launches cannot be told apart",
+        "a table of metrics from another program: without ncu's columns, launches cannot be distinguished",
         f"give the output of ncu itself; or {_RAW}",
     ),
     (re.compile(r"^==PROF=="), "only ncu's messages, with no table after them", _PROFILE),
@@ -62,7 +62,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
 
 
 def is_known(head: bytes) -> bool:
-    """Return whether a file, by its first bytes, is a text that `refusal` can name, though not an export."""
+    """Return whether a file looks, by its first bytes, like a text that `refusal` can name."""
     stream = open_text(head)
     if stream.encoding.startswith("utf-8") and b"\0" in head[:_SAMPLE_BYTES]:
         return False
@@ -71,7 +71,7 @@ def is_known(head: bytes) -> bool:
 
 
 def refusal(data: bytes) -> InputError:
-    """Return the error for a text that holds no launches."""
+    """Return the error for a text without launches."""
     if not data.strip():
         return InputError("the file is empty", "profile again, or copy it again")
     lines = [line[:_LONGEST_LINE] for line in islice(open_text(data), _MOST_LINES)]
@@ -87,6 +87,6 @@ def refusal(data: bytes) -> InputError:
 
 
 def _said(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
-    """Return the first non-empty group of the first line that matches; None if none does."""
+    """Return the first non-empty group of the first matching line; None if no line matches."""
     found = next((match for line in lines if (match := pattern.search(line))), None)
     return None if found is None else next((part for part in found.groups() if part), "").strip()[:_LONGEST_QUOTE]

@@ -1,4 +1,4 @@
-"""Guess the GPU of launches that do not name it: the only one in our data files that fits all that they hold."""
+"""Guess the GPU of launches that do not name it: the only GPU of our data files that fits all their values."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _SM_CLOCK = "gpc__cycles_elapsed.avg.per_second"
 _DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 _DRAM_CYCLES, _TIME = "dram__cycles_elapsed.sum", "gpu__time_duration.sum"
 _BYTES_A_CYCLE = {"HBM": 32, "GDDR": 8}
-"""Kind of memory -> bytes that a channel can move in a cycle, as reports of GPUs with known memory have it."""
+"""Kind of memory -> bytes per cycle and channel, as measured in reports of GPUs whose memory is known."""
 
 _RATIO = re.compile(r"peak float \(FP32\) to double \(FP64\) performance on this device is (\d+):1", re.IGNORECASE)
 
 _LEAST_SHARE_PCT = 5.0
 _BANDWIDTH_BELOW, _BANDWIDTH_ABOVE, _RATIO_APART, _CLOCK_ABOVE = 0.1, 0.07, 0.3, 0.03
-"""How far a value may be from the datasheet's: memory runs a little off its nominal clock; ratios are rounded."""
+"""Tolerance against the datasheet: memory clocks deviate a little from nominal, and ratios are rounded."""
 
 _LIMITS = 4
-"""Registers, shared memory, warps and blocks limit how many blocks an SM takes."""
+"""What limits the blocks of an SM: registers, shared memory, warps and blocks."""
 
 _PRINTED_STEP, _LEAST_WAVES = 0.005, 0.1
-"""Half of the last digit of `Waves Per SM`, and the fewest waves that this can resolve."""
+"""Half of the last digit of `Waves Per SM`, and the fewest waves from which the SM count can be told."""
 
 
 class Clue(Struct, frozen=True):
@@ -43,12 +43,12 @@ class Clue(Struct, frozen=True):
 
 
 class Guess(Struct, frozen=True):
-    """The GPUs that launches may have run on.
+    """The GPUs that some launches may have run on.
 
     Attributes:
-        likely: Those of their compute capability, the best fit first.
-        clues: What that is from, in words.
-        is_sure: The first is the only one that fits all, and more than the capability speaks for it.
+        likely: GPUs of their compute capability, the best fit first.
+        clues: What the guess rests on, in words.
+        is_sure: Only the first GPU fits all clues, and there are clues besides the capability.
     """
 
     likely: tuple[Datasheet, ...] = ()
@@ -57,13 +57,13 @@ class Guess(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What it is from: `CC 9.0 and 132 SMs`."""
+        """What the guess rests on: `CC 9.0 and 132 SMs`."""
         *others, last = self.clues
         return f"{', '.join(others)} and {last}" if others else last
 
 
 def capability_of(kernel: ExportedKernel) -> str | None:
-    """Return the compute capability of a launch's GPU; None if it is not there."""
+    """Return the compute capability of a launch's GPU; None if it is not stated."""
     major, minor = kernel.numbers.get(f"{_CC}_major"), kernel.numbers.get(f"{_CC}_minor")
     return None if major is None or minor is None else f"{major:.0f}.{minor:.0f}"
 
@@ -87,7 +87,7 @@ def guess_gpu(kernels: Sequence[ExportedKernel]) -> Guess:
 
 
 def _sms(kernels: Sequence[ExportedKernel]) -> Clue | None:
-    """Tell from the number of SMs, or from waves of blocks, which depend on it."""
+    """Use the number of SMs, or the waves of blocks, which depend on it."""
     counts = {round(value) for kernel in kernels for name in _SM_COUNTS if (value := kernel.numbers.get(name))}
     if len(counts) == 1:
         (count,) = counts
@@ -102,7 +102,7 @@ def _sms(kernels: Sequence[ExportedKernel]) -> Clue | None:
 
 
 def _sms_of_waves(numbers: Mapping[str, float]) -> tuple[float, float] | None:
-    """Return between which numbers of SMs the waves of a launch were counted; a cluster takes several SMs at once."""
+    """Return the range of SM counts that would give these waves; a cluster occupies several SMs at once."""
     waves, grid = numbers.get("launch__waves_per_multiprocessor"), numbers.get("launch__grid_size")
     limits = [value for name, value in numbers.items() if name.startswith("launch__occupancy_limit_")]
     is_clustered = numbers.get("launch__cluster_size", 0) > 1
@@ -113,7 +113,7 @@ def _sms_of_waves(numbers: Mapping[str, float]) -> tuple[float, float] | None:
 
 
 def _bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
-    """Tell from the peak of its memory: what all channels can move in the cycles that they counted."""
+    """Use peak memory bandwidth: what all channels can move in the cycles they counted."""
     rates = []
     for numbers in (kernel.numbers for kernel in kernels):
         cycles, time_ns = numbers.get(_DRAM_CYCLES), numbers.get(_TIME)
@@ -132,7 +132,7 @@ def _bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
 
 
 def _least_bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
-    """Tell from what its memory moved over the busiest part's share of its peak: the peak is no lower."""
+    """Use a lower bound of peak bandwidth: bytes moved, over the busiest part's share of its peak."""
     least = 0.0
     for numbers in (kernel.numbers for kernel in kernels):
         moved, share = numbers.get(_BANDWIDTH), numbers.get(_DRAM_SHARE, 0.0)
@@ -146,7 +146,7 @@ def _least_bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
 
 
 def _ratio(kernels: Sequence[ExportedKernel]) -> Clue | None:
-    """Tell from how many times faster fp32 is than fp64, which NVIDIA's rule of the roofline says."""
+    """Use the ratio of fp32 to fp64 throughput, which NVIDIA's roofline rule prints."""
     said = {float(found[1]) for kernel in kernels for rule in kernel.rules if (found := _RATIO.search(rule.message))}
     if len(said) != 1:
         return None
@@ -160,6 +160,6 @@ def _ratio(kernels: Sequence[ExportedKernel]) -> Clue | None:
 
 
 def _clock(kernels: Sequence[ExportedKernel]) -> Clue | None:
-    """Tell from the clock of its SMs: it is not above that of the datasheet, and says no more."""
+    """Use the SM clock, which cannot exceed the datasheet's; it says no more."""
     fastest = max((kernel.numbers.get(_SM_CLOCK, 0.0) for kernel in kernels), default=0.0)
     return Clue("", lambda gpu: fastest <= gpu.boost_clock.value * (1 + _CLOCK_ABOVE)) if fastest else None

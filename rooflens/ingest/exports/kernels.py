@@ -1,4 +1,4 @@
-"""What an export holds of a launch, and what identifies it."""
+"""What an export says about a launch, and what identifies the launch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CC = "device__attribute_compute_capability"
 _DEFAULT_DOMAIN = "<default domain>"
 _RANGE = re.compile(r'"([^"]*)"')
 _FIELDS_OF_RANGE = 6
-"""How many fields ncu prints after a range's name: payload type and value, colour type and value, text type and text.
+"""Fields that ncu prints after a range's name: payload type and value, colour type and value, text type and text.
 
 The text repeats the name, colons and all, or is `none`."""
 
@@ -47,7 +47,7 @@ _LENGTH = re.compile(r"L?(\d{1,6})")
 _LAUNCH = (PROCESS_ID, PROCESS, HOST, CONTEXT, STREAM, GRID, BLOCK)
 
 _WORKLOADS = {"range": "range", "graph": "graph", "cmdlist": "command list", "command list": "command list"}
-"""Names that ncu gives results other than kernels, which have no block size."""
+"""Names that ncu gives to results other than kernels, which have no block size."""
 
 _ABSENT = frozenset({"", "n/a", "-", "none", "null", "no data", "<no data>"})
 _TABLES = "sass__"
@@ -58,16 +58,16 @@ UNNAMED = "unnamed"
 
 
 class ExportedKernel(Struct):
-    """One launch as an export shows it; fields not explained here are those of a report's raw result.
+    """One launch of an export; fields not listed here mean the same as in a report's raw result.
 
     Attributes:
-        launch: What identifies the launch, to find it again in a second table; empty if the export has no IDs.
+        launch: The cells that identify the launch in a second table; empty if the export has no IDs.
         numbers: Metric -> value in base units.
         texts: Metric -> word.
         tables: Metric with instances -> {key: count}.
         not_numbers: Metrics printed as `nan`.
-        lost: Why it is not complete; None if it is.
-        launches: How many launches its values are the mean of.
+        lost: Why the launch is incomplete; None if it is complete.
+        launches: How many launches its values are averaged over.
     """
 
     function_name: str
@@ -87,7 +87,7 @@ class ExportedKernel(Struct):
     launches: int = 1
 
     def add(self, name: str, text: str, style: Style, power: int) -> None:
-        """Add one printed value: a number, multiplied by ten to `power`, a word, or a number with its instances."""
+        """Add a printed value, which may be a number (times ten to `power`), a word, or a number with its instances."""
         own, instances = text, None
         value = parse(text, style, power)
         if value is None:
@@ -105,7 +105,7 @@ class ExportedKernel(Struct):
 
 
 def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
-    """Start a kernel with what its row says of the launch."""
+    """Start a kernel from the cells of its row that identify it."""
 
     def cell(name: str) -> str:
         place = header.columns.get(name)
@@ -145,7 +145,7 @@ def function_of(signature: str) -> str:
 def _without_end(text: str, closing: str) -> str:
     """Drop a bracketed part at the end of a text, if there is one.
 
-    A sign within round brackets compares: `enable_if<((8) > (0)), int>` ends where it began.
+    A `<` or `>` within round brackets is a comparison: `enable_if<((8) > (0)), int>` ends where it began.
     """
     if not text.endswith(closing):
         return text
@@ -190,12 +190,12 @@ def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
 
 
 def _ranges(cells: Iterable[str]) -> str | None:
-    """Join the names of the NVTX ranges, the outermost first; only other domains than the default are named."""
+    """Join the names of the open NVTX ranges, outermost first; the default domain is not named."""
     return "/".join(_range(found) for cell in cells for found in _RANGE.findall(cell)) or None
 
 
 def _range(shown: str) -> str:
-    """Read domain and name of one range; either may be empty, and the name may hold colons."""
+    """Read domain and name of one range; both may be empty, and the name may contain colons."""
     domain, *rest = shown.split(":")
     others = len(rest) - _FIELDS_OF_RANGE
     parts = others if rest[-1:] == ["none"] else (others + 1) // 2

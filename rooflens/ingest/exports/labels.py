@@ -1,7 +1,7 @@
-"""The labels of the details page, which shows no metric names: what every version of NVIDIA's sections calls a metric.
+"""The details page shows labels, not metric names: map the labels of every ncu version to metrics.
 
-Labels and names stand side by side in the section definitions that reports carry. A label that versions gave to two
-metrics of one unit is left out.
+The pairs come from the section definitions that reports carry. A label that versions used for two metrics of one unit
+is left out.
 """
 
 from __future__ import annotations
@@ -157,13 +157,13 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Maximum Sampling Interval": ("profiler__pmsampler_interval_cycles", "profiler__pmsampler_interval_time"),
     }
 )
-"""Label -> metrics that NVIDIA's sections give it; where there are several, the unit tells which one is meant."""
+"""Label -> the metrics that NVIDIA's sections give it; if there are several, the unit decides."""
 
 SHOWN = frozenset(name for names in _LABELS.values() for name in names)
 """Metrics that the tables of a details page may show."""
 
 BUSY: Mapping[str, str] = {"SM Busy": "sm__instruction_throughput.avg", "Issue Slots Busy": "sm__inst_issued.avg"}
-"""Labels of shares that are of active cycles before ncu 2025.4, and of elapsed cycles from then on."""
+"""Labels whose percentage is of active cycles before ncu 2025.4, and of elapsed cycles since then."""
 
 _FP = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF](?:ADD|MUL|FMA)) Thread Instructions Executed(?:.*)")
 _FP_OPS = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF]FMA) Operations(?: Per Cycle)?")
@@ -174,9 +174,9 @@ _RATES = frozenset({"pct", "time", "byte/s", "hz"})
 
 
 def metric_of(label: str, unit: str) -> str | None:
-    """Return the metric that a row of the details page shows; None if the label is not known, or not with that unit.
+    """Return the metric of a details row; None if the label is unknown, or unknown in this unit.
 
-    Rows that `--metrics` prints name the metric itself.
+    Rows printed for `--metrics` carry the metric's own name.
     """
     if len(label) > _LONGEST:
         return None
@@ -202,7 +202,7 @@ def _by_rule(label: str) -> tuple[str, ...]:
 
 
 def _fits(metric: str, measured: Dimension | None) -> bool:
-    """Return whether a metric can have been printed in a unit of this dimension."""
+    """Return whether ncu could print a metric in a unit of this dimension."""
     expected = _dimension(metric)
     if expected is None:
         return measured not in _RATES
@@ -210,7 +210,7 @@ def _fits(metric: str, measured: Dimension | None) -> bool:
 
 
 def _dimension(metric: str) -> Dimension | None:
-    """Return what a metric of the table measures; None if its name does not say."""
+    """Return what a metric of the table measures; None if its name does not tell."""
     if metric.startswith("gpu__time") or metric.endswith("_time"):
         return "time"
     if "pct" in metric.rpartition(".")[2] or metric.endswith("_pct"):

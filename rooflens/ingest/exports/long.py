@@ -1,4 +1,4 @@
-"""The details page, and what `--metrics` prints: one row for each metric of a launch."""
+"""The details page, and the output of `--metrics`: a row per metric of a launch."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _SAMPLE_ROWS = 2_000
 _OF_KERNEL, _OF_UNIT = "global", "local"
 
 _FEWEST_ALIKE = 3
-"""So many launches of one process tell what each should have."""
+"""Launches that a process needs before the metrics missing from a launch can be told."""
 
 _OF_SOME = frozenset({"Dropped Samples"})
-"""Labels of metrics that ncu prints only of launches to which they apply."""
+"""Labels that ncu prints only for launches to which they apply."""
 
 _SINCE_2025_4 = frozenset({"Local Memory Spilling Requests", "Shared Memory Spilling Requests"})
-"""Labels that ncu prints from 2025.4 on, by which the version is known."""
+"""Labels that ncu prints since 2025.4: they reveal the version."""
 
 
 class _Launch(Struct):
-    """One launch while its rows are gathered.
+    """One launch while its rows are collected.
 
     Attributes:
         shown: Section and label of its rows so far, in their order.
-        rows: A hash of each of its rows: charts of one section may repeat a label.
-        rules: Those of its kernel.
+        rows: A hash of each row; labels alone are not enough, as charts of a section may repeat them.
+        rules: NVIDIA's rules about the kernel.
         busy: Values of the labels in `BUSY`, in per cent.
     """
 
@@ -63,7 +63,7 @@ class _Launch(Struct):
 
 
 def long_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> list[ExportedKernel]:
-    """Gather the launches of a table that has a row per metric, in order of first appearance."""
+    """Collect the launches of a table with a row per metric, in order of first appearance."""
     sample = list(islice(rows, _SAMPLE_ROWS))
     facts.style = style_of(_printed(header, sample), facts.style)
     if UNIT not in header.columns:
@@ -97,7 +97,7 @@ class _Table:
         self._fewest = self._last_count = len(header.names)
 
     def add(self, cells: list[str]) -> None:
-        """Add a row; with more cells than the header its values are shifted, with too few it has no launch."""
+        """Add a row. One with too many cells has shifted values, one with too few belongs to no launch."""
         if not self._least_cells <= len(cells) <= len(self._header.names):
             self._facts.broken_rows += 1
             return
@@ -122,7 +122,7 @@ class _Table:
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
     def _launch(self, cells: Sequence[str], shown: tuple[str, str] | None) -> _Launch:
-        """Find the launch of a row; in a table without IDs, a metric that was shown already begins the next."""
+        """Find the launch of a row; in a table without IDs, a repeated metric starts the next launch."""
         key = tuple(cells[place] for place in self._identity)
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):
@@ -154,8 +154,8 @@ class _Table:
             launch.kernel.add(metric, text, self._facts.style, power)
 
     def _rule(self, cells: Sequence[str], section: str, name: str) -> Rule:
-        """Read the row of a rule, which states a speed-up of the whole kernel, of one unit, or none."""
-        decimal = self._cell(cells, SPEEDUP).replace(",", ".")  # a per cent has no thousands to group
+        """Read the row of a rule; its speed-up may be of the whole kernel, of one unit, or missing."""
+        decimal = self._cell(cells, SPEEDUP).replace(",", ".")  # percentages have no thousands separators
         of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
         speedup_pct = pct if pct is not None and math.isfinite(pct) else None
         message = self._cell(cells, RULE_TEXT)
@@ -169,7 +169,7 @@ class _Table:
         )
 
     def finish(self) -> list[ExportedKernel]:
-        """Return the launches, with the shares whose metric depends on ncu's version, and what they lack."""
+        """Finish the launches: choose the metrics that depend on ncu's version, and note what is missing."""
         for launch in self._done:
             launch.kernel.lost = self._facts.cut.get(launch.kernel.launch[0] if launch.kernel.launch else "")
             half = len(launch.rows) // 2
@@ -191,9 +191,9 @@ class _Table:
 
 
 def _note_missing(launches: Sequence[_Launch]) -> None:
-    """Note what a launch lacks that all others of its process have: ncu prints the same of each.
+    """Note what a launch lacks if all others of its process have it: ncu prints the same metrics for each.
 
-    Of two launches the second was cut if it has just the first rows of the other.
+    If the second of two launches has just the first rows of the other, it was cut.
     """
     by_process: dict[tuple[str, ...], list[_Launch]] = {}
     for launch in launches:
@@ -209,4 +209,4 @@ def _note_missing(launches: Sequence[_Launch]) -> None:
         for launch, missed in lacking:
             told = [label for _, label in missed if label not in _OF_SOME]
             if told and launch.kernel.lost is None:
-                launch.kernel.lost = f"it lacks what the others have: {some(told)}"
+                launch.kernel.lost = f"it lacks metrics that the other launches have: {some(told)}"

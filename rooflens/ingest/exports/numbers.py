@@ -1,4 +1,4 @@
-"""Numbers as ncu prints them: with the separators of the machine's locale, which the file does not state."""
+"""Numbers as ncu prints them, with the separators of a locale that the file does not state."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 _SPACES = re.compile("(?<=\\d)[ '_\u00a0\u2009\u202f\u2019](?=\\d)")
-"""Characters other than point and comma that group digits."""
+"""Characters other than point and comma that separate groups of digits."""
 
 _NUMBER = re.compile(r"[-+]?(?P<digits>[\d.,]*\d[.,]?)(?P<power>[eE][-+]?\d{1,3})?")
 _NAN = re.compile(r"[-+]?nan(?:\(\w*\))?", re.IGNORECASE)
 _FLAG = "(!)"
-"""Stands before a value that ncu could not collect: `(!) n/a`, `(!) nan`."""
+"""Prefix of a value that ncu could not collect: `(!) n/a`, `(!) nan`."""
 
 _GROUP = 3
 _MOST_INSTRUCTIONS = 2**62
-"""No kernel executes more: a larger count is damage, and would not fit in a store."""
+"""No kernel reaches this: a larger count is damage, and would not fit into a store."""
 
 _PLAIN_DIGITS = 2
 
 
 class Style(Struct, frozen=True):
-    """How the numbers of a table are written.
+    """How a table writes its numbers.
 
     Attributes:
-        decimal: The decimal mark, `.` or `,`; the other groups digits.
-        pct_digits: To how many digits after the mark percentages are rounded: the most that any of them shows.
+        decimal: The decimal mark, `.` or `,`; the other mark groups digits.
+        pct_digits: Most digits after the decimal mark of any percentage; all are rounded to so many.
     """
 
     decimal: str = "."
@@ -37,11 +37,11 @@ class Style(Struct, frozen=True):
 
 
 class Printed(Struct, frozen=True):
-    """One printed value, which shows the number style of its table.
+    """A printed value from which a table's number style can be inferred.
 
     Attributes:
-        is_pct: It is a percentage.
-        is_count: It counts something, so it has no fraction.
+        is_pct: The value is a percentage.
+        is_count: The value is a count, so it has no fraction.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Printed(Struct, frozen=True):
 
 
 def style_of(values: Iterable[Printed], default: Style) -> Style:
-    """Infer from its values how a table writes numbers; `default` if they do not show it."""
+    """Infer a table's number style from its values; `default` if they are ambiguous."""
     votes: Counter[str] = Counter()
     weak: Counter[str] = Counter()
     digits = 0
@@ -73,10 +73,10 @@ def style_of(values: Iterable[Printed], default: Style) -> Style:
 
 
 def parse(text: str, style: Style, power: int = 0) -> float | None:
-    """Read a number and multiply it by ten to `power`, rounded once.
+    """Read a number and multiply it by ten to `power`, rounding once.
 
     Returns:
-        NaN where `nan` is printed; None if there is no number: empty, `n/a`, a word.
+        NaN for a printed `nan`; None if the text is no number: empty, `n/a`, a word.
     """
     if style.decimal == "." and "_" not in text:
         try:
@@ -98,12 +98,12 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number, or says that one could not be collected."""
+    """Return whether a text is a number, or ncu's mark for a number that could not be collected."""
     return text.startswith(_FLAG) or text in {"n/a", "nan"} or _number(text) is not None
 
 
 def split_instances(text: str) -> tuple[str, str | None]:
-    """Split a value from those of its instances, None without any: `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
+    """Split a value from its instances (None if it has none): `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
     own, bracket, instances = text.partition("(")
     if not bracket or not text.endswith(")"):
         return text, None
@@ -123,7 +123,7 @@ def instance_counts(instances: str, style: Style) -> dict[str, int]:
 
 
 def _number(text: str) -> re.Match[str] | None:
-    """Match a number, with `digits` and `power`; None if the text is not a number."""
+    """Match a number as `digits` and `power`; None if the text is no number."""
     return _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
 
 

@@ -1,6 +1,6 @@
-"""JSON of counters, as scripts and agents write it: `{kernel: {metric: value}}`, at any depth, under ncu's names.
+"""JSON of counters as scripts and agents write it: `{kernel: {metric: value}}`, at any depth, with ncu's names.
 
-It holds no units, so values are taken to be in base units, as `--print-units base` prints them.
+JSON has no units, so values are read in base units, as `--print-units base` prints them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rooflens.ingest.exports.tables import Facts, open_text
 _METRIC = re.compile(r"[a-z][a-z0-9]*__\w{1,200}(?:\.\w{1,60}){0,4}")
 _ENTRY = re.compile(rb'"[a-z][a-z0-9]*__\w{1,200}(?:\.\w{1,60}){0,4}"\s*:\s*(?:-?\d|"-?\d|\{|\[)')
 _OF_OTHERS = (b'"traceEvents"', b'"schemaVersion"', b'"schema_version"')
-"""Keys of timelines, and of our own JSON."""
+"""Keys that mark a timeline or our own JSON."""
 _NOT_NAMES = frozenset({"metrics", "counters", "kernels", "launches", "values", "results", "data"})
-"""Keys around kernels, or between a kernel and its metrics."""
+"""Keys that wrap kernels, or stand between a kernel and its metrics."""
 _NAMES = ("kernel", "kernel_name", "name", "Kernel Name")
 _VALUES = ("value", "avg", "mean")
 _MOST_BYTES = 64 << 20
@@ -28,16 +28,16 @@ _AGAIN = "write {kernel: {metric: value}}, or export with `ncu --import REPORT -
 
 
 def is_counters(head: bytes) -> bool:
-    """Return whether a file is JSON of counters, by its first bytes or all of it."""
+    """Return whether a file is JSON of counters, judged by its first bytes or by all of it."""
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     return start in {b"{", b"["} and _ENTRY.search(head) is not None and not any(key in head for key in _OF_OTHERS)
 
 
 def object_kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:
-    """Yield the kernels of JSON of counters, in its order.
+    """Yield the kernels of JSON of counters in file order.
 
     Raises:
-        InputError: It is not JSON, or too large or too deep.
+        InputError: The data is no JSON, or too large, or nested too deeply.
     """
     if len(data) > _MOST_BYTES:
         raise InputError(f"JSON of counters larger than {_MOST_BYTES >> 20} MiB", _AGAIN)
@@ -71,7 +71,7 @@ def _found(item: object, name: str, depth: int) -> Iterator[tuple[str, dict[str,
 
 
 def _add(kernel: ExportedKernel, metric: str, value: object) -> None:
-    """Add a value: a number, a number in a string, an object with a value, or a word."""
+    """Add a value given as a number, a string with a number, an object with a value, or a word."""
     if isinstance(value, dict):
         value = next((value[key] for key in _VALUES if key in value), None)
     if isinstance(value, bool) or value is None:

@@ -1,4 +1,4 @@
-"""Entry point: what ncu printed, as CSV or for people -> launches with values in base units by metric name."""
+"""Entry point: read ncu's output, as CSV or as text for people, into launches with values in base units."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, matching
 
 _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
-"""Parts of the names of metrics that tell how near a unit is to its peak, on any GPU."""
+"""Parts of metric names that say how near a unit is to its peak, whatever the GPU."""
 
 _OF_ACCESSES = (
     *("l1tex__t_sectors_pipe_lsu_mem_global", "l1tex__average_t_sectors_per_request", "l1tex__data_bank_conflicts"),
@@ -42,12 +42,12 @@ _PROFILED = re.compile(r'[\s\ufeff]*==PROF== Profiling (".*"|\S+) - (\d+)\b')
 
 
 class Export(Struct):
-    """The launches of an export, to be iterated once.
+    """The launches of an export, which can be iterated once.
 
     Attributes:
-        names_gpu: False if a launch does not name its GPU, and the user did not either.
+        names_gpu: False if neither a launch nor the user names its GPU.
         is_text: It is what ncu prints on a terminal, not a table.
-        notes: What was left out or is not known, one sentence each; complete after the last launch.
+        notes: What was left out or is unknown, a sentence each; complete after the last launch.
     """
 
     _data: bytes
@@ -64,10 +64,10 @@ class Export(Struct):
     _absent: int = 0
 
     def __iter__(self) -> Iterator[ExportedKernel]:
-        """Yield the launches in the order of the text.
+        """Yield the launches in file order.
 
         Raises:
-            InputError: There are none; the table cannot be read; or the user named another GPU than it ran on.
+            InputError: There are no launches, the table is unreadable, or the user named the wrong GPU.
         """
         count, known = 0, datasheet_of(self._gpu)
         try:
@@ -80,17 +80,17 @@ class Export(Struct):
             raise InputError(f"the table cannot be read: {error}", _AGAIN) from error
         if not count:
             raise refusal(self._data)
-        # A summary merges launches.
+        # A row of a summary stands for many launches, so the counts cannot be compared.
         self._absent = 0 if self._facts.merged else max(0, self._announced() - count)
         if not self.names_gpu and not self._opens:
             raise InputError(
-                f"the export does not name its GPU{self._capability}, and holds no share of a peak: it has no roofs",
+                f"the export does not name its GPU{self._capability}, and has no share of a peak, so it has no roofs",
                 self._gpu_hint(),
             )
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of how this was read."""
+        """What a user should know about how the export was read."""
         said = self._facts.notes()
         if self._guess.is_sure:
             name = self._guess.likely[0].name
@@ -100,15 +100,15 @@ class Export(Struct):
             roofs = f"`{self._gpu_option} NAME` adds its published roofs{likely}"
             said.append(f"the export does not name its GPU{self._capability}: {roofs}")
         if self._is_unknown:
-            said.append(f"no roofs are published for a `{self._gpu}`: `rooflens gpus` lists the names that have some")
+            said.append(f"no roofs are published for `{self._gpu}`: `rooflens gpus` lists the names that have some")
         return tuple(said)
 
     @property
     def loss(self) -> InputError | None:
-        """What a cut file lost; None if nothing. Complete after the last launch."""
+        """What is missing because the file was cut; None if nothing is. Complete after the last launch."""
         hint = "it was cut: export it again, or copy all of it"
-        lost = [*self._incomplete, *(f"`{name}` (nothing but its name is there)" for name in self._facts.empty)]
-        absent = f"{count_of(self._absent, 'launch')} that ncu says it profiled not in it" if self._absent else ""
+        lost = [*self._incomplete, *(f"`{name}` (only its name is there)" for name in self._facts.empty)]
+        absent = f"{count_of(self._absent, 'launch')} missing that ncu announced" if self._absent else ""
         if not lost:
             return InputError(absent, hint) if absent else None
         named = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
@@ -116,14 +116,14 @@ class Export(Struct):
         return InputError("; ".join(filter(None, (absent, incomplete))), hint)
 
     def _announced(self) -> int:
-        """Count the launches that ncu's messages number, each once; none where they were not copied."""
-        if not any(message in self._data for message in _MESSAGES):  # else all of a large table is decoded again
+        """Count the launches that ncu's messages announce, each once; 0 if the messages were not copied."""
+        if not any(message in self._data for message in _MESSAGES):  # decoding a large table again is slow
             return 0
         return len({found.groups() for line in open_text(self._data) if (found := _PROFILED.match(line))})
 
     @property
     def pct_digits(self) -> int:
-        """To how many digits after the point its percentages are rounded."""
+        """Digits after the decimal point that its percentages are rounded to."""
         return self._facts.style.pct_digits
 
     @property
@@ -135,7 +135,7 @@ class Export(Struct):
         return some(gpu.name for gpu in self._guess.likely)
 
     def _gpu_hint(self) -> str:
-        """Say how to name the GPU, and which are likely: several share a compute capability."""
+        """Say how to name the GPU, and which GPUs are likely: several share a compute capability."""
         those = f"those of compute capability {', '.join(self._capabilities)} are"
         if len(self._guess.clues) > 1:
             those = f"likely, from {self._guess.words}:"
@@ -143,7 +143,7 @@ class Export(Struct):
         return f"name it with {self._gpu_option}, as `rooflens gpus` spells it{known}"
 
     def _named(self, kernels: Iterator[ExportedKernel], known: Datasheet | None) -> Iterator[ExportedKernel]:
-        """Fill in missing GPU names: the user's, else the only GPU that fits all launches."""
+        """Fill in missing GPU names from the user, else with the only GPU that fits all launches."""
         for kernel in kernels:
             capability = capability_of(kernel)
             if capability:
@@ -179,7 +179,7 @@ class Export(Struct):
 
 
 def is_printed(head: bytes) -> bool:
-    """Return whether a file is what ncu prints, as CSV or for people, or its counters as JSON, by its first bytes."""
+    """Return whether a file is ncu's output: CSV, text for people, or JSON of its counters; by its first bytes."""
     return is_export(head) or is_text(head) or is_counters(head)
 
 
@@ -190,12 +190,12 @@ def read_export(
     *,
     gpu_option: str = "--gpu",
 ) -> Export:
-    """Read a CSV export of Nsight Compute, or the text that it prints.
+    """Read a CSV export of Nsight Compute, its printed text, or JSON of its counters.
 
     Args:
-        data: The file, or what came from a pipe; it may hold whatever else ncu and the program printed.
+        data: The file, or what came from a pipe; other output of ncu and the program may surround it.
         gpu: Short or display name of the GPU, for launches that do not name theirs.
-        is_wanted: Says which metrics are read; all of them by default.
+        is_wanted: Whether to read a metric; by default all are read.
         gpu_option: The option that names the GPU, for notes and hints.
     """
     is_csv = is_export(data[:HEAD_BYTES])
@@ -204,10 +204,10 @@ def read_export(
 
 
 def displayed(gpu: str) -> str:
-    """Return the display name that matches a name or a part of one; an unknown name stays as it is.
+    """Return the display name for a GPU's name or a part of it; unknown names are returned as they are.
 
     Raises:
-        InputError: Several have it.
+        InputError: Several GPUs match the name.
     """
     try:
         known, *others = matching_datasheets(gpu)
@@ -215,12 +215,12 @@ def displayed(gpu: str) -> str:
         return gpu
     if others:
         ids = ", ".join(one.id for one in (known, *others))
-        raise InputError(f"`{gpu}` is the name of {len(others) + 1} GPUs", f"choose one of: {ids}")
+        raise InputError(f"`{gpu}` matches {len(others) + 1} GPUs", f"choose one of: {ids}")
     return known.names[0]
 
 
 def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKernel]:
-    """Yield the launches of a text, of JSON, or of every table, each once."""
+    """Yield each launch once, from a text, from JSON, or from all tables."""
     if is_counters(data[:HEAD_BYTES]):
         return object_kernels(data, facts)
     if is_text:
@@ -231,12 +231,12 @@ def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKe
 
 
 def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
-    """Yield the launches of each table; those of one must be consumed before the next."""
+    """Yield the launches of each table; consume a table before asking for the next."""
     for header, table in groupby(records(open_text(data), facts), itemgetter(0)):
         read = long_kernels if header.is_long else wide_kernels
         yield read(header, (cells for _, cells in table if cells is not None), facts)
 
 
 def _is_telling(metric: str) -> bool:
-    """Return whether a metric tells something without the peaks of its GPU: a share of one, occupancy, or waste."""
+    """Return whether a metric is useful without the GPU's peaks: a share of a peak, occupancy, or waste."""
     return metric.startswith((*_OF_OCCUPANCY, *_OF_ACCESSES)) or any(part in metric for part in _OWN_PEAKS)

@@ -1,8 +1,8 @@
-"""One launch more than once: in several tables of one export, or in several files, where it would count twice.
+"""Recognise a launch that appears twice, in several tables or files: it must not count twice.
 
-ncu may print its details page, then its raw page, or other metrics. What identifies a launch does not identify a run:
-in a container every run may have the same process ID. Values differ from run to run, so files are of one run where all
-that they both hold is equal, to the digits printed.
+ncu may print the details page, then the raw page, or the same launches with other metrics. A launch's ID does not
+identify its run: in a container every run may have the same process ID. But values vary between runs, so two files are
+of the same run if all values that both hold are equal to the digits printed.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ Key = TypeVar("Key")
 
 _TIME = "gpu__time_duration.sum"
 _MOST_APART = 0.01
-"""Durations that differ by more belong to two launches: rounding to three printed digits moves none so far."""
+"""Durations that differ by more are of two launches; rounding to three digits has stayed below it so far."""
 
 _TELLING_DIGITS = 3
-"""A value with fewer digits may be equal in two runs by chance."""
+"""Values with fewer digits may agree between two runs by chance."""
 
 _LEAST_TELLING = 3
-"""How many equal values with that many digits it takes to call two files with the same metrics one run."""
+"""Equal values with so many digits that prove two files with the same metrics to be of one run."""
 
 _LEAST_TELLING_OF_TEXT = 8
-"""The same of launches without numbers: those of one kernel may be equal in some values."""
+"""The same for launches without numbers, where launches of one kernel may agree in some values."""
 
 _GIVEN = ("launch__", "device__")
-"""Prefixes of metrics that are the same in every run."""
+"""Prefixes of metrics that do not vary between runs."""
 
 
 def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
-    """Put the launches of all tables into one list, each once.
+    """Merge the launches of all tables into one list without repetition.
 
-    A launch is an earlier one again if process, ID, name and sizes are equal and its metrics are others. With the same
-    metrics it belongs to another run: in a container every run may have the same process ID.
+    A launch repeats an earlier one if process, ID, name and sizes agree and its metrics are new. If it has the same
+    metrics, it is of another run: in a container every run may have the same process ID.
     """
     found: list[ExportedKernel] = []
     known: dict[tuple[str, ...], ExportedKernel] = {}
@@ -97,7 +97,7 @@ def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
 
 
 def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
-    """Add what another table holds of a launch; where both have a value, the first stays."""
+    """Add another table's values of a launch; the first value of a metric stays."""
     kernel.numbers |= {**other.numbers, **kernel.numbers}
     kernel.texts |= {**other.texts, **kernel.texts}
     kernel.tables |= {**other.tables, **kernel.tables}
@@ -106,10 +106,10 @@ def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
 
 
 def once(kernels: Iterable[ExportedKernel], facts: Facts, *, has_ids: bool) -> Iterator[ExportedKernel]:
-    """Yield each launch of an export once, numbered anew, and count those that are there twice.
+    """Yield each launch of an export once, renumbered, and count the repeated ones.
 
-    Launches are the same where all that identifies them and all of their values are equal, and enough of those differ
-    from run to run. A text does not number its launches, so it takes more of them.
+    Launches are the same if their identification and all values agree, and enough of these values vary between runs. A
+    text does not number its launches, so more values must agree there.
     """
     seen: set[tuple[object, ...]] = set()
     for index, kernel in enumerate(_unseen(kernels, seen, facts, has_ids=has_ids)):
@@ -134,15 +134,15 @@ def _unseen(
 
 
 def _varies(metric: str) -> bool:
-    """Return whether a metric is one of time, which differs from run to run; counts do not."""
+    """Return whether a metric varies between runs: times do, counts do not."""
     return any(part in metric for part in ("cycle", "time", "per_second", "pct", "per_issue"))
 
 
 def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple[Key, bool]]:
-    """Find the exports whose launches are all in another one that has more launches, metrics or digits.
+    """Find the exports whose launches all appear in another export with more launches, metrics or digits.
 
     Returns:
-        For each of them the other, and whether that has all of its metrics too.
+        For each such export, the other export, and whether the other also has all of its metrics.
     """
     size = {key: _size(kernels) for key, kernels in exports.items()}
     kept: list[Key] = []
@@ -159,13 +159,13 @@ def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple
 
 
 def process_of(launch: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what launches of one run share: ID, name and host of the process, where they are printed."""
+    """Return what identifies a run: ID, name and host of the process, if they are printed."""
     _, _, number, *others = launch
     return (number, *others[:2]) if number else launch
 
 
 def _size(kernels: Sequence[ExportedKernel]) -> tuple[int, int, int, int]:
-    """Return how many launches, values, digits of durations, and digits of all values there are."""
+    """Count launches, values, digits of durations, and digits of all values."""
     values = [value for kernel in kernels for value in kernel.numbers.values()]
     times = [kernel.numbers.get(_TIME, 0.0) for kernel in kernels]
     return len(kernels), len(values), sum(map(_digits, times)), sum(map(_digits, values))
@@ -174,7 +174,7 @@ def _size(kernels: Sequence[ExportedKernel]) -> tuple[int, int, int, int]:
 def _paired(
     part: Sequence[ExportedKernel], whole: Sequence[ExportedKernel]
 ) -> list[tuple[ExportedKernel, ExportedKernel]]:
-    """Pair each launch with the same one in another export; empty if any is not there."""
+    """Pair each launch with its copy in another export; empty if a launch has no copy."""
     by_launch: dict[tuple[str, ...], list[ExportedKernel]] = {}
     for kernel in whole:
         by_launch.setdefault(kernel.launch, []).append(kernel)
@@ -189,12 +189,12 @@ def _paired(
 
 
 def _is_same(one: ExportedKernel, other: ExportedKernel) -> bool:
-    """Return whether all values that both exports hold of a launch are equal, and are enough to tell runs apart."""
+    """Return whether all values that both exports hold of a launch agree, and enough of them vary between runs."""
     common = [name for name in one.numbers.keys() & other.numbers.keys() if not name.startswith(_GIVEN)]
     telling = 0
     for name in common:
         first, second = one.numbers[name], other.numbers[name]
-        if not (first and second):  # a value too small for its unit is printed as 0.00
+        if not (first and second):  # values too small for their unit print as 0.00
             continue
         digits = min(_digits(first), _digits(second))
         coarse = first if _digits(first) == digits else second
@@ -206,5 +206,5 @@ def _is_same(one: ExportedKernel, other: ExportedKernel) -> bool:
 
 
 def _digits(value: float) -> int:
-    """Count the significant digits of a printed number; trailing zeros cannot be seen."""
+    """Count the significant digits of a printed number, apart from trailing zeros, which are lost."""
     return len(f"{abs(value):.11e}".partition("e")[0].replace(".", "").rstrip("0"))

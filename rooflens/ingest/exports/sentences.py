@@ -1,8 +1,8 @@
-"""The sentences of NVIDIA's rules that state measurements: what each measures, by the metric's own name.
+"""The measurements that NVIDIA's rules state in sentences, under the names of their metrics.
 
-Text and details pages hold numbers in sentences that no table of theirs has. They become the metrics that a report
-stores, so that the same counters and findings are made of either. A table's own value of a metric has more digits and
-goes before a sentence's.
+Text and details pages have numbers in sentences that are in none of their tables. Each becomes the metric that a report
+would store, so that counters and findings work alike for all of them. If a table has the metric too, its value is used:
+it has more digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST = 4_000
 _N = r"(?:\d{1,3}(?:,\d{3}){1,6}(?:\.\d{1,9})?|\d[\d.]{0,24})"
 """A number; ncu groups the digits of counts from about 2025.3 on: `8,644,608 excessive sectors`."""
 _MOST = 1e18
-"""No count that a rule states is larger."""
+"""No count in a rule exceeds this."""
 
 _ELAPSED, _ACTIVE = "pct_of_peak_sustained_elapsed", "pct_of_peak_sustained_active"
 _SCHEDULERS = 4
@@ -28,9 +28,9 @@ class Sentence(NamedTuple):
     """One form of a sentence.
 
     Attributes:
-        words: Its pattern; groups with a single letter are words that choose the metric, others are numbers.
-        metrics: Metric, with `{letter}` for the words -> its value, by the numbers of the sentence.
-        seen: Versions of ncu between which reports were seen to print it; others may, too.
+        words: Its pattern. Groups named by one letter capture words that choose the metric; the others capture numbers.
+        metrics: Metric, with `{letter}` for the captured words -> function from the sentence's numbers to its value.
+        seen: First and last version of ncu whose reports were seen to print it; others may print it too.
     """
 
     rule: str
@@ -58,7 +58,7 @@ _WORDS: Mapping[str, str] = {
     "Tensor (FP)": "pipe_tensor_op_hmma_cycles_active",
     "FP16": "inst_executed_pipe_fp16",
 }
-"""Word of a sentence -> that part of a metric's name."""
+"""Word of a sentence -> the part of a metric's name that it stands for."""
 
 _BY_INSTRUCTIONS: Mapping[str, str] = {
     **{name.upper(): f"inst_executed_pipe_{name}" for name in ("adu", "alu", "cbu", "fma", "fp16", "lsu", "tex", "xu")},
@@ -68,7 +68,7 @@ _BY_INSTRUCTIONS: Mapping[str, str] = {
     "Tensor (INT)": "inst_executed_pipe_tensor_op_imma",
     "Tensor (DP)": "inst_executed_pipe_tensor_op_dmma",
 }
-"""The same of pipes by the instructions that they execute."""
+"""The same for pipes, by the instructions that they execute."""
 
 _STALLS: tuple[tuple[str, str], ...] = (
     ("barrier", "for sibling warps at a CTA barrier"),
@@ -90,7 +90,7 @@ _STALLS: tuple[tuple[str, str], ...] = (
     ("tex_throttle", "for the L1 instruction queue for texture"),
     ("wait", "on a fixed latency execution dependency"),
 )
-"""Reason to stall -> how a sentence that begins with the cycles goes on."""
+"""Stall reason -> the words that follow the number of cycles."""
 
 _OF_SECTOR = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
@@ -226,11 +226,11 @@ SENTENCES: tuple[Sentence, ...] = (
         **{f"sm__warps_active.avg.{_ACTIVE}": _is("achieved")},
     ),
 )
-"""Every form that states a measurement; of two that state one metric the first counts."""
+"""Every form of sentence with a measurement; if two state the same metric, the first counts."""
 
 
 def metrics_of(sentence: Sentence) -> Iterator[str]:
-    """Yield the metrics that a sentence may state, with all words that choose one."""
+    """Yield the metrics that a sentence may state, over all words that choose a metric."""
     chosen = {"o": ("ld", "st"), "p": sorted({*_WORDS.values()} - {"ld", "st"}), "i": sorted(_BY_INSTRUCTIONS.values())}
     for metric in sentence.metrics:
         letter = next((letter for letter in chosen if f"{{{letter}}}" in metric), "")
@@ -262,7 +262,7 @@ _TITLES: tuple[tuple[str, str], ...] = (
     (r"non-fused FP64 instructions", "FP64 Non-Fused Instructions"),
     (r"non-fused FP32 instructions", "FP32 Non-Fused Instructions"),
 )
-"""Words of a rule's message -> the title that reports give such a result, and text and details pages do not."""
+"""Words of a rule's message -> the title of its result, which reports have, but not text and details pages."""
 
 
 def is_stating(message: str) -> bool:
@@ -271,7 +271,7 @@ def is_stating(message: str) -> bool:
 
 
 def title_of(message: str) -> str:
-    """Return the title of a rule's result by what it says; empty if unknown."""
+    """Return the title of a rule's result from its message; empty if unknown."""
     return next((title for words, title in _TITLES if re.search(words, message[:_LONGEST])), "")
 
 
@@ -287,7 +287,7 @@ def said_by(messages: Iterable[str]) -> dict[str, float]:
 
 
 def _values(sentence: Sentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
-    """Yield the metrics of one sentence; none where a number of it is none, or its pipe has no metric here."""
+    """Yield the metrics of one sentence; nothing if a number of it is not a number, or its pipe is unknown."""
     try:
         said = {name: float(text.replace(",", "")) for name, text in match.groupdict().items() if len(name) > 1}
         words = {name: _word(name, text) for name, text in match.groupdict().items() if len(name) == 1}

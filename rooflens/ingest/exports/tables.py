@@ -1,4 +1,4 @@
-"""The tables in a text that ncu printed: find headers and rows among everything else."""
+"""Find the tables in ncu's output: headers and rows among everything else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rooflens.format import count, some
 from rooflens.ingest.exports.numbers import Style
 
 HEAD_BYTES = 1 << 20
-"""How much of a file is searched for an export's header: what the program printed comes first."""
+"""How far into a file an export's header may begin: the program's own output comes first."""
 
 DELIMITERS = ",;\t|"
 
@@ -28,7 +28,7 @@ SPEEDUP_OF, SPEEDUP = "estimated speedup type", "estimated speedup"
 AVERAGE, INVOCATIONS = "average", "invocations"
 
 IDENTITY = (ID, PROCESS_ID, PROCESS, HOST, KERNEL, KERNEL_TIME, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC)
-"""Columns that say which launch a row belongs to, in ncu's order; versions before 2021 lack the last four."""
+"""Columns that identify the launch of a row, in ncu's order; versions before 2021 lack the last four."""
 
 _RANGES = ("Start/Stop_Range", "Push/Pop_Range")
 _PROFILER_LINE = re.compile(r"\s*==[A-Z]+==")
@@ -47,11 +47,11 @@ def is_export(head: bytes) -> bool:
 
 
 class Header(Struct, frozen=True, eq=False):
-    """The first line of a table; each table has its own, even where their lines are equal.
+    """The header line of a table. Each table has its own header object, even if the lines are equal.
 
     Attributes:
         names: Its cells as they are written.
-        columns: Position by name, in lower case but for metrics; of equal names the first.
+        columns: Position by name, metrics as written and others in lower case; the first if a name repeats.
         range_columns: Positions of the NVTX ranges, start/stop ranges first: they hold for every thread.
     """
 
@@ -62,31 +62,31 @@ class Header(Struct, frozen=True, eq=False):
 
     @property
     def is_long(self) -> bool:
-        """True where each row holds one metric."""
+        """Whether each row holds one metric."""
         return METRIC in self.columns
 
     @property
     def is_summary(self) -> bool:
-        """True where each row holds the mean of one metric over many launches (`--print-summary`)."""
+        """Whether each row holds the mean of a metric over many launches (`--print-summary`)."""
         return self.is_long and AVERAGE in self.columns
 
 
 class Facts(Struct):
-    """What the tables of an export share, and what of them is left out.
+    """What all tables of an export share, and what was left out of them.
 
     Attributes:
-        is_wanted: Says which metrics are read.
+        is_wanted: Whether to read a metric.
         style: How numbers are written, according to the last table that showed it.
-        unknown_labels: Labels of the details page that stand for no metric we know -> how often they came.
-        unknown_units: Units that cannot be converted to a base unit -> how often they came.
-        coarse_times: How many launches have a duration scaled so far that fewer than three digits are left.
-        is_without_units: Whether values were taken to be in base units, because the row or column of units is missing.
-        broken_rows: How many rows end within a quoted cell, or were cut by other output.
+        unknown_labels: Labels of the details page without a known metric -> number of rows.
+        unknown_units: Units that cannot be converted to a base unit -> number of values.
+        coarse_times: Launches whose duration was scaled to fewer than three digits.
+        is_without_units: Units are missing, so values were taken as base units.
+        broken_rows: Rows that end within a quoted cell, or were interrupted by other output.
         is_cut: The file ends within a quoted cell.
-        cut: ID of a kernel whose text is not complete -> why.
+        cut: ID of a kernel with incomplete text -> the reason.
         empty: Kernels that have a name and nothing else.
-        doubled: How many launches were there twice.
-        merged: Kernels of a summary -> the launches that each is the mean of.
+        doubled: Launches that appeared twice.
+        merged: Kernels of a summary -> number of launches averaged.
     """
 
     is_wanted: Callable[[str], bool]
@@ -103,13 +103,13 @@ class Facts(Struct):
     merged: dict[str, int] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
-        """Say what was left out, one sentence each."""
+        """Say what was left out, a sentence each."""
         said = []
         if self.merged:
             means = some(f"{count(launches, 'launch')} of `{name}`" for name, launches in self.merged.items())
             said.append(f"a summary (`--print-summary`): each kernel is the mean of its launches, {means}")
         if self.doubled:
-            said.append(f"{count(self.doubled, 'launch')} twice in it, counted once")
+            said.append(f"{count(self.doubled, 'launch')} twice in the file, counted once")
         if self.broken_rows:
             said.append(f"left out {count(self.broken_rows, 'row')}, cut or broken")
         if self.unknown_labels:
@@ -131,7 +131,7 @@ def _some(counted: Counter[str]) -> str:
 
 
 def open_text(data: bytes) -> io.TextIOWrapper:
-    """Open a text in any encoding that ncu's output ends up in: UTF-8, PowerShell's UTF-16, a Windows code page."""
+    """Open a text in any encoding that ncu's output arrives in: UTF-8, PowerShell's UTF-16, a Windows code page."""
     return io.TextIOWrapper(io.BytesIO(data), encoding=_encoding(data[:_SAMPLE_BYTES]), errors="replace", newline="")
 
 
@@ -151,10 +151,10 @@ def _encoding(sample: bytes) -> str:
 
 
 def header_of(line: str) -> Header | None:
-    """Read a line as the header of an export; None if it is none."""
+    """Read a line as the header of an export; None if it is no header."""
     if not any(word in line for word in _HEADER_WORDS):
         return None
-    start = max(line.find(_FIRST_CELLS), 0)  # what a program printed last may end without a line end
+    start = max(line.find(_FIRST_CELLS), 0)  # the program's last output may lack a line end
     for delimiter in DELIMITERS:
         try:
             cells = _cells([line[start:]], delimiter)
@@ -181,7 +181,7 @@ def _is_header(columns: Mapping[str, int], names: Sequence[str]) -> bool:
 
 
 def records(lines: Iterable[str], facts: Facts) -> Iterator[tuple[Header, list[str] | None]]:
-    """Yield each header alone, then with the cells of each row below it; all other lines are left out.
+    """Yield each header alone, then with the cells of each row below it; skip all other lines.
 
     Raises:
         csv.Error: A row cannot be split into cells.
@@ -207,9 +207,9 @@ def records(lines: Iterable[str], facts: Facts) -> Iterator[tuple[Header, list[s
 
 
 def _records(lines: Iterable[str], facts: Facts) -> Iterator[list[str]]:
-    """Join the lines of cells that hold line breaks; leave out the profiler's lines, and rows that are never closed.
+    """Join lines of cells with line breaks; drop the profiler's messages, and rows whose quotes never close.
 
-    The last row is closed where the file ends: `Facts.is_cut` says so.
+    An open last row is closed at the end of the file, and `Facts.is_cut` is set.
     """
     held: list[str] = []
     for line in lines:
@@ -247,7 +247,7 @@ def _cells(lines: Sequence[str], delimiter: str) -> list[str]:
 
 
 def _is_row(cells: Sequence[str], header: Header) -> bool:
-    """Tell a row from what a program printed in between: its ID is a number; that of the row of units is empty."""
+    """Tell rows from other output: a row's ID is a number, or empty in the row of units."""
     needed = header.columns[METRIC if header.is_long else KERNEL]
     if len(cells) <= needed:
         return False

@@ -1,9 +1,9 @@
-"""The text that ncu prints on a terminal, as the rows of its details page: one row for each metric, one for each rule.
+"""Turn the text that ncu prints on a terminal into rows of its details page: a row per metric, a row per rule.
 
-Only what all versions since 2019 share is relied on: the line that names a kernel, `Section:`, tables of three columns
-under lines of dashes, and rule results that begin with three letters. Everything between is left out: what the program
-and the profiler printed, colours, and the marks of the page that the text was copied from. Of what somebody wrote
-between them, rows with labels of ncu's count, and the sentences of its rules that state a measurement.
+The reader relies only on what all versions since 2019 share: the line that names a kernel, `Section:`, tables of three
+columns under dashed lines, and rule results that begin with three letters. It skips the rest: output of the program and
+the profiler, colours, and quote marks of the page that the text was copied from. Of what somebody wrote in between, it
+takes rows that carry ncu's labels, and sentences of ncu's rules that state a measurement.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COLUMNS = (
     *(SECTION, METRIC, UNIT, VALUE, RULE, RULE_TEXT, SPEEDUP_OF, SPEEDUP, INVOCATIONS),
 )
 HEADER = Header(_COLUMNS, ",", {name: place for place, name in enumerate(_COLUMNS)})
-"""The columns of the rows; those of a details page but for the type of a rule."""
+"""The columns of the rows: those of a details page, without a rule's type."""
 
 _MARKUP = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # colours, titles of windows
@@ -72,7 +72,7 @@ _SUMMED = re.compile(
 _CONTEXT = re.compile(r",\s+Context [\d.,]+")
 _COMPARED = re.compile(r"\) ?>=? ?\(")
 _LONGEST_TAIL, _LONGEST_PART = 200, 1_000
-"""How long the part after a kernel's name may be, and a part of the line that a terminal broke."""
+"""Longest accepted part after a kernel's name, and longest accepted part of a line that a terminal wrapped."""
 
 _PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>[^\s@]+)\s*")
 _SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?")
@@ -83,7 +83,7 @@ _FENCE = re.compile(r"(?:`{3,}|~{3,})[\w+-]*")
 _PROFILER = re.compile(r"==[A-Z]+==")
 _SPEEDUP = re.compile(r"\s*Est\. (?P<local>Local )?Speedup: (?P<pct>[\d.,]+)\s?%\s*")
 _LONGEST_LINE = LONGEST_NAME + _LONGEST_TAIL
-"""Of a line that is longer, its begin and its end are read: enough of a kernel's name, and what follows the name."""
+"""Of a longer line only the start and the end are read: enough for a kernel's name and what follows it."""
 _MOST_JOINED = 40
 """Most lines over which ncu wraps a kernel's name."""
 
@@ -105,7 +105,7 @@ _SECTIONS: Mapping[str, str] = {
     "GPU and Memory Workload Distribution": "WorkloadDistribution",
     "Source Counters": "SourceCounters",
 }
-"""Section as the text names it -> as rule results do; others have the same name in both."""
+"""Section title in the text -> its name in rule results; sections that are missing here have the same name in both."""
 
 _RULES: Sequence[tuple[str, str]] = (
     (r"exhibits? low compute throughput|of the available compute or memory performance", "SOLBottleneck"),
@@ -130,16 +130,16 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"Sampling interval is larger than", "PMSamplingData"),
     (r"Sampling metrics were enabled", "PCSamplingData"),
 )
-"""Words of a rule's text -> the rule, which the text does not name; the first row that fits counts."""
+"""Words in a rule's text -> the rule's name, which the text omits; the first match counts."""
 
 
 class _Kernel(Struct):
-    """The kernel whose lines are read.
+    """The kernel that is being read.
 
     Attributes:
-        cells: What identifies it, by column.
-        sections: Those seen so far.
-        has_rows: Whether anything of it was read.
+        cells: Its identifying cells, by column.
+        sections: Sections seen so far.
+        has_rows: Whether any of its rows was read.
         first: The label of its first row.
     """
 
@@ -150,13 +150,13 @@ class _Kernel(Struct):
 
 
 class _Table(Struct):
-    """An open table.
+    """A table that is being read.
 
     Attributes:
-        columns: Start and end of each, from where its line of dashes begins.
-        indent: Where that is.
+        columns: Start and end of each column, counted from the start of the dashed line.
+        indent: Where the dashed line starts.
         rows: How many rows it has so far.
-        is_headed: The last line was that of its headings.
+        is_headed: The last line held its headings.
         held: The first part of a name that ncu broke.
     """
 
@@ -168,7 +168,7 @@ class _Table(Struct):
 
 
 def is_text(head: bytes) -> bool:
-    """Return whether a file is what ncu prints on a terminal, or holds parts of it, by its first bytes or all of it."""
+    """Return whether a file is ncu's terminal output or holds parts of it, judged by its first bytes or all of it."""
     if _is_bare(head):
         return _is_noted(head)
     has_section = has_table = False
@@ -218,7 +218,7 @@ def _is_noted(head: bytes) -> bool:
 
 
 def _lines(data: bytes) -> Iterator[str]:
-    """Yield the lines without colours, marks of quotes, and their ends."""
+    """Yield the lines without colours, quote marks and line ends."""
     for line in open_text(data):
         short = line.rstrip("\r\n")
         if len(short) > _LONGEST_LINE + _LONGEST_TAIL:
@@ -230,7 +230,7 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
-    """Return the columns of a line of dashes; None if it is another line, or of the two columns between rules."""
+    """Return the columns of a dashed line; None for other lines, and for the two-column lines between rules."""
     if not bare.startswith("---") or not _DASHES.fullmatch(bare):
         return None
     columns = tuple(part.span() for part in re.finditer("-+", bare))
@@ -238,16 +238,16 @@ def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
 
 
 def text_rows(data: bytes, facts: Facts) -> Iterator[list[str]]:
-    """Yield the rows of a text, each with its kernel, in the order of `HEADER`.
+    """Yield the rows of a text in the order of `HEADER`, each with its kernel.
 
     Raises:
-        InputError: It is a summary over launches.
+        InputError: The text is a summary over launches of an unknown form.
     """
     return _Reader(facts, is_bare=_is_bare(data)).rows(_lines(data))
 
 
 class _Reader:
-    """Reads one text, line by line.
+    """Read one text, line by line.
 
     A text without a kernel's name or a section's title begins a kernel where its first row comes again.
     """
@@ -269,7 +269,7 @@ class _Reader:
         self._count = 0
 
     def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """Yield the rows, each as soon as no later line can add to it."""
+        """Yield each row as soon as no later line can add to it."""
         for line in lines:
             bare = line.strip()
             done = self._structure(line, bare)
@@ -281,14 +281,14 @@ class _Reader:
         yield from self._end_of_kernel()
 
     def _cut_at_the_end(self) -> str:
-        """Say why a copied text looks cut: it ends inside a rule, or right below a section's title."""
+        """Say why the end of a text looks cut off: it is inside a rule, or right below a section's title."""
         if self._rule and not self._rule[-1].endswith((".", ")", ":")):
             return "its last rule ends early"
         is_bare = self._section and not self._section_has_body and not self._rule
         return f"its section `{self._section}` is empty" if is_bare else ""
 
     def _structure(self, line: str, bare: str) -> list[list[str]] | None:
-        """Take a line that begins something; return the rows it ends, None if it is another line."""
+        """Take a line that starts something new; return the rows that it completes, None for other lines."""
         if _PROFILER.match(bare):
             return []
         if not bare:
@@ -307,7 +307,7 @@ class _Reader:
         return done
 
     def _heading(self, line: str, bare: str) -> list[list[str]] | None:
-        """Take the line of a process, a kernel, a section or a table's columns; as `_structure`."""
+        """Take the line of a process, a kernel, a section or a table's columns; return as `_structure` does."""
         if found := _PROCESS.fullmatch(bare):
             done = self._end_of_kernel()
             self._process = {PROCESS_ID: found["pid"], PROCESS: found["name"], HOST: found["host"]}
@@ -334,7 +334,7 @@ class _Reader:
         return None
 
     def _kernel_of(self, line: str, bare: str) -> re.Match[str] | None:
-        """Match the line that names a kernel, joined with lines before it that a terminal wrapped."""
+        """Match the line that names a kernel, after joining it with the lines above that a terminal wrapped."""
         if not bare.endswith(_ENDS):
             return None
         if "Invocations" in bare and (summed := _SUMMED.fullmatch(bare)) is not None:
@@ -342,7 +342,7 @@ class _Reader:
         if self._header:
             whole = None if "Context" in bare else _KERNEL.fullmatch(_joined(self._header, line))
             self._header = ""
-            if whole is not None:  # it was broken within what follows the name
+            if whole is not None:  # the terminal wrapped it after the name
                 self._count, self._kernel = self._count - 1, None
                 return whole
         joined, whole = bare, _KERNEL.fullmatch(bare) if "Context" in bare else None
@@ -365,7 +365,7 @@ class _Reader:
         self._kernel, self._section, self._before = _Kernel(cells), "", []
 
     def _begin_section(self, name: str) -> None:
-        """Begin a section; of a text without kernels' names, one that was there already is the next kernel's."""
+        """Begin a section; in a text without kernel names, a repeated section starts the next kernel."""
         if self._kernel is None or (not self._kernel.cells[KERNEL] and name in self._kernel.sections):
             self._begin_kernel({})
         assert self._kernel is not None  # noqa: S101 - for the checker: it was just begun
@@ -407,7 +407,7 @@ class _Reader:
         return []
 
     def _dashes(self, columns: tuple[tuple[int, int], ...] | None, indent: int) -> None:
-        """Open a table, go on below its headings, or close it."""
+        """Open a table, continue it below its headings, or close it."""
         if columns is None:
             return
         if len(columns) == _SUMMARY_COLUMNS:
@@ -420,13 +420,13 @@ class _Reader:
             self._table = _Table(columns, indent)
 
     def _row(self, line: str, bare: str, indent: int) -> list[list[str]]:
-        """Read the row of a table by its columns, else by the labels that are known."""
+        """Read the row of a table by its columns, else by known labels."""
         table = self._table
         if table is not None and len(table.columns) == _TABLE_COLUMNS:
             columns = [line[min(indent, table.indent) :][start:end] for start, end in _wide(table.columns)]
             gaps = "".join(line[min(indent, table.indent) :][end : end + 1] for _, end in table.columns[:-1])
             name, unit, value = (cell.strip() for cell in columns)
-            value = value.partition("  ")[0]  # what somebody noted behind it
+            value = value.partition("  ")[0]  # drop notes that somebody added
             width = table.columns[0][1]
             if not gaps.strip() and name and not unit and not value and " " not in name:
                 return self._broken_name(table, name, width)
@@ -438,7 +438,7 @@ class _Reader:
         return self._note(bare)
 
     def _broken_name(self, table: _Table, name: str, width: int) -> list[list[str]]:
-        """Put together a name that is wider than its column, which ncu breaks: its value stands in either line."""
+        """Join a name that ncu wrapped at its column's width; its value is on either line."""
         place = _COLUMNS.index(METRIC)
         if len(name) == width and (self._last is None or len(self._last[place]) % width):
             table.held += name
@@ -447,7 +447,7 @@ class _Reader:
         return []
 
     def _take(self, name: str, unit: str, value: str) -> list[list[str]]:
-        """Keep a row until the next line shows that it is complete; return the one before."""
+        """Hold a row until the next line shows that it is complete; return the row before."""
         done = self._end_of_row()
         if self._kernel is None or self._begins_again(name):
             done += self._end_of_kernel()
@@ -476,7 +476,7 @@ class _Reader:
         return done
 
     def _end_of_rule(self) -> list[list[str]]:
-        """Return the rule whose text ends here, after the row before it; one that was quoted if it states a number.
+        """Return the row before a rule, and the rule whose text ends here; a quoted one if it states a number.
 
         Copied from the tool's window, a rule's estimate is a paragraph before it.
         """
@@ -503,7 +503,7 @@ class _Reader:
         return [*self._end_of_row(), self._cells(own)]
 
     def _finished(self) -> list[list[str]]:
-        """End all that is open; a table without its last line was cut, and so was its kernel."""
+        """Close whatever is open; a table without its closing line was cut, and so was its kernel."""
         done = [*self._end_of_rule(), *self._end_of_row()]
         if self._table is not None and self._kernel is not None and self._table.rows:
             self._facts.cut[self._kernel.cells[ID]] = f"its table `{self._section or 'of metrics'}` is not complete"
@@ -511,7 +511,7 @@ class _Reader:
         return done
 
     def _end_of_kernel(self) -> list[list[str]]:
-        """Close what is open, and remember a kernel without any metric."""
+        """Close what is open; remember a kernel without metrics."""
         done = self._finished()
         if self._kernel is not None and not self._kernel.has_rows and self._kernel.cells[KERNEL]:
             self._facts.empty.append(function_of(self._kernel.cells[KERNEL]))
@@ -525,30 +525,30 @@ _SUMMARY = (
 
 
 def _wide(columns: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int | None]]:
-    """Let the last column go on to the end of the line."""
+    """Let the last column extend to the end of the line."""
     yield from columns[:-1]
     yield columns[-1][0], None
 
 
 def _joined(first: str, second: str) -> str:
-    """Join a line that a terminal broke in two; the blank at the break may be lost."""
+    """Join a line that a terminal wrapped; the blank at the break may be lost."""
     is_indented = len(second) - len(second.lstrip()) > 1
     gap = " " if first.endswith((",", ")")) and second[:1] in "(CSD" else ""
     return f"{first}{gap}{second.lstrip() if is_indented else second}"
 
 
 def _is_closed(name: str) -> bool:
-    """Return whether the brackets of a kernel's name are all opened in it: otherwise it began in an earlier line.
+    """Return whether a kernel's name has no unmatched closing bracket; otherwise it began on an earlier line.
 
-    A sign between round brackets may compare: `enable_if<((8) > (0)), int>`.
+    A `<` or `>` between round brackets may be a comparison: `enable_if<((8) > (0)), int>`.
     """
     compared = name.count("->") + len(_COMPARED.findall(name))
     return name.count("(") >= name.count(")") and name.count("<") >= name.count(">") - compared
 
 
 def _rule_of(message: str, section: str) -> str:
-    """Name the rule that a text is of; its section where none is known to say that."""
-    if section == "Scheduler Statistics":  # whose second sentence is that of another rule
+    """Name the rule that prints a text; fall back to its section."""
+    if section == "Scheduler Statistics":  # the second sentence of this section comes from another rule
         return "IssueSlotUtilization"
     named = (name for words, name in _RULES if re.search(words, message))
     return next(named, _SECTIONS.get(section, section) or "rule")

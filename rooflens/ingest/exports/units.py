@@ -1,4 +1,4 @@
-"""Units as every version of ncu prints them, and the power of ten that converts each to its base unit."""
+"""Units as all versions of ncu print them, and the power of ten that converts each to its base unit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TIMES: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(("second", "seconds", "s", "sec"), 0),
     }
 )
-"""Word -> power of ten, in seconds."""
+"""Unit of time -> power of ten in seconds."""
 
 _NS = 9
-"""The base unit of time is the nanosecond: a second is ten to this power of them."""
+"""Power of ten from seconds to nanoseconds, the base unit of time."""
 
 _PREFIXES: Mapping[str, int] = MappingProxyType({"K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18})
 _BYTES = frozenset({"byte", "bytes", "b"})
@@ -31,14 +31,14 @@ _COUNTED = frozenset(
     for plural in ("", "s")
 )
 _SCALED = _COUNTED | {"hz", "b", "pass", "flop", "wavefront", "transaction"}
-"""Words that ncu, or a program that rewrote the file, puts a prefix to."""
+"""Units that ncu, or a program that rewrote the file, prints with a prefix."""
 
 _BINARY = ("ki", "mi", "gi", "ti")
 
 
 @lru_cache(maxsize=1024)
 def power_of(unit: str) -> int | None:
-    """Return the power of ten from `unit` to base units (ns, byte, 1/s, cycle, %); None if there is none."""
+    """Return the power of ten from `unit` to base units (ns, byte, 1/s, cycle, %); None if the unit is unknown."""
     total = 0
     for place, word in enumerate(_words(unit)):
         power = _TIMES[word] if word in _TIMES else _prefix_power(word)
@@ -53,7 +53,7 @@ def power_of(unit: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def dimension_of(unit: str) -> Dimension | None:
-    """Return what a unit measures, if that helps to distinguish metrics with the same label; None otherwise."""
+    """Return what a unit measures, if that tells metrics with the same label apart; else None."""
     words = _words(unit)
     upper = _bare(words[0])
     if unit.strip() == "%":
@@ -68,7 +68,7 @@ def dimension_of(unit: str) -> Dimension | None:
 
 
 def is_count(metric: str, unit: str) -> bool:
-    """Return whether a metric is a count in an unscaled unit, and so has no fraction."""
+    """Return whether a metric is a count in an unscaled unit, which has no fraction."""
     return metric.endswith(".sum") and "/" not in unit and unit.strip() != "%" and power_of(unit) == 0
 
 
@@ -77,7 +77,7 @@ def _words(unit: str) -> list[str]:
 
 
 def _prefix_power(word: str) -> int | None:
-    """Return the power of a prefix: `Kbyte`, `Ghz`, `MB`, `Minst`; 0 for a bare unit, None for powers of two."""
+    """Return the power of a prefix as in `Kbyte`, `Ghz`, `MB`, `Minst`; 0 without a prefix, None for powers of two."""
     if word.casefold().startswith(_BINARY) and word.casefold()[2:] in _BYTES:
         return None
     is_scaled = word[:1].upper() in _PREFIXES and word[1:].casefold() in _SCALED

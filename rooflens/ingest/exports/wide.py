@@ -1,4 +1,4 @@
-"""The raw page: a row for each launch, a column for each metric, and units in the second row."""
+"""The raw page: a row per launch, a column per metric, units in the second row."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rooflens.ingest.exports.units import dimension_of, is_count, power_of
 _SAMPLE_ROWS = 20
 _TIME = "gpu__time_duration.sum"
 _DRIVERS_KHZ = frozenset({"device__attribute_clock_rate", "device__attribute_memory_clock_rate"})
-"""Clocks as the driver reports them, whose base unit is kHz."""
+"""Clocks reported by the driver, in kHz."""
 
 _KHZ = 3
 _FEWEST_DIGITS = 3
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 _Column = tuple[int, str, int]
-"""Place in the row, metric, and power of ten to its base unit."""
+"""Position in the row, metric, and power of ten to the base unit."""
 
 
 def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Iterator[ExportedKernel]:
@@ -33,7 +33,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
         InputError: The row of units is missing and the values are scaled.
     """
     sample = list(islice(rows, _SAMPLE_ROWS))
-    # The row of units names no kernel.
+    # In the row of units the cell of the kernel's name is empty.
     units = sample.pop(0) if sample and not sample[0][header.columns[KERNEL]].strip() else None
     columns = _columns(header, units, facts)
     facts.style = style_of(_printed(header, sample, units), facts.style)
@@ -48,7 +48,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
         elif cells[header.columns[KERNEL]].strip():
             kernel = identified(cells, header)
             if len(cells) < len(header.names):
-                cells.pop()  # the row ends early, and perhaps within this value
+                cells.pop()  # the row ends early, so this value may be cut too
                 kernel.lost = "its row ends early" if len(cells) + 1 < usual or facts.is_cut else None
             filler.fill(kernel, cells)
             facts.coarse_times += time is not None and time < len(cells) and _is_coarse(cells[time])
@@ -79,10 +79,10 @@ def _printed(header: Header, rows: Iterable[Sequence[str]], units: Sequence[str]
 
 
 def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: Facts) -> None:
-    """Take values without units to be in base units only where durations are whole nanoseconds.
+    """Check values without units: they are in base units only if durations are whole nanoseconds.
 
     Raises:
-        InputError: They are not, so they were scaled to an unknown unit.
+        InputError: Durations have fractions, so values were scaled to unknown units.
     """
     place = header.columns.get(_TIME)
     times = [cells[place].strip() for cells in rows if place is not None and place < len(cells)]
@@ -101,7 +101,7 @@ def _is_coarse(text: str) -> bool:
 
 
 class _Filler:
-    """Puts the values of rows into kernels; columns of plain numbers in base units are converted all at once."""
+    """Put the values of rows into kernels; columns of plain numbers in base units are converted at once."""
 
     def __init__(self, columns: Sequence[_Column], sample: Sequence[Sequence[str]], style: Style) -> None:
         is_point = style.decimal == "."
@@ -121,7 +121,7 @@ class _Filler:
                 kernel.add(name, cells[place], self._style, power)
 
     def _fill_plain(self, kernel: ExportedKernel, cells: Sequence[str]) -> bool:
-        """Add the columns of plain numbers; False, and nothing added, if one of them is not a number in this row."""
+        """Add the columns of plain numbers; return False and add nothing if a cell of this row is no number."""
         if self._take is None or self._last_place >= len(cells):
             return False
         try:

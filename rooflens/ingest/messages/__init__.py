@@ -1,1 +1,1 @@
-"""The protocol-buffer messages of a report, and what they say of processes and NVTX ranges."""
+"""The protocol-buffer messages of a report, and what they say about processes and NVTX ranges."""

@@ -1,7 +1,7 @@
-"""The protocol-buffer messages of an Nsight Compute report, from a table.
+"""The protocol-buffer messages of an Nsight Compute report, defined by a table.
 
 NVIDIA publishes the format ("Report File Format" in the Customization Guide; the definitions ship with every Nsight
-Compute). Only the fields that rooflens reads or writes are here; a decoder carries all others along unread.
+Compute). The table has only the fields that rooflens reads or writes; a decoder carries the others along unread.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ SCALARS = (
     ("uint32", "Uint32Value", 4),
     ("uint64", "Uint64Value", 5),
 )
-"""The kinds of a value: a single value has one of them, merged values of a metric any number of each."""
+"""The kinds of a value: a single value has one kind, a metric's merged values may have any number of each."""
 
 _NO_MEMORY = "alloc failed"
 _LARGE_BYTES, _MOST_TIMES = 1 << 20, 16
-"""Larger messages may exhaust memory when decoded; most grow by at most this factor."""
+"""Larger messages may exhaust memory when decoded; most messages grow by at most this factor."""
 
 _OTHERS = {"Range": 20, "CommandList": 21, "Graph": 22}
-"""Results that are not kernels, and the field that holds their rules: they differ in little else that is read."""
+"""Results that are not kernels, and the field that holds their rules; they are otherwise read alike."""
 
 Fields: TypeAlias = "tuple[tuple[str, str, str, int], ...]"
 
 
 def _kernel(metric: str, rule: str, source: str) -> Fields:
-    """Describe the result of a kernel; fields of no use are listed where reports hold them, as they are known."""
+    """Describe a kernel's result; useless fields are listed if reports hold them, so that they count as known."""
     return (
         ("required", "uint32", "ThreadID", 1),
         ("required", "uint64", "APICallID", 2),
@@ -52,7 +52,7 @@ def _kernel(metric: str, rule: str, source: str) -> Fields:
         ("repeated", "bytes", "Sections", 17),
         ("repeated", "bytes", "Comments", 18),
         ("repeated", rule, "RuleResults", 19),
-        # A message NvtxState, decoded apart: what is wrong in it must not make the whole result unreadable.
+        # An NvtxState message, decoded separately so that damage in it does not make the whole result unreadable.
         ("optional", "bytes", "Nvtx", 21),
         ("optional", "uint64", "ContextID", 22),
         ("optional", "uint64", "StreamID", 23),
@@ -77,8 +77,8 @@ def _other(metric: str, kind: str) -> Fields:
 
 
 # message -> rows of (label, type, field, number). A type that starts with a capital is another message of this table.
-# Text is declared as bytes, which is the same on the wire: reports hold command lines and paths in whatever code page
-# the machine had, and a string field would make one such byte an exception far from here.
+# Text is declared as bytes, which is the same on the wire: command lines and paths come in whatever code page the
+# machine used, and in a string field one undecodable byte would raise an exception far from here.
 FIELDS: Mapping[str, Fields] = {
     "FileHeader": (("required", "uint32", "Version", 1),),
     "BlockHeader": (
@@ -138,7 +138,7 @@ FIELDS: Mapping[str, Fields] = {
     ),
     "ProfileResult": _kernel("MetricResult", rule="RuleResult", source="SourceData"),
     **{f"{kind}Result": _other("MetricResult", kind) for kind in _OTHERS},
-    # The same as they are read: what is decoded later, or never, comes as bytes.
+    # The same for reading: what is decoded later, or never, stays bytes.
     "BareProfileResult": _kernel("bytes", rule="bytes", source="bytes"),
     **{f"Bare{kind}Result": _other("bytes", kind) for kind in _OTHERS},
     "Uint64x3": (
@@ -152,16 +152,16 @@ FIELDS: Mapping[str, Fields] = {
         ("repeated", "MetricValuePair", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
     ),
-    # The same as it is read: its instances are declared as one message, so that protocol buffers merge them into one
-    # list of keys and one of values. That takes a fraction of the time; where they are not all alike, their order is
-    # lost, and the metric is decoded once more.
+    # The same for reading: instances are declared as one message, so that protocol buffers merge them into a list of
+    # keys and a list of values, in a fraction of the time. If they differ in kind their order is lost, and the metric
+    # is decoded once more.
     "MergedMetricResult": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
         ("optional", "MergedPairs", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
     ),
-    # All metrics of a result as one message, likewise.
+    # Likewise all metrics of a result as one message.
     "MergedMetricResults": (
         ("repeated", "uint32", "NameId", 1),
         ("repeated", "bytes", "MetricValue", 2),
@@ -238,10 +238,10 @@ def message(name: str) -> type[Any]:
 
 
 def decode(name: str, encoded: bytes) -> Any:
-    """Decode a message; None where `encoded` is not one, or lacks a required field.
+    """Decode a message; None if `encoded` is no such message, or lacks a required field.
 
     Raises:
-        MemoryError: There is not enough. Protocol buffers call it a damaged message, and only the newer ones say why.
+        MemoryError: Memory is exhausted. Protocol buffers report a damaged message, and only newer versions say why.
     """
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - loaded with the first report
 
@@ -251,18 +251,18 @@ def decode(name: str, encoded: bytes) -> Any:
         if _NO_MEMORY in str(error):
             raise MemoryError from None
         if len(encoded) > _LARGE_BYTES:
-            bytes(_MOST_TIMES * len(encoded))  # raises where so much is not there; where it is, it stays untouched
+            bytes(_MOST_TIMES * len(encoded))  # raises if memory is short; otherwise it stays untouched
         return None
     return decoded if decoded.IsInitialized() else None
 
 
 def unknown_fields(decoded: Any) -> set[int]:
-    """Return the numbers of a decoded message's own fields that its definition here lacks, not of nested ones."""
+    """Return the numbers of a message's top-level fields that our definition lacks."""
     return {field.field_number for field in _unknown_field_set()(decoded)}
 
 
 def text_of(encoded: bytes) -> str:
-    """Decode text as UTF-8, replacing what is not: programs use any code page."""
+    """Decode text as UTF-8, replacing other bytes: programs use any code page."""
     return encoded.decode("utf-8", errors="replace")
 
 
@@ -275,7 +275,7 @@ def _unknown_field_set() -> Any:
 
 @cache
 def _classes() -> Mapping[str, type[Any]]:
-    """Build all classes in a pool of their own, so that they cannot clash with another package's NVIDIA messages."""
+    """Build all classes in a private pool, so that they cannot clash with another package's NVIDIA messages."""
     from google.protobuf import descriptor_pool, message_factory  # noqa: PLC0415 - 20 ms that `--help` need not pay
 
     pool = descriptor_pool.DescriptorPool()

@@ -1,8 +1,8 @@
-"""What a report says of the processes that were profiled, and of the NVTX ranges that a result was launched in.
+"""What a report says about the profiled processes, and about the NVTX ranges around a launch.
 
-It keeps each result's whole NVTX state: push/pop ranges as a stack for each thread and domain, start/end ranges as a
-set for each domain, and for every range the last CUDA call before it began. Those calls order the ranges of all domains
-and both kinds. Standard library only, but to decode: reports are split where little else is installed.
+A report stores the whole NVTX state of each result: push/pop ranges as a stack per thread and domain, start/end ranges
+as a set per domain, and for every range the last CUDA call before it began. These calls order ranges across domains and
+kinds. Standard library only, except for decoding: reports are split where little else is installed.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Any
 from rooflens.ingest.messages.messages import decode, text_of
 
 SYNTHETIC_PROVIDER = "rooflens synthetic report"
-"""Provider of the version entry that a generated report has in addition to Nsight Compute's own."""
+"""Provider of the version entry that a generated report has besides Nsight Compute's own."""
 
 _NCU_PROVIDER = "Nsight Compute Target"
 _LATEST_UNIX_S = 2**33
-"""In the year 2242: a later time is damage; Python's dates end with the year 9999."""
+"""The year 2242: a later time is damage; Python's dates end with the year 9999."""
 _SEPARATOR = "/"
 _MODES = ("clock_control", "cache_control", "replay_mode")
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a report says of one profiled process.
+    """What a report says about one profiled process.
 
     Attributes:
         ncu_version: Version of the ncu that wrote the report, without its build number.
         host: Name of the machine that ran the process.
-        clock_control: ncu's clock mode if its settings or its command line state it, in lower case.
-        cache_control: The same for its cache mode, which only a command line states.
-        replay_mode: The same for its replay mode.
+        clock_control: ncu's clock mode in lower case, if settings or command line state it.
+        cache_control: Likewise ncu's cache mode, which only a command line states.
+        replay_mode: Likewise ncu's replay mode.
         created_unix_s: When ncu made the report, in seconds since 1970.
-        notes: Impossible values that were left out, one sentence each.
+        notes: Impossible values that were left out, a sentence each.
     """
 
     process_id: int
@@ -53,18 +53,18 @@ class Session:
 
     @property
     def process_label(self) -> str | None:
-        """Name of the program without folders, and the process ID: `python 4711`; None without an ID."""
+        """Program name without folders, and process ID: `python 4711`; None without an ID."""
         name = re.split(r"[/\\]", self.process_name or "")[-1]
         return f"{name} {self.process_id}".lstrip() if self.process_id else None
 
 
 def is_synthetic(headers: Sequence[Any]) -> bool:
-    """Return whether one of the block headers says that a generator wrote the report."""
+    """Return whether a block header says that a generator wrote the report."""
     return any(_text(header.SessionDetails.VersionInfo.Provider) == SYNTHETIC_PROVIDER for header in headers)
 
 
 def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
-    """Gather each process's entries, which the report spreads over many blocks."""
+    """Collect each process's facts, which the report spreads over many blocks."""
     facts: dict[int, dict[str, Any]] = {}
     for header in headers:
         process_id = header.Process.ProcessID or header.SessionDetails.ProcessID
@@ -76,7 +76,7 @@ def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
 
 
 def _facts(process: Any, details: Any) -> dict[str, Any]:
-    """Return what a block says of its process, and one entry of session details; empty means unknown."""
+    """Return what a block and one entry of session details say about a process; empty values are unknown."""
     version = details.VersionInfo
     is_ncu = _text(version.Provider) == _NCU_PROVIDER
     return {
@@ -92,7 +92,7 @@ def _facts(process: Any, details: Any) -> dict[str, Any]:
 
 
 def _session(process_id: int, known: dict[str, Any]) -> Session:
-    """Make a session from its facts; modes that the settings lack are taken from ncu's command line."""
+    """Make a session from its facts; modes missing from the settings come from ncu's command line."""
     command_line = known.get("command_line") or ""
     options = {name: known.get(name) or _option(command_line, name) for name in _MODES}
     created_unix_s = known.get("created_unix_s")
@@ -100,7 +100,7 @@ def _session(process_id: int, known: dict[str, Any]) -> Session:
     return Session(
         process_id=process_id,
         process_name=known.get("process_name"),
-        # If ncu names no machine, there is still the address it connected to: 127.0.0.1 for local runs.
+        # If ncu does not name the machine, use the address that it connected to: 127.0.0.1 for local runs.
         host=known.get("host") or known.get("address"),
         ncu_version=known.get("ncu_version"),
         command_line=known.get("command_line"),
@@ -111,25 +111,25 @@ def _session(process_id: int, known: dict[str, Any]) -> Session:
 
 
 def _option(command_line: str, name: str) -> str | None:
-    """Return the value of an option in ncu's command line; `name` is written with underscores."""
+    """Return the value of an option in ncu's command line; `name` has underscores."""
     found = re.search(rf"(?:^|\s)--{name.replace('_', '-')}[ =]+([a-z-]+)", command_line)
     return found[1] if found else None
 
 
 def _text(encoded: bytes) -> str | None:
-    """Decode text of unknown code page; Windows ends process names with a NUL."""
+    """Decode text of an unknown code page; Windows ends process names with a NUL."""
     return text_of(encoded).strip("\0 ") or None
 
 
 @lru_cache(maxsize=1024)
 def range_path(state: bytes, thread_id: int) -> str | None:
-    """Join the names of the open ranges from the outermost in: `train/step/forward`, `nccl:allreduce`.
+    """Join the names of the open ranges, outermost first: `train/step/forward`, `nccl:allreduce`.
 
-    Names in the default domain stand alone, others follow the name of their domain. Start/end ranges hold for every
-    thread, push/pop ranges for the one that opened them.
+    Names in other domains than the default are prefixed by their domain. Start/end ranges hold for every thread,
+    push/pop ranges for the thread that opened them.
 
     Args:
-        state: Encoded NvtxState; kernels of one range share theirs.
+        state: Encoded NvtxState, which kernels of a range share.
         thread_id: The launching thread.
 
     Returns:
@@ -149,7 +149,7 @@ def range_path(state: bytes, thread_id: int) -> str | None:
 
 
 def open_ranges(state: Any, thread_id: int) -> list[tuple[int, bytes]]:
-    """List domain and name of each range that is open around a launch, from the outermost in.
+    """List domain and name of each range that is open around a launch, outermost first.
 
     Args:
         state: A decoded NvtxState.
@@ -160,14 +160,14 @@ def open_ranges(state: Any, thread_id: int) -> list[tuple[int, bytes]]:
 
 
 def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the last call before it, the domain and the name of every range; of equal calls the outer range first."""
+    """Yield last call, domain and name of every range; of equal calls the outer range first."""
     for domain in state.StartEndDomains:
         for found in sorted(domain.Ranges, key=lambda opened: opened.Id):
             yield found.LastApiCallId, domain.Id, found.Name
     for thread in state.Threads:
         if thread_id == thread.TID:
             for domain in thread.PushPopDomains:
-                # A stack is in order whatever its calls say: versions that record none leave zeros.
+                # A stack is in order whatever its calls say: versions without calls store zeros.
                 calls = accumulate((found.LastApiCallId for found in domain.Stack), max)
                 for call, found in zip(calls, domain.Stack, strict=True):
                     yield call, domain.Id, found.Name

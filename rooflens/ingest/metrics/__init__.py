@@ -1,1 +1,1 @@
-"""Metrics and their instances (by instruction, sample or opcode), whichever reader took them from the file."""
+"""Metrics and their instances (by instruction, sample or opcode), independent of the reader that decoded them."""

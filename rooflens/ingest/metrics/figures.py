@@ -1,8 +1,8 @@
-"""What a published report says of single instructions, in place of the code that was removed from it.
+"""What a published report says about single instructions, instead of the code that was removed from it.
 
-Such a report holds no machine code and no source text (`fixtures/README.md`). What we read from those is stored as
-metrics of our own, by address as ncu stores its own: the kind of each instruction, the opcodes of the hottest ones, and
-the line that each was compiled from.
+Such a report has no machine code and no source text (`fixtures/README.md`). Facts about them are stored as metrics of
+our own, by address like ncu's own metrics: the kind of each instruction, the opcodes of the hottest instructions, and
+the source line of each instruction.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import cast, get_args
 from rooflens.ingest.metrics.stored import Kind, Metrics, Value
 
 PREFIX = "rooflens__"
-"""Prefix of our own metrics; none of NVIDIA's has it."""
+"""Prefix of our own metrics, which none of NVIDIA's has."""
 
 KIND = f"{PREFIX}instruction_kind"
-"""Address -> kind; instructions that are not listed are of the kind `other`."""
+"""Address -> kind; instructions not listed are of kind `other`."""
 
 OPCODE = f"{PREFIX}opcode"
-"""Address -> opcode with its modifiers, without operands."""
+"""Address -> opcode with modifiers, without operands."""
 
 LINE_IN = f"{PREFIX}line_in:"
-"""Followed by the name of a source file: address -> line number."""
+"""Prefix to a source file's name; the metric maps address -> line number."""
 
 _KINDS = frozenset(get_args(Kind))
 
 
 class Figures:
-    """The instructions of a result, as far as a published report tells.
+    """The instructions of a result, as far as a published report describes them.
 
     Args:
-        kinds: By address; the others are `other`.
-        opcodes: By address, for some.
+        kinds: Kind by address; instructions not listed are `other`.
+        opcodes: Opcode by address, for the hottest instructions.
         lines: File and line by address.
     """
 
@@ -68,7 +68,7 @@ def uses(name: str) -> bool:
 
 
 def read_figures(metrics: Metrics) -> Figures | None:
-    """Read what a result stores of its instructions under our names; None if it stores nothing."""
+    """Read the facts about instructions that a result stores under our names; None if there are none."""
     names = [name for name in metrics.names() if uses(name)]
     if not names:
         return None

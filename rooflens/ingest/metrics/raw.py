@@ -1,4 +1,4 @@
-"""The rows of the tables `metrics` and `instances`: values as stored, packed block by block to keep memory small."""
+"""Rows of the tables `metrics` and `instances`: values as stored, packed block by block to save memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rooflens.ingest.metrics.stored import Stored, Value
 from rooflens.model.store.tables import INSTANCES, METRICS
 
 ROWS_PER_BLOCK = 250_000
-"""How many values are gathered before they are packed: as Python lists some 15 MB, packed a third of that."""
+"""Values gathered before they are packed: some 15 MB as Python lists, a third of that packed."""
 
 
 _KINDS: Mapping[type, Callable[[], Any]] = {
@@ -22,14 +22,14 @@ _KINDS: Mapping[type, Callable[[], Any]] = {
     str: list,
     type(None): list,
 }
-"""Kinds of values, and what gathers them."""
+"""Kinds of values, and their collectors."""
 
 _MOST_KNOWN = 256
-"""Sets of metric names whose kinds are cached: a report has a handful."""
+"""Cached sets of metric names: a report has a handful."""
 
 
 class RawTable:
-    """Gather the values of a report, and pack them block by block.
+    """Collect the values of a report, and pack them block by block.
 
     Args:
         digest: SHA-256 of the report, in hex.
@@ -46,7 +46,7 @@ class RawTable:
 
         Args:
             kernel_index: Its position in the report.
-            values: By metric; None if one has no value of its own.
+            values: Value by metric; None for a metric without an own value.
             instances: Metrics with instances, whose own values are in `values`.
         """
         bare = [name for name, stored in instances.items() if stored.values and values[name] is None]
@@ -57,14 +57,14 @@ class RawTable:
                 self._instances.add(kernel_index, name, stored)
 
     def finish(self) -> tuple[pa.Table, pa.Table | None]:
-        """Return the rows of both tables that were added since the last call."""
+        """Return the rows of both tables added since the last call."""
         return self._metrics.finish(), self._instances.finish() if self._instances else None
 
 
 class _Values:
-    """Rows of `metrics`, gathered by the kind of their value.
+    """Rows of `metrics`, collected by the kind of their value.
 
-    Results mostly store the same metrics with values of the same kinds, so which names have which kind is found once.
+    Results mostly store the same metrics with the same kinds of values, so the kinds of a set of names are found once.
     """
 
     def __init__(self, digest: str) -> None:
@@ -89,7 +89,7 @@ class _Values:
             self._pack()
 
     def _kinds(self, names: tuple[str, ...], types: tuple[type, ...]) -> list[tuple[type, list[bool], array[int]]]:
-        """Return, for each kind of value, which of these metrics have it, and the codes of their names."""
+        """Return, for each kind of value, a mask of the metrics of that kind, and the codes of their names."""
         key = (*names, *types)
         if key not in self._known:
             if len(self._known) >= _MOST_KNOWN:
@@ -122,7 +122,7 @@ class _Values:
         self._start()
 
     def finish(self) -> pa.Table:
-        """Return the rows that were added since the last call."""
+        """Return the rows added since the last call."""
         self._pack()
         blocks, self._blocks = self._blocks, []
         return pa.Table.from_batches(blocks, schema=METRICS)
@@ -143,7 +143,7 @@ class _Instances:
         self._keys: list[str | None] = []
 
     def add(self, kernel_index: int, name: str, stored: Stored) -> None:
-        """Add the instances of a metric of a result."""
+        """Add the instances of a result's metric."""
         count = len(stored.values)
         self._indices.extend(array("i", [kernel_index]) * count)
         self._names.extend(repeat(name, count))
@@ -170,14 +170,14 @@ class _Instances:
         self._start()
 
     def finish(self) -> pa.Table:
-        """Return the rows that were added since the last call."""
+        """Return the rows added since the last call."""
         self._pack()
         blocks, self._blocks = self._blocks, []
         return pa.Table.from_batches(blocks, schema=INSTANCES)
 
 
 def _as_arrow(values: array[Any], kind: pa.DataType) -> pa.Array:
-    """Make an Arrow array from the memory of an array, which can then no longer grow."""
+    """Wrap an array's memory as an Arrow array; the array can no longer grow."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
@@ -186,7 +186,7 @@ def _repeated(text: str, count: int) -> pa.DictionaryArray:
 
 
 def _encoded(texts: Sequence[str | None]) -> pa.DictionaryArray:
-    """Encode texts by a dictionary, faster than Arrow does."""
+    """Dictionary-encode texts, faster than Arrow does."""
     codes: dict[str, int] = {}
     indices = [None if text is None else codes.setdefault(text, len(codes)) for text in texts]
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(codes), pa.string()))

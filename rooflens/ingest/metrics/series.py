@@ -1,7 +1,7 @@
-"""Read what a report sampled while a kernel ran: units over time, from the kernel's start to its end.
+"""Read the samples that a report took while a kernel ran: units over time, from the kernel's start to its end.
 
-Samples come from one pass or several, each with its own clock. The range of time stamps tells the pass, and all are put
-on one axis from the start of the kernel. Samples before and after the kernel are dropped.
+Samples come from one or more passes, each with its own clock. Their time stamps tell the pass, and all passes are
+aligned at the start of the kernel. Samples before and after the kernel are dropped.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
     "xu": (f"sm__inst_executed_pipe_xu_realtime{_PCT}",),
     "issue": (f"sm__inst_executed_realtime{_PCT}",),
 }
-"""Level or pipe -> the metrics that sample it, in per cent of its peak, best first."""
+"""Level or pipe -> the metrics that sample it, in percent of its peak, best first."""
 
 _RESIDENT = ("tpc__warps_active.sum.per_cycle_elapsed", "smsp__warps_active.sum", "sm__cycles_active.avg")
-"""Metrics that follow the number of resident warps, in any unit: only their course is read."""
+"""Metrics that follow the number of resident warps, in any unit: only the shape over time is used."""
 
 _ON_THE_SM = (*_RESIDENT, *(name for unit, names in _UNITS.items() if unit not in {"dram", "l2"} for name in names))
-"""Metrics that are zero while no kernel runs: they tell its start and end in a report without time stamps of either."""
+"""Metrics that are zero while no kernel runs: they mark its start and end if a report has no time stamps for them."""
 
 _SAMPLED = re.compile(r"(?:pmsampling:|(?:\w+\.)?Triage\w*\.)(?P<name>.+)")
 """Names of sampled metrics: until 2024 ncu put the group of passes before the metric, since then a prefix."""
@@ -43,18 +43,18 @@ _WANTED = frozenset(name for group in (*_UNITS.values(), _RESIDENT) for name in 
 _START, _END = "profiler__timestamp_workload_start_", "profiler__timestamp_workload_end_"
 
 Course = tuple[float | None, ...]
-"""Values at equal steps of time from the start of the kernel; None if a sample is missing."""
+"""Values at equal time steps from the start of the kernel; None for a missing sample."""
 
 MIN_SAMPLES = 8
-"""Fewer samples show no course."""
+"""Fewer samples do not show a course over time."""
 MOST_SAMPLES = 65_536
-"""ncu's buffer holds far fewer for a metric: more is damage."""
+"""ncu's buffer holds far fewer samples per metric: more is damage."""
 MOST_KEPT = 240
-"""As many points as a small chart shows; more samples are averaged with their neighbours."""
+"""As many points as a small chart can show; of more samples, neighbours are averaged."""
 
 
 class _Samples(Struct, frozen=True):
-    """One sampled metric: time stamps in nanoseconds of some clock, and a value for each."""
+    """One sampled metric: time stamps in nanoseconds of some clock, each with a value."""
 
     times_ns: tuple[int, ...]
     values: tuple[float, ...]
@@ -67,7 +67,7 @@ def uses(name: str) -> bool:
 
 
 def read_series(metrics: Metrics) -> Series | None:
-    """Read the series of a result from its metrics; None if nothing, or too little, was sampled while it ran."""
+    """Read the series of a result; None if nothing, or too little, was sampled while it ran."""
     names = {match["name"]: name for name in metrics.names() if (match := _SAMPLED.fullmatch(name))}
     stored = {short: _samples(metrics.metric(name)) for short, name in names.items() if short in _WANTED}
     samples = {name: found for name, found in stored.items() if found is not None}
@@ -93,7 +93,7 @@ def _over(course: Course, whole: float) -> Course:
 
 
 def _even(shares: Mapping[str, Course], interval_ns: float) -> Series | None:
-    """Give all units the median length, as passes differ by a sample; average neighbours of too many samples."""
+    """Give all units the median length, as passes differ by a sample; average neighbours if there are too many."""
     from statistics import median  # noqa: PLC0415 - only where something was sampled
 
     length = int(median(len(share) for share in shares.values())) if shares else 0
@@ -125,7 +125,7 @@ def _are_numbers(values: Sequence[Value]) -> TypeGuard[Sequence[float]]:
 
 
 def _windows(metrics: Metrics) -> list[tuple[int, int]]:
-    """Return start and end of the kernel in each pass, in nanoseconds of that pass's clock."""
+    """Return the kernel's start and end in each pass, in nanoseconds of that pass's clock."""
     stamps: dict[str, int] = {}
     for name in metrics.names():
         if name.startswith((_START, _END)):
@@ -155,7 +155,7 @@ def _interval_ns(samples: Iterable[_Samples]) -> float | None:
 
 
 def _course(samples: _Samples, windows: Sequence[tuple[int, int]], interval_ns: float) -> Course:
-    """Return the samples inside the kernel at equal steps from its start, None if one is missing."""
+    """Return the samples inside the kernel at equal steps from its start; None for a missing sample."""
     within = [(start, end) for start, end in windows if start < samples.times_ns[-1] and end > samples.times_ns[0]]
     if not within:
         return ()

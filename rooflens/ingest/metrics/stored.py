@@ -1,4 +1,4 @@
-"""What a report stores of a result, whichever reader took it from the file."""
+"""What a report stores of a result, independent of the reader that decoded it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Stored(Struct, frozen=True):
     """One metric of a result.
 
     Attributes:
-        value: Its own value, over all instances; None if it has none.
-        keys: What each instance belongs to, such as an address or an opcode; None where instances have no keys.
+        value: Its own value, over all instances; None without an own value.
+        keys: The key of each instance, such as an address or an opcode; None if instances have no keys.
         values: One for each instance.
     """
 
@@ -35,12 +35,12 @@ class Stored(Struct, frozen=True):
 
     @property
     def is_zero(self) -> bool:
-        """Whether its own value is 0: then its instances are zeros, or left out."""
+        """Whether its own value is 0: its instances are then zeros, or left out."""
         return not isinstance(self.value, str) and self.value == 0
 
 
 def opcode_tables(metrics: Metrics) -> dict[str, dict[str, int]]:
-    """Return the counts by opcode of each table that a result stores; empty if one has no keys."""
+    """Return the counts by opcode of each table that a result stores; empty for a table without keys."""
     return {name: _counts(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
 
 
@@ -65,13 +65,13 @@ that only loads a constant, or another."""
 
 
 class Texts(Protocol):
-    """What a disassembler, or the report itself, says of a result's instructions."""
+    """Text and source lines of a result's instructions, from a disassembler or from the report itself."""
 
     has_sass: bool
     """Whether it can give the text of instructions."""
 
     def kind(self, address: int) -> Kind | None:
-        """Return the kind of an instruction by its encoding; None where only its text tells."""
+        """Return the kind of an instruction by its encoding; None if only its text can tell."""
 
     def sass(self, address: int) -> str | None:
         """Return the text of the instruction at an address; None if there is none."""
@@ -80,4 +80,4 @@ class Texts(Protocol):
         """Return file and line, from 1, that an instruction was compiled from; None if unknown."""
 
     def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; none where it is not embedded."""
+        """Return the lines of an embedded source file; empty if the file is not embedded."""

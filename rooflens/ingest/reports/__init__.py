@@ -1,1 +1,1 @@
-"""Read reports: the container, NVIDIA's reader in a process of its own, and the quantities it resolves."""
+"""Read reports: the container, NVIDIA's reader in a child process, and the quantities resolved from metrics."""

@@ -1,7 +1,6 @@
-"""Call a function in a child process that may die, hang or take all memory: NVIDIA's reader does all three.
+"""Call a function in a child process, which may crash, hang or exhaust memory: NVIDIA's reader does all three.
 
-The child is started for one call and ends with it. It imports what its parent imports, and nothing else: the pickle of
-the call names the modules that the call needs.
+A child serves one call and ends. It imports only the modules that its parent or the pickled call needs.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from rooflens.model.failed import MEMORY_HINT
 
 DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6
-"""A file may take two minutes, and a second for each megabyte unpacked: far more than any report needs."""
+"""Deadline for a file: two minutes, plus a second per megabyte unpacked; far more than any report needs."""
 
 _WHO = "NVIDIA's reader"
 _ORPHAN_SECONDS = 10.0
-"""How long after its deadline a child ends by itself: its parent, which should have ended it, is gone."""
+"""Seconds after its deadline at which a child ends itself: its parent, which should have ended it, must be gone."""
 
 _BOOT = "import sys; sys.path[:] = {!r}; from rooflens.ingest.reports.child import serve; serve({!r})"
 _PR_SET_PDEATHSIG = 1
@@ -38,12 +37,12 @@ _START_HINT = "close other programs, or raise the limits on processes and open f
 
 
 def in_child(function: Callable[..., Any], *arguments: Any, deadline_s: float = DEADLINE_SECONDS) -> Any:
-    """Call a function in a child, and return what it returns.
+    """Call a function in a child process, and return its result.
 
     Args:
-        function: One that can be imported by its name.
-        arguments: Pickled. Files among them, given as a `Path`, may not change meanwhile.
-        deadline_s: Seconds that the call may take, before the allowance for the size of those files.
+        function: Importable by name.
+        arguments: Pickled. Files among them (of type `Path`) must not change during the call.
+        deadline_s: Seconds that the call may take; an allowance for the size of those files is added.
 
     Raises:
         InputError: The function raised it or has a bug, a file changed, or the child died or did not finish in time.
@@ -72,7 +71,7 @@ def in_child(function: Callable[..., Any], *arguments: Any, deadline_s: float = 
 
 
 def _death(status: int, told: bytes) -> InputError:
-    """Say how a child ended that gave no answer."""
+    """Say how a child ended without an answer."""
     from rooflens.processes import signal_name  # noqa: PLC0415 - most reports need no child
 
     how = signal_name(-status)
@@ -88,13 +87,13 @@ def _death(status: int, told: bytes) -> InputError:
 
 
 def serve(parent: tuple[int, float]) -> None:
-    """Make the one call that comes through stdin, and answer through stdout; this is what runs in the child.
+    """Run in the child: make the one call read from stdin, and write the answer to stdout.
 
     Args:
-        parent: Id of the process that started this one, and the seconds after which it must be gone.
+        parent: ID of the parent process, and the seconds after which this process must end.
     """
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # where libraries may print
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries may print there
     _end_with(*parent)
     limit_memory()
     collect_seldom()
@@ -105,7 +104,7 @@ def serve(parent: tuple[int, float]) -> None:
         answer = pickle.dumps((True, error))
     with answers:
         answers.write(answer)
-    os._exit(0)  # the answer is whole, whatever becomes of the libraries when they are unloaded
+    os._exit(0)  # the answer is sent; libraries may crash while they unload
 
 
 def _called(call: bytes) -> Any:
@@ -120,15 +119,15 @@ def _called(call: bytes) -> Any:
 
 
 def _end_with(parent: int, most_s: float) -> None:
-    """Have the system end this process when its parent ends, however that comes about, and after its time anyway."""
+    """Have the system end this process when its parent ends, for whatever reason, or when its time is over."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     if sys.platform == "win32":
-        return  # the start of Python in a virtual environment puts a process between us and the parent
+        return  # a virtual environment's launcher is a process between us and the parent
     signal.setitimer(signal.ITIMER_REAL, most_s)
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415 - only there
 
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before we asked
+    if os.getppid() != parent:  # the parent ended before we asked
         os._exit(0)

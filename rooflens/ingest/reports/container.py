@@ -1,6 +1,6 @@
 r"""Check the container of an Nsight Compute report before anything reads its numbers.
 
-NVIDIA's reader opens a damaged file without complaint, as a report with fewer kernels or none. Walking the container
+NVIDIA's reader silently opens a damaged file as a report with fewer kernels, or with no kernels. Walking the container
 finds that, because its blocks must end exactly where the file ends:
 
     "NVR\0" | u32 n | FileHeader (n bytes)
@@ -8,8 +8,8 @@ finds that, because its blocks must end exactly where the file ends:
     payload:   (u32 n | message (n bytes)) for each source, drawing of a graph (ncu 2025 on), and kernel, range,
                command list and graph result
 
-A file that was cut exactly between two blocks is a shorter but flawless report. Only that damage goes unseen, unless
-the strings that the remaining results refer to were cut away too.
+Only a cut exactly between two blocks goes unnoticed: it leaves a shorter but flawless report, unless the strings that
+the remaining results refer to are gone too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _LENGTH_BYTES = 4
 _CHUNK_BYTES = 1 << 20
 _KNOWN_VERSION = 7
 _MOST_KNOWN = 1024
-"""How many block headers are kept, to be compared with later ones."""
+"""Headers kept for comparison with later ones."""
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
 KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
@@ -75,7 +75,7 @@ _SUFFIX_HINTS = {
 
 
 class Bytes(Protocol):
-    """The bytes of a plain report, in memory or in a file."""
+    """The bytes of an uncompressed report, in memory or in a file."""
 
     def __len__(self) -> int: ...
 
@@ -87,7 +87,7 @@ class Origin(Struct, frozen=True):
 
     Attributes:
         process: Name and ID of the process: `python 4711`; None if the report does not say.
-        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.sessions`).
+        nvtx_range: Path of the NVTX ranges around it, outermost first (`rooflens.ingest.messages.sessions`).
     """
 
     process: str | None = None
@@ -95,7 +95,7 @@ class Origin(Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """Where one result is in a report, as offsets from its start, and the ID of the process that launched it."""
+    """Start and end of a result in a report, in bytes, and the ID of the process that launched it."""
 
     kind: str
     process_id: int
@@ -104,19 +104,19 @@ class Place(NamedTuple):
 
 
 class Outline(Struct, frozen=True):
-    """What the container of a report says, before any result is decoded.
+    """What the container of a report says before any result is decoded.
 
     Attributes:
-        digest: SHA-256 of the plain file, in hex: a report has one digest, compressed or not.
-        file_bytes: Size of the plain file.
+        digest: SHA-256 of the uncompressed file, in hex, so that a report has the same digest compressed or not.
+        file_bytes: Size of the uncompressed file.
         places: One for each result, in the order of the file: kernels, ranges, command lists and graphs.
-        strings: Names of metrics by their index, as they are stored.
+        strings: Names of metrics as stored, by index.
         sessions: One for each profiled process, in the order of the file.
-        synthetic: The report says that it was generated and not recorded.
+        synthetic: The report says that it was generated, not recorded.
         labels: Name and ID of each process, by its ID.
-        unknown: Fields in the headers of blocks that the definitions do not know.
+        unknown: Fields of block headers that our definitions lack.
         sources: Start and end of each message with compiled code, as offsets from the start of the report.
-        origins: One for each result where all were decoded (`inspect`); else none.
+        origins: One for each result if all were decoded (`inspect`), else empty.
     """
 
     digest: str
@@ -132,11 +132,11 @@ class Outline(Struct, frozen=True):
 
     @property
     def result_count(self) -> int:
-        """Results of every kind."""
+        """Number of results of any kind."""
         return len(self.places)
 
     def origin(self, place: Place, result: Any) -> Origin:
-        """Say where a result was launched, given its decoded message."""
+        """Say where a decoded result was launched."""
         return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
 
 
@@ -144,8 +144,8 @@ class _Header(Struct, frozen=True):
     """The header of a block.
 
     Attributes:
-        message: All that it says.
-        counts: Kind and count of the messages in the payload, in their order, as far as there are any.
+        message: The decoded header.
+        counts: Kind and count of the messages in the payload, in order, without counts of zero.
     """
 
     message: Any
@@ -158,7 +158,7 @@ class _Block(Struct, frozen=True):
     """One block of the container; offsets count from the start of the file.
 
     Attributes:
-        is_repeated: An earlier block has the same header, so this one says nothing new.
+        is_repeated: An earlier block has an equal header, so this header says nothing new.
     """
 
     index: int
@@ -169,9 +169,9 @@ class _Block(Struct, frozen=True):
 
 
 def inspect(path: Path) -> Outline:
-    """Check the container of the plain report at `path` and each result in it, and return what it says of itself.
+    """Check the container of an uncompressed report and each of its results, and return the outline.
 
-    The file is mapped, not loaded, and each result is decoded once. Errors do not name the path: the caller does.
+    The file is mapped, not loaded, and each result is decoded once. Errors leave naming the path to the caller.
 
     Raises:
         InputError: The file is missing, not a report, of an unknown version, damaged or without results.
@@ -197,7 +197,7 @@ def regular_file_bytes(path: Path) -> int:
     """Return the size of the file at `path`.
 
     Raises:
-        InputError: It is not a regular file, or empty.
+        InputError: The path is no regular file, or the file is empty.
     """
     if not path.exists():
         raise InputError("no such file")
@@ -211,20 +211,20 @@ def regular_file_bytes(path: Path) -> int:
 
 
 def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
-    """Walk the container from the first byte to the last, without decoding its results.
+    """Walk the container from first byte to last without decoding its results.
 
     Args:
         data: The whole report.
         digest: SHA-256 of it, in hex.
-        suffix: Ending of the file's name: it tells more about a file that is not a report.
+        suffix: Ending of the file's name, which helps to name a file that is not a report.
 
     Raises:
-        InputError: It is not a report, of an unknown version, damaged or without results.
+        InputError: The data is no report, is of an unknown version or damaged, or has no results.
     """
     places: list[Place] = []
     sources: list[tuple[int, int]] = []
     strings: list[bytes] = []
-    known: dict[bytes, bytes] = {}  # a name that many blocks hold is kept, and sent to workers, once
+    known: dict[bytes, bytes] = {}  # names repeated in many blocks are kept, and sent to workers, once
     headers: list[Any] = []
     process_ids: set[int] = set()
     unknown: set[int] = set()
@@ -239,11 +239,11 @@ def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
             continue
         header = block.header.message
         strings += (known.setdefault(name, name) for name in header.StringTable.Strings)
-        # The names are taken: kept in the header they would hold the memory twice.
+        # The names were taken above: keeping them in the header too would double the memory.
         header.ClearField("StringTable")
         unknown |= unknown_fields(header)
         if header.HasField("SessionDetails") or process_id not in process_ids:
-            headers.append(header)  # those of further results say nothing new, and there may be 100,000
+            headers.append(header)  # repeated headers say nothing new, and there may be 100,000
             process_ids.add(process_id)
     if not places:
         raise InputError(
@@ -257,10 +257,10 @@ def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
 
 
 class Part(Struct, frozen=True):
-    """The complete part of a report that may be cut.
+    """The complete part of a report that may have been cut.
 
     Attributes:
-        path: A plain report of that part.
+        path: An uncompressed report of that part.
         result_count: How many results it has.
         damage: What is wrong with the rest; empty if the report is complete.
     """
@@ -272,14 +272,14 @@ class Part(Struct, frozen=True):
 
 @contextmanager
 def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
-    """Give the complete part of a report, plain or compressed, that was cut while it was written.
+    """Give the complete part of a report, compressed or not, that was cut while it was written.
 
-    ncu writes a block for each kernel, after those with its code and with names that it is the first to use: what comes
-    before the first damaged block is a report of fewer kernels. Where nothing is damaged that is the file itself, else
-    a temporary file, removed when the `with` block ends.
+    ncu writes a block for each kernel, preceded by blocks with its code and its new names. So everything before the
+    first damaged block is a report with fewer kernels. If nothing is damaged, the result is the file itself, else a
+    temporary file that is removed when the `with` block ends.
 
     Raises:
-        InputError: It does not begin as a report, or cannot be unpacked.
+        InputError: The file does not begin like a report, or cannot be unpacked.
     """
     with unpacked(path, max_bytes, to_damage=True) as plain, plain.open("rb") as file:
         size = regular_file_bytes(plain)
@@ -294,7 +294,7 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
 
 
 def _whole_part(data: Bytes) -> tuple[int, int, str]:
-    """Return the offset up to which a report is complete, the results before it, and what is wrong there."""
+    """Return the end of the complete part of a report, the number of results in it, and the damage that follows."""
     end, count = _check_file_header(data, ""), 0
     try:
         for block in _blocks(data, end):
@@ -306,10 +306,10 @@ def _whole_part(data: Bytes) -> tuple[int, int, str]:
 
 
 def bare_result(data: Bytes, index: int, place: Place) -> Any:
-    """Decode a result, in which metrics, rules and ranges stay encoded.
+    """Decode a result, leaving its metrics, rules and ranges encoded.
 
     Raises:
-        InputError: It cannot be decoded.
+        InputError: The result cannot be decoded.
     """
     result = decode(_BARE[place.kind], data[place.start : place.end])
     if result is None:
@@ -327,10 +327,10 @@ def damaged_result(index: int, place: Place) -> InputError:
 
 
 def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -> None:
-    """Check that the report holds the names of a result's metrics.
+    """Check that the report has the names of a result's metrics.
 
     Raises:
-        InputError: One is missing.
+        InputError: A name is missing.
     """
     highest = max(name_ids, default=-1)
     if highest >= len(strings):
@@ -353,7 +353,7 @@ def _check_file_header(data: Bytes, suffix: str) -> int:
     header = decode("FileHeader", data[start:end])
     if header is None:
         raise InputError(f"damaged: the file header at offset {start} cannot be decoded", INTACT_HINT)
-    # Another version may give the same field numbers another meaning; wrong numbers are worse than none.
+    # In another version field numbers may mean something else; no numbers are better than wrong ones.
     if header.Version != _KNOWN_VERSION:
         raise InputError(
             f"version {header.Version} of the report format is unknown: rooflens reads version {_KNOWN_VERSION}",
@@ -363,20 +363,19 @@ def _check_file_header(data: Bytes, suffix: str) -> int:
 
 
 def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
-    """Yield the blocks from `offset` to the exact end of the file, each with its header, whose payload is there."""
-    # Headers with neither names nor a session, by their bytes: blocks of equal size in one process have equal headers,
-    # which are decoded once.
+    """Yield the blocks from `offset` to the exact end of the file, each with its header and a complete payload."""
+    # Headers without names and session, by their bytes: a process repeats equal headers, so they are decoded once.
     known: dict[bytes, _Header] = {}
     index = 0
     while offset < len(data):
         start = offset + _LENGTH_BYTES
         first_bytes = data[offset:start]
-        # `cat a b` joins two reports; read as a block the magic would be a length of 5 MB.
+        # `cat a b` joins two reports; taken as a block, the magic would be a length of 5 MB.
         if first_bytes == MAGIC:
             raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
         payload_start = start + int.from_bytes(first_bytes, "little")
         left_bytes = len(data) - offset
-        # A length is four arbitrary bytes in foreign data, so an absurd one says "not a block", not "truncated".
+        # In foreign data a length is four arbitrary bytes, so an absurd length means "not a block", not "truncated".
         if left_bytes < _LENGTH_BYTES or payload_start - start > max(left_bytes, _LONGEST_HEADER_BYTES):
             raise InputError(
                 f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are not a block: "
@@ -390,7 +389,7 @@ def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
         if header is None:
             header = _header(encoded, f"the header of block {index} at offset {offset:,}")
             message = header.message
-            # A header with names or a session is never the same twice, and keeping it would keep its names.
+            # A header with names or a session never repeats, and keeping it would keep its names.
             if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
                 known[encoded] = header
         offset = payload_start + header.payload_bytes
@@ -400,7 +399,7 @@ def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
 
 
 def _header(encoded: bytes, what: str) -> _Header:
-    """Decode a header; `what` is what a message calls it."""
+    """Decode a header; error messages call it `what`."""
     message = decode("BlockHeader", encoded)
     if message is None:
         raise InputError(
@@ -427,7 +426,7 @@ def _check_end(data: Bytes, end: int, what: str) -> None:
 
 
 def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of each message in the payload, which they must fill exactly."""
+    """Yield kind, start and end of each message in the payload; together they must fill it exactly."""
     offset = block.payload_start
     for kind, count in block.header.counts:
         for ordinal in range(count):
@@ -441,7 +440,7 @@ def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, in
                 )
             yield kind, start, end
             offset = end
-    # Bytes that no message claims mean that a count or a length is wrong: what was read cannot be trusted either.
+    # Bytes that belong to no message mean a wrong count or length, so what was read cannot be trusted either.
     if offset != block.payload_end:
         raise InputError(
             f"damaged: block {block.index} holds {block.payload_end - offset:,} bytes at offset {offset:,} that belong "

@@ -1,8 +1,7 @@
-"""Writes valid Nsight Compute reports from a plain description: what is shared, and what tests and fixtures make up.
+"""Write valid Nsight Compute reports from a plain description, for `share`, tests and fixtures.
 
-NVIDIA's own `ncu_report` reads them back. Each says that it is synthetic, in a version entry of its own and, unless a
-test wants another, in the name of its process; or else where its figures come from. The same description gives the
-same bytes.
+NVIDIA's own `ncu_report` can read them. Each report says that it is synthetic, in a version entry and (unless a test
+overrides it) in its process name; otherwise it says where its figures come from. Equal descriptions give equal bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rooflens.ingest.messages.messages import message
 from rooflens.ingest.messages.sessions import SYNTHETIC_PROVIDER
 
 Scalar: TypeAlias = int | float | str | None
-"""ncu stores counts it knows itself as uint64, counters as double, names as text; None has a name but no value."""
+"""ncu stores its own counts as uint64, counters as double, names as text; None stands for a name without a value."""
 
 PUBLISHED_PROVIDER = "rooflens published figures"
 
@@ -27,7 +26,7 @@ _MAGIC = b"NVR\0"
 _VERSION = 7
 _RULE_KIND_OPTIMIZATION = 4
 _OF_UNIT, _OF_KERNEL = 1, 2
-"""Types of an estimated speed-up."""
+"""Kinds of estimated speed-up."""
 
 _SYNTHETIC_VERSION = "1"
 
@@ -43,10 +42,10 @@ MetricValue: TypeAlias = Scalar | Instances
 
 
 class RuleText(Struct, frozen=True):
-    """What one of NVIDIA's rules would say.
+    """The message of one of NVIDIA's rules.
 
     Attributes:
-        speedup_pct: Time that the kernel, or the one unit that the rule looks at, would need less; None without it.
+        speedup_pct: Estimated time saved by the kernel, or by the unit that the rule is about; None if not estimated.
     """
 
     identifier: str
@@ -61,8 +60,8 @@ class NvtxRange(Struct, frozen=True):
     """An NVTX range that is open where a kernel is launched.
 
     Attributes:
-        domain: Its domain; the default one where empty.
-        last_call: Number of the last CUDA call before it began.
+        domain: Its domain; empty for the default domain.
+        last_call: Number of the last CUDA call before the range began.
         thread_id: The thread that pushed it; None for a start/end range.
     """
 
@@ -76,13 +75,13 @@ class KernelSpec(Struct, frozen=True):
     """One profiled kernel.
 
     Attributes:
-        name: Demangled name, with template arguments and parameters where it has them.
+        name: Demangled name with any template arguments and parameters.
         metrics: Values by metric name, stored in this order.
-        ranges: The NVTX ranges open around it; None for a report made without NVTX.
-        process: Number and name of the process that launched it; None for the session's own.
+        ranges: NVTX ranges open around the launch; None for a report recorded without NVTX.
+        process: ID and name of the process that launched it; None for the session's process.
         thread_id: The thread that launched it.
-        function: Its plain name, where that does not follow from the demangled one.
-        module: Number of the module in `ReportSpec.sources` that has its code; None if none has.
+        function: Its plain name, if that cannot be derived from the demangled name.
+        module: Number of the module in `ReportSpec.sources` with its code; None if there is none.
     """
 
     name: str
@@ -103,7 +102,7 @@ class KernelSpec(Struct, frozen=True):
 
 
 class SessionSpec(Struct, frozen=True):
-    """What the session blocks say of the process and of ncu.
+    """What the session blocks say about the process and ncu.
 
     Attributes:
         published: Where real figures come from: repository, licence, commit and path; None for synthetic ones.
@@ -124,7 +123,7 @@ class ReportSpec(Struct, frozen=True):
     """A whole report.
 
     Attributes:
-        kernels: At most `kernels_per_block` of them, and of one process, are in each block.
+        kernels: Each block holds at most `kernels_per_block` kernels, all of one process.
         sources: Encoded messages about compiled code, all in the first block.
     """
 
@@ -148,34 +147,34 @@ def encode_report(report: ReportSpec) -> bytes:
 
 
 def _groups(report: ReportSpec) -> list[list[KernelSpec]]:
-    """Divide the kernels over blocks, each of which belongs to one process."""
+    """Divide the kernels into blocks, each of a single process."""
     step = report.kernels_per_block
     runs = [list(run) for _, run in groupby(report.kernels, key=lambda kernel: kernel.process)]
     return [run[start : start + step] for run in runs for start in range(0, len(run), step)]
 
 
 class _Strings:
-    """The string table, whose ids run on over all blocks."""
+    """The string table, whose IDs continue across blocks."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
         self._new: list[str] = []
 
     def id_of(self, text: str) -> int:
-        """Return the id of `text`, a new one where it is new."""
+        """Return the ID of `text`, adding it if it is new."""
         if text not in self._ids:
             self._ids[text] = len(self._ids)
             self._new.append(text)
         return self._ids[text]
 
     def take_new(self) -> list[bytes]:
-        """Return the strings that no block holds yet."""
+        """Return the strings that are in no block yet."""
         new, self._new = self._new, []
         return [text.encode() for text in new]
 
 
 def _framed(encoded: bytes) -> bytes:
-    """Put the length before `encoded`."""
+    """Prefix `encoded` with its length."""
     return len(encoded).to_bytes(4, "little") + encoded
 
 
@@ -192,7 +191,7 @@ def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
 
 
 def _details_block(details: Mapping[str, Any], session: SessionSpec) -> bytes:
-    """Encode one entry of the session details, each of which ncu puts into a block of its own."""
+    """Encode one entry of the session details; ncu gives each a block of its own."""
     return _block(session, SessionDetails={"ProcessID": session.process_id, **details})
 
 
@@ -215,7 +214,7 @@ def _details(session: SessionSpec) -> list[dict[str, Any]]:
 
 
 def _origin(session: SessionSpec) -> dict[str, bytes]:
-    """Say in a version entry who made the report up, or where its figures were published."""
+    """Say in a version entry who generated the report, or where its figures were published."""
     if session.published is None:
         return {"Provider": SYNTHETIC_PROVIDER.encode(), "Version": _SYNTHETIC_VERSION.encode()}
     return {"Provider": PUBLISHED_PROVIDER.encode(), "Version": session.published.encode()}
@@ -224,7 +223,7 @@ def _origin(session: SessionSpec) -> dict[str, bytes]:
 def _results_block(
     kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings, sources: Sequence[bytes]
 ) -> bytes:
-    """Encode a block of results with the strings that they are the first to use."""
+    """Encode a block of results, with the strings that appear in it for the first time."""
     payload = b"".join(_framed(part) for part in (*sources, *(_result(kernel, strings) for kernel in kernels)))
     if kernels[0].process is not None:
         process_id, process_name = kernels[0].process
@@ -260,7 +259,7 @@ def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
 
 
 def _nvtx_state(ranges: Sequence[NvtxRange]) -> bytes:
-    """Encode the open ranges; the default domain has the number 0, as in ncu's own reports."""
+    """Encode the open ranges; the default domain is number 0, as in ncu's own reports."""
     domains = ["", *dict.fromkeys(found.domain for found in ranges if found.domain)]
     names = ["<default domain>", *domains[1:]]
     threads = dict.fromkeys(found.thread_id for found in ranges if found.thread_id is not None)
@@ -284,7 +283,7 @@ def _nvtx_state(ranges: Sequence[NvtxRange]) -> bytes:
 def _nvtx_domains(
     ranges: Sequence[NvtxRange], domains: Sequence[str], thread_id: int | None
 ) -> dict[int, list[dict[str, Any]]]:
-    """List the ranges that a thread pushed, or the start/end ranges, by number of their domain."""
+    """List the ranges that a thread pushed, or the start/end ranges, by domain number."""
     found: dict[int, list[dict[str, Any]]] = {}
     for opened in ranges:
         if opened.thread_id == thread_id:
@@ -307,7 +306,7 @@ def _metric(name_id: int, value: MetricValue) -> dict[str, Any]:
 
 
 def _value(value: float | str) -> dict[str, Any]:
-    """Store a value under the type that ncu uses for its kind."""
+    """Encode a value with the type that ncu uses for its kind."""
     if isinstance(value, str):
         return {"StringValue": value.encode()}
     return {"Uint64Value": value} if isinstance(value, int) else {"DoubleValue": value}

@@ -1,4 +1,4 @@
-"""Find the reports among the paths a user gives: files as they are, those in folders by ending, pipes by content."""
+"""Find the reports among a user's paths: named files always, files in folders by ending, pipes by content."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ STDIN = "-"
 """The path that stands for stdin; a file of this name is `./-`."""
 
 ENDINGS = (PLAIN_SUFFIX, PACKED_SUFFIX, ".nsight-cuprof-report")
-"""Nsight Compute's report, plain and compressed, and under its name of 2018 to 2019."""
+"""Endings of Nsight Compute's reports: plain, compressed, and the name used in 2018 and 2019."""
 
 GZIP_SUFFIX = ".gz"
 _TAKEN = (*ENDINGS, *(f"{ending}{GZIP_SUFFIX}" for ending in ENDINGS))
 _TABLES = tuple(f"{ending}{packed}" for ending in (".csv", ".txt", ".log", ".out") for packed in ("", GZIP_SUFFIX))
-"""Endings of tables and texts; those that ncu printed, as their first lines show, count as reports."""
+"""Endings of tables and texts, which count as reports if their first lines show that ncu printed them."""
 
 _COMPANIONS = (UNPROFILED_SUFFIX, LOG_SUFFIX)
 
@@ -53,14 +53,14 @@ _TIMELINES = (".json", f".json{GZIP_SUFFIX}", ".sqlite", *NSYS_REPORTS)
 BLANK = b"\xef\xbb\xbf \t\r\n"
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"record_shapes"')
 _EVENT = re.compile(rb'\[\s*\{[^{}]{0,4000}"ph"\s*:')
-"""How an array of events begins, which has no keys of its own."""
+"""Start of a JSON array of events, which has no keys of its own."""
 
 
 class Inputs(Struct, frozen=True):
-    """Reports to read, each once, and what else was in the folders.
+    """The reports to read, each once, and what else the folders hold.
 
     Attributes:
-        ignored: Other files, except those that belong to a report.
+        ignored: Other files, without those that belong to a report.
         closed: What was skipped, and why: `a named pipe`, `a folder that cannot be read: Permission denied`, `an export
             of a report that is read`.
     """
@@ -74,16 +74,16 @@ def find_inputs(
     paths: Sequence[str],
     pipes: Mapping[str, Job] | None = None,
 ) -> Inputs:
-    """Find the reports of files and folders (with their subfolders), in the order given, folders sorted by name.
+    """Find the reports among files and folders, in the order given; folders are searched in depth, sorted by name.
 
-    Links to files are followed, links to folders are not.
+    Links to files are followed; links to folders are not.
 
     Args:
         paths: As the user gave them: files, folders, and addresses of either.
-        pipes: The jobs made of those paths that are pipes.
+        pipes: Jobs already made for the paths that are pipes.
 
     Raises:
-        InputError: Nothing was given, a path cannot be looked at, or no folder holds a report.
+        InputError: No path was given, a path is inaccessible, or no folder holds a report.
     """
     jobs: dict[Path, Job] = {}
     ignored, closed = [], []
@@ -116,13 +116,13 @@ def find_inputs(
 
 
 def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
-    """Return the files without a report; un-profiled runs and logs belong to the report beside them."""
+    """Return the files without a report; un-profiled runs and logs do not count, as they belong to a report."""
     own = {job.path.with_name(_stem(job.path.name) + suffix) for job in jobs for suffix in _COMPANIONS}
     return (file for file in files if file not in own)
 
 
 def _at(address: str) -> tuple[list[Job], list[Path]]:
-    """Return the reports below an address, by their names, and the other files; a file named itself is a report."""
+    """Return the reports and the other files at an address; a file given by its own address counts as a report."""
     found = list(jobs_at(address))
     if [job.address for job in found] == [address]:
         return found, []
@@ -132,9 +132,9 @@ def _at(address: str) -> tuple[list[Job], list[Path]]:
 
 
 def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Leave out exports found in folders if their report is read too: its kernels would count twice.
+    """Leave out exports in folders whose report is read too, or their kernels would count twice.
 
-    An export belongs to a report of the same name beside it, or in a folder above.
+    An export belongs to the report of the same name beside it or in a folder above.
     """
     places = (Path(os.path.abspath(job.path)) for job in jobs.values() if has_name_of_report(job.path))  # noqa: PTH100 - links stay
     reports = {(place.parent, _stem(place.name)) for place in places}
@@ -147,7 +147,7 @@ def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) 
 
 
 def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Leave out exports found in folders if another one holds the same launches: they would count twice."""
+    """Leave out exports in folders if another export holds the same launches, which would count twice."""
     left = sorted(jobs.keys() & exported)
     if len(left) < 2:
         return
@@ -168,7 +168,7 @@ def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) ->
 
 
 def _launches(path: Path, most_bytes: int | None = None, most: int | None = None) -> list[ExportedKernel]:
-    """Return the launches of an export, up to any damage, which reading all of it will report."""
+    """Return the launches of an export up to any damage, which is reported when the export is read in full."""
     from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - as above
 
     found: list[ExportedKernel] = []
@@ -185,14 +185,14 @@ def _content(path: Path, most_bytes: int | None) -> bytes:
 
 
 def _stem(name: str) -> str:
-    """Return the name of a report without its ending."""
+    """Return a report's file name without its ending."""
     return next(
         (name.removesuffix(ending) for ending in sorted(_TAKEN, key=len, reverse=True) if name.endswith(ending)), name
     )
 
 
 def is_pipe(given: str) -> bool:
-    """Return whether a path can be read only once: stdin, or a named pipe, as `<(command)` makes it."""
+    """Return whether a path can be read only once: stdin, or a named pipe such as `<(command)`."""
     if given in {STDIN, "/dev/stdin"}:
         return True
     try:
@@ -202,17 +202,17 @@ def is_pipe(given: str) -> bool:
 
 
 def has_name_of_report(path: Path) -> bool:
-    """Return whether a file has the name of an ncu report, gzip'd or not."""
+    """Return whether a file has the name of an ncu report, gzipped or not."""
     return path.name.endswith(_TAKEN)
 
 
 def is_report(path: Path) -> bool:
-    """Return whether a file is a report by its content or name, so that no output may overwrite it."""
+    """Return whether a file is a report by content or name, so that output must not overwrite it."""
     return has_name_of_report(path) or is_packed(path) or first_bytes(path, len(MAGIC)) == MAGIC or is_table(path)
 
 
 def _is_exported(path: Path) -> bool:
-    """Return whether a file with the ending of a table or a text is one that ncu printed."""
+    """Return whether a table or text, by its ending, was printed by ncu."""
     if not path.name.endswith(_TABLES):
         return False
     try:
@@ -222,7 +222,7 @@ def _is_exported(path: Path) -> bool:
 
 
 def is_table(path: Path, unpacked: bytes | None = None) -> bool:
-    """Return whether ncu printed a file, by how it begins."""
+    """Return whether a file begins like ncu's output."""
     from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - most reports are not exports
     from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
@@ -230,10 +230,10 @@ def is_table(path: Path, unpacked: bytes | None = None) -> bool:
 
 
 def _is_folder(given: str) -> bool:
-    """Tell folders from files.
+    """Return whether a path is a folder; False for a file.
 
     Raises:
-        InputError: It is neither, or cannot be looked at.
+        InputError: The path is neither, or is inaccessible.
     """
     path = Path(given)
     try:
@@ -261,7 +261,7 @@ def _missing(path: Path) -> str:
 
 
 def _near(missing: Path) -> str:
-    """Point to the same report compressed, or not compressed, where that exists."""
+    """Point to a compressed or uncompressed file of the same report, if it exists."""
     if "*" in missing.name or "?" in missing.name:
         return "no file is called so: leave it out of quotes, or give the folder; in Python, `Path().glob(...)`"
     if not has_name_of_report(missing):
@@ -282,9 +282,9 @@ _STORE = "a store: --store reads it"
 
 
 def _within(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files below a folder, at any depth, in the natural order of their names.
+    """Yield the files below a folder at any depth, in natural order of their names.
 
-    With each comes why it cannot be read; empty for a regular file.
+    Each comes with the reason why it cannot be read, which is empty for a regular file.
     """
     waiting = [(str(folder), _FOLDER)]
     while waiting:
@@ -306,7 +306,7 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _kind(entry: os.DirEntry[str]) -> str:
-    """Say what an entry of a folder is; nothing for a file."""
+    """Say what an entry of a folder is; empty for a file."""
     if entry.is_dir(follow_symlinks=False):
         return _FOLDER
     try:
@@ -320,20 +320,20 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 
 def _special(mode: int) -> str:
-    """Name what is neither file nor folder."""
+    """Name an entry that is neither file nor folder."""
     if stat.S_ISFIFO(mode):
         return "a named pipe"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 def timelines_in(folder: Path, *, beside_reports: bool = False) -> tuple[Path, ...]:
-    """Return the timelines of a folder, at any depth, in the natural order of their names.
+    """Return the timelines in a folder at any depth, in natural order of their names.
 
-    Of a report of Nsight Systems and its export beside it, only the export counts.
+    If a Nsight Systems report has its export beside it, only the export counts.
 
     Args:
         folder: Where to look.
-        beside_reports: Whether they count where the folder holds reports, too: whoever names such a folder means these.
+        beside_reports: Whether timelines count in a folder with reports; usually the user means the reports alone.
     """
     found = []
     for path, why_not in _within(folder):
@@ -346,7 +346,7 @@ def timelines_in(folder: Path, *, beside_reports: bool = False) -> tuple[Path, .
 
 
 def is_timeline(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a timeline, by its content or by a name of Nsight Systems; False for a folder."""
+    """Return whether a file is a timeline, by its content or a Nsight Systems file name; False for a folder."""
     file = Path(path)
     begin = first_bytes(file, len(SQLITE))
     if file.suffix in NSYS_REPORTS or begin == SQLITE:

@@ -1,7 +1,7 @@
-"""The files to be read, here or at addresses such as `s3://bucket/folder`, and what may befall each meanwhile.
+"""The files to read, local or at addresses such as `s3://bucket/folder`, and what may go wrong with each.
 
-One at an address is fetched to be read; pyarrow opens it, as it opens stores (`rooflens.addresses`). Any may change
-while it is read, or its reader meets a bug.
+A file at an address is downloaded first, through pyarrow as for stores (`rooflens.addresses`). Any file may change
+while it is read, and its reader may hit a bug.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHANGED_HINT = "read it again when the program that writes it is done"
 MEMORY = "reading it needs more memory than there is"
 _CHUNK_BYTES = 1 << 20
 _FRESH_SECONDS = 2.0
-"""How coarse a file system's clock may be: a file written so recently may change and keep its time stamp."""
+"""Granularity of a file system's clock: a file written more recently may change and keep its time stamp."""
 
 Stamp: TypeAlias = tuple[object, ...]
 
@@ -38,10 +38,10 @@ class Job(Struct, frozen=True):
     """One file to read.
 
     Attributes:
-        path: Where it is; for one at an address, the address as shown, which has its name.
-        source: What the user called it.
-        address: Where it is fetched from; empty for a local file.
-        byte_count: Its size at the address; 0 for a local file.
+        path: Where the file is; at an address, the address as shown to users, which ends in the file's name.
+        source: The path as the user gave it.
+        address: Address to download from; empty for a local file.
+        byte_count: Size at the address; 0 for a local file.
     """
 
     path: Path
@@ -58,10 +58,10 @@ class Outcome(Struct, frozen=True):
 
 
 def jobs_at(address: str) -> Iterator[Job]:
-    """Find the files at an address: the one that it names, or those below it, at any depth, sorted.
+    """Find the file at an address, or the files below it at any depth, sorted.
 
     Raises:
-        InputError: It cannot be opened, or nothing is there.
+        InputError: The address cannot be opened, or nothing is there.
     """
     try:
         found = list(_files_at(address))
@@ -76,7 +76,7 @@ def jobs_at(address: str) -> Iterator[Job]:
 
 
 def _files_at(address: str) -> Iterator[tuple[str, int]]:
-    """Yield path and size of each file below an address, sorted; an empty path if the address is a file."""
+    """Yield path and size of each file below an address, sorted; the path is empty if the address is a file."""
     from pyarrow.fs import FileSelector  # noqa: PLC0415 - only where there is an address
 
     files, root = opened(address)
@@ -91,16 +91,16 @@ def _files_at(address: str) -> Iterator[tuple[str, int]]:
 
 
 def bytes_of(job: Job) -> int:
-    """Return about how large a report is unpacked; at an address, its size as stored there."""
+    """Estimate a report's unpacked size; at an address, return its stored size."""
     return job.byte_count if job.address else likely_bytes(job.path)
 
 
 @contextmanager
 def fetched(job: Job) -> Iterator[Path]:
-    """Give the file of a job; from an address it is copied to a temporary file, removed when the block ends.
+    """Give the local file of a job; a download is a temporary file, removed when the block ends.
 
     Raises:
-        InputError: It cannot be fetched.
+        InputError: The download failed.
     """
     if not is_remote(job.address):
         yield job.path
@@ -117,17 +117,17 @@ def fetched(job: Job) -> Iterator[Path]:
         except OSError as error:
             why = without_secrets(error, job.address)
             raise InputError(f"cannot be fetched: {why}", "check the address, and that TMPDIR has room") from error
-        if job.byte_count not in {0, got := path.stat().st_size}:  # Arrow may take an answer that breaks off for whole
+        if job.byte_count not in {0, got := path.stat().st_size}:  # Arrow may accept a response that breaks off
             raise InputError(f"cannot be fetched: {got} of its {job.byte_count} bytes came", "read it again")
         yield path
 
 
 @contextmanager
 def said() -> Iterator[None]:
-    """Turn running out of memory, and an unexpected exception, into an error of the one file that is being read.
+    """Turn exhausted memory or an unexpected exception into an error about the file being read.
 
     Raises:
-        EnvironmentMissingError: A package that reads is not installed.
+        EnvironmentMissingError: A package needed for reading is not installed.
     """
     try:
         yield
@@ -144,16 +144,16 @@ def said() -> Iterator[None]:
 
 @contextmanager
 def unchanged(path: Path) -> Iterator[None]:
-    """Check that a file is the same at the end of the block as at its start.
+    """Check that a file does not change within the block.
 
     Raises:
-        InputError: It was changed or replaced, so that what was read may mix two files.
+        InputError: The file was changed or replaced, so the data read may mix two files.
     """
     before = stamp_of(path)
     error = None
     try:
         yield
-    except InputError as damage:  # as a half-written file seems to have
+    except InputError as damage:  # a half-written file looks damaged
         error = damage
     if stamp_of(path, like=before) != before:
         raise InputError(CHANGED, CHANGED_HINT) from None
@@ -162,14 +162,14 @@ def unchanged(path: Path) -> Iterator[None]:
 
 
 def stamp_of(path: Path, like: Stamp | None = None) -> Stamp:
-    """Return what tells one file from another: inode, size and times, and its digest if it was just written."""
+    """Return what identifies a file's state: inode, size and times, plus its digest if it was just written."""
     try:
         found = path.stat()
         is_fresh = like is not None and like[-1] is not None
         if like is None:
             is_fresh = path.is_file() and time.time() - found.st_mtime < _FRESH_SECONDS
         digest = _digest(path) if is_fresh else None
-    except OSError as error:  # opening it will say so
+    except OSError as error:  # opening it will report the error
         return (error.errno, None)
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
 

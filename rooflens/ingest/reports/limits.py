@@ -1,4 +1,4 @@
-"""How long NVIDIA's module may take and how much a file may unpack to, unless the environment says otherwise."""
+"""Limits on the time of NVIDIA's module and on unpacked size, which the environment can override."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BYTES = 2.0**60
 
 
 def deadline_s() -> float:
-    """Return the seconds that NVIDIA's module may take for a report, before its allowance for the size of the file.
+    """Return the seconds that NVIDIA's module may take for a report; an allowance for the file's size is added.
 
     Raises:
         UsageError: The environment variable is not a time.
@@ -35,9 +35,9 @@ def deadline_s() -> float:
 
 
 def max_unpacked_bytes() -> int:
-    """Return the most bytes that a file may have once it is unpacked, or that may come through a pipe.
+    """Return the limit in bytes on a file's unpacked size, and on what comes through a pipe.
 
-    Sizes have a unit: `4GiB`, `500 MB`, `1e9`; K, M and G alone count in powers of 1024, as KiB does.
+    Sizes have a unit: `4GiB`, `500 MB`, `1e9`; a bare K, M or G is a power of 1024, like KiB.
 
     Raises:
         UsageError: The environment variable is not a size.

@@ -1,200 +1,150 @@
-"""Read all of a kernel's machine code: for the few kernels that are shown in full.
-
-What is measured and the code come from the report, the text of instructions from NVIDIA's module, which takes some
-tenths of a millisecond for each: the text of a kernel is kept in the user's cache.
-"""
+"""Look inside of kernels: their machine code, which the report holds, with what was measured of each instruction."""
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from rooflens.errors import InputError
+from msgspec.structs import replace
+
 from rooflens.format import count
 from rooflens.ingest.cubin.budget import TooMuchError
-from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, may_jump
+from rooflens.ingest.cubin.decoding import decode, is_known
+from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
 from rooflens.ingest.cubin.modules import Listing
-from rooflens.ingest.metrics.code import MOST_CHARACTERS
-from rooflens.ingest.reports.container import outline
-from rooflens.ingest.reports.jobs import CHANGED, CHANGED_HINT, said
-from rooflens.ingest.reports.protobuf import ResultReader
-from rooflens.ingest.reports.read import opened
-from rooflens.ingest.reports.report import ReadOptions
-from rooflens.ingest.reports.texts import Asked, ask, keep_sass, kept_sass
-from rooflens.ingest.reports.unpacking import unpacked
-from rooflens.model.inside.code import MOST_INSTRUCTIONS, MachineCode
-from rooflens.model.inside.sass import parse
+from rooflens.ingest.metrics.code import MOST_CHARACTERS, Instructions
+from rooflens.ingest.reports.results import RawResult
+from rooflens.model.inside.code import MOST_INSTRUCTIONS, MachineCode, pcs_by_line
+from rooflens.model.inside.instruction import Instruction
+from rooflens.model.inside.look import look_inside
+from rooflens.model.records import Inside
 
-if TYPE_CHECKING:
-    from rooflens.ingest.metrics.code import Instructions
-    from rooflens.ingest.reports.results import RawResult
-
-_SIXTEEN_BYTES_FROM = (7, 0)
-_CAPABILITY = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
+_SIXTEEN_BYTES_FROM = 70
+_NO_CODE = "its code is not in the report, or of an unknown form"
+_NO_BYTES = "NVIDIA's module, which read the report (`--reader ncu-report`), gives no machine code"
 
 
-class _Found(NamedTuple):
-    """One kernel's code without its text.
+class _Text(NamedTuple):
+    """What all launches of some code have in common.
 
     Attributes:
-        base: First address of all.
-        addresses: Those of its instructions.
-        told: Addresses of instructions whose text is needed: those that ran, and jumps.
-        starts: First address of each function.
-        stored: What the report holds by instruction.
-        listing: The code itself; None if its form is unknown.
+        instructions: In the order of their offsets.
+        pcs: Offsets of the instructions of each line, by file and line.
+        digest: SHA-256 of their bytes, in hex.
     """
 
-    base: int
-    addresses: list[int]
-    told: list[int]
-    starts: list[int]
-    stored: Instructions
-    listing: Listing | None
+    instructions: Sequence[Instruction]
+    pcs: Mapping[tuple[str, int], tuple[int, ...]]
+    digest: str
 
 
-def read_machine_code(
-    path: Path, digest: str, indices: Iterable[int], options: ReadOptions
-) -> dict[int, MachineCode | str]:
-    """Read the machine code of some results of a report, or say for each why it cannot be read.
+class Insides:
+    """Looks into the results of one report, whose launches of a kernel share what is read of its code."""
 
-    Args:
-        path: The report, plain or compressed.
-        digest: Its digest when its kernels were read.
-        indices: Positions of the results in the report.
-        options: How reports are read.
+    def __init__(self) -> None:
+        self._texts: dict[tuple[int, tuple[range, ...]], _Text | None] = {}
+        self._row_of: dict[str, Mapping[int, int]] = {}
 
-    Raises:
-        InputError: It cannot be opened, or is another report by now.
-    """
-    told: dict[int, MachineCode | str] = {}
-    with said(), unpacked(path, options.max_unpacked_bytes) as plain:
-        with opened(plain) as (data, found_digest):
-            if found_digest != digest:
-                raise InputError(CHANGED, CHANGED_HINT)
-            found = outline(data, found_digest, plain.suffix.lower())
-            reader = ResultReader(data, found)
-            known: dict[int, _Found] = {}
-            for index in dict.fromkeys(indices):
-                result = reader.result(index)
-                if result.instructions is not None and result.instructions.figures is not None:
-                    continue  # published figures hold no machine code
-                read = _found(result)
-                if isinstance(read, str):
-                    told[index] = read
-                else:
-                    known[index] = read
-        texts = _texts(plain, digest, known, options)
-    if isinstance(texts, InputError):
-        return told | dict.fromkeys(known, f"no text of instructions: {texts}")
-    return told | {index: _code(one, texts.get(index, {})) for index, one in known.items()}
+    def of(self, result: RawResult) -> Inside | None:
+        """Look into a result; a note says why that cannot be. None if nothing was counted by instruction."""
+        stored = result.instructions
+        if stored is None or stored.figures is not None or not stored.amounts.get("warp_inst"):
+            return None  # published figures hold no machine code
+        found = self.code(result, stored)
+        if isinstance(found, str):
+            return Inside(note=found)
+        inside = look_inside(found)
+        # Launches that run the same code mostly divide it alike, and then hold the division once.
+        known = self._row_of.setdefault(inside.code_digest, inside.row_of)
+        return replace(inside, row_of=known) if known == inside.row_of else inside
+
+    def code(self, result: RawResult, stored: Instructions) -> MachineCode | str:
+        """Return the machine code of a result with what was measured of it; else why it cannot be read."""
+        try:
+            listing = result.listing(stored.start)
+        except TooMuchError as error:
+            return f"its code is not read: {error}"
+        if not isinstance(listing, Listing):
+            return _NO_CODE if listing is None else _NO_BYTES
+        parts = _parts(stored)
+        if (why := _unreadable(listing, parts)) is not None:
+            return why
+        text = self._text(listing, parts)
+        if text is None or any(not any(one in part for part in parts) for one in stored.amounts["warp_inst"]):
+            return "its code is damaged: instructions that ran are at no address of it"
+        return _measured(stored, text, parts)
+
+    def _text(self, listing: Listing, parts: tuple[range, ...]) -> _Text | None:
+        """Read instructions; None if the report lacks some of them."""
+        key = id(listing), parts
+        if key not in self._texts:
+            self._texts[key] = _read(listing, parts)
+        return self._texts[key]
 
 
-def _found(result: RawResult) -> _Found | str:
-    """Find the addresses of a result's instructions, or the reason there are none."""
-    stored = result.instructions
-    if stored is None or not stored.amounts.get("warp_inst"):
-        return "the report holds no counts by instruction (`--section SourceCounters`, or `--set full`)"
-    capability = tuple(int(result.numbers.get(name, 0)) for name in _CAPABILITY)
-    if capability < _SIXTEEN_BYTES_FROM:
+def _unreadable(listing: Listing, parts: Sequence[range]) -> str | None:
+    """Say why code is not read; None if it is."""
+    if listing.capability < _SIXTEEN_BYTES_FROM:
         return "loops are read of GPUs from Volta on"
-    try:
-        found = result.listing(stored.start)
-    except TooMuchError as error:
-        return f"its code is not read: {error}"
-    listing = found if isinstance(found, Listing) else None
-    known = set(stored.amounts["warp_inst"]).union(*stored.amounts.values(), stored.sectors or ())
-    starts = sorted(stored.starts) or [min(stored.amounts["warp_inst"])]
-    # A few samples are of what ran before or beside the kernel; where stores drain, one lies behind the last EXIT.
+    if not is_known(listing.capability):
+        return f"the machine code of compute capability {listing.capability / 10:.1f} is not known"
+    if sum(map(len, parts)) > MOST_INSTRUCTIONS:
+        return f"its code has more than {count(MOST_INSTRUCTIONS, 'instruction')}"
+    return None
+
+
+def _parts(stored: Instructions) -> tuple[range, ...]:
+    """Return the addresses of what ran of each function, and one more: there samples lie where stores drain."""
     ran = stored.amounts["warp_inst"]
-    base = min(starts[0], *ran)
-    starts = sorted({base, *starts})
-    ends: dict[int, int] = {}
+    # A few samples are of what ran before or beside the kernel.
+    base = min((*stored.starts[:1], *ran))
+    starts = sorted({base, *stored.starts})
+    last: dict[int, int] = {}
     for address in ran:
         start = starts[bisect_right(starts, address) - 1]
-        ends[start] = max(ends.get(start, start), address)
-    addresses: list[int] = []
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
-        if start not in ends:
-            continue
-        last = ends[start] + INSTRUCTION_BYTES
-        if following is not None:
-            last = min(last, following - INSTRUCTION_BYTES)
-        if (last - start) // INSTRUCTION_BYTES + len(addresses) > MOST_INSTRUCTIONS:
-            return f"its code has more than {count(MOST_INSTRUCTIONS, 'instruction')}"
-        addresses += range(start, last + 1, INSTRUCTION_BYTES)
-    if not known.intersection(addresses) or ran.keys() - set(addresses):
-        return "its code is damaged: instructions that ran are at no address of it"
-    code = listing if isinstance(listing, Listing) else None
-    return _Found(
-        base,
-        addresses,
-        [one for one in addresses if one in ran or code is None or may_jump(code.code(one))],
-        [start for start in starts if start in ends],
-        stored,
-        code,
+        last[start] = max(last.get(start, start), address)
+    following = dict(zip(starts, [*starts[1:], None], strict=True))
+    ends = {start: at + 2 * INSTRUCTION_BYTES for start, at in last.items()}
+    return tuple(
+        range(start, end if (limit := following[start]) is None else min(end, limit), INSTRUCTION_BYTES)
+        for start, end in sorted(ends.items())
     )
 
 
-def _texts(
-    plain: Path, digest: str, known: Mapping[int, _Found], options: ReadOptions
-) -> Mapping[int, Mapping[int, str]] | InputError:
-    """Return the text of instructions by address, of each result; from the cache where it is there."""
-    texts: dict[int, Mapping[int, str]] = {}
-    for index, one in known.items():
-        kept = kept_sass(digest, {index: one.told}, f"whole {index}")
-        if kept is not None:
-            texts[index] = kept[index]
-    wanted = {index: one.told for index, one in known.items() if index not in texts}
-    if not wanted:
-        return texts
-    answer = ask([Asked(plain, digest, wanted, {})], options)[0]
-    if isinstance(answer, InputError):
-        return answer
-    for index, addresses in wanted.items():
-        keep_sass(digest, {index: addresses}, answer.texts, f"whole {index}")
-    return {**texts, **answer.texts}
-
-
-def _code(found: _Found, texts: Mapping[int, str]) -> MachineCode:
-    """Put together what is known of each instruction."""
-    stored, listing, base = found.stored, found.listing, found.base
+def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
+    base, digest = parts[0].start, hashlib.sha256()
     instructions = []
-    for address in found.addresses:
-        place = listing.line(address) if listing else None
-        file, line = (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else (None, None)
-        instructions.append(
-            parse(
-                address - base,
-                texts.get(address),
-                listing.code(address) if listing else None,
-                base_address=base,
-                file=file,
-                line=line,
-            )
-        )
-    inside = set(found.addresses)
+    for part in parts:
+        for address in part:
+            code = listing.code(address)
+            if code is None or len(code) < INSTRUCTION_BYTES:
+                if address != part[-1]:
+                    return None
+                continue  # nothing stands behind the last instruction of the function
+            digest.update(code)
+            place = listing.line(address)
+            file, line = (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else (None, None)
+            instructions.append(decode(address - base, code, listing.capability, file=file, line=line))
+    return _Text(instructions, pcs_by_line(instructions), digest.hexdigest())
+
+
+def _measured(stored: Instructions, text: _Text, parts: Sequence[range]) -> MachineCode:
+    """Put together instructions and what was measured of each."""
+    base = parts[0].start
+    inside = {one.offset for one in text.instructions}
     amounts: dict[str, dict[int, float]] = {}
     outside: dict[str, float] = defaultdict(float)
-    every = {**stored.amounts, "global_sectors": stored.sectors or {}}
+    every: Mapping[str, Mapping[int, float]] = {**stored.amounts, "global_sectors": stored.sectors or {}}
     for measure, by_address in every.items():
-        amounts[measure] = {}
+        of_measure = amounts[measure] = {}
         for address, amount in by_address.items():
-            if address in inside:
-                amounts[measure][address - base] = amount
+            if address - base in inside:
+                of_measure[address - base] = amount
             else:
                 outside[measure] += amount
-    starts = [start - base for start in found.starts]
-    return MachineCode(instructions, starts, amounts, dict(outside), _digest(found))
-
-
-def _digest(found: _Found) -> str:
-    """Return the SHA-256 of the bytes of a kernel's instructions; empty if the report lacks some of them."""
-    codes = [found.listing.code(address) if found.listing else None for address in found.addresses]
-    if not codes or any(code is None for code in codes):
-        return ""
-    return hashlib.sha256(b"".join(code for code in codes if code)).hexdigest()
+    return MachineCode(
+        text.instructions, [part.start - base for part in parts], amounts, dict(outside), text.digest, text.pcs
+    )

@@ -1,7 +1,7 @@
-"""NVIDIA's `ncu_report` module: whole reports as it reads them, and the text of instructions.
+"""NVIDIA's `ncu_report` module: whole reports, and the text of instructions.
 
-The only place that imports it. The module can end the process on damaged input and keeps most of what it has read, so
-this code runs in a child that may die.
+Nothing else imports it. The module may crash on damaged input and keeps most of what it reads in memory, so this code
+runs in a child process.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.texts import Asked
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
-"""What NVIDIA's bindings raise on damaged strings and values; using a missing metric, None, is an AttributeError."""
+"""What NVIDIA's bindings raise for damaged strings and values; a missing metric is None, hence AttributeError."""
 
 
 def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
-    """Read one plain report.
+    """Read one uncompressed report.
 
     Args:
         path: The file.
@@ -53,7 +53,7 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
         options: What to read.
 
     Raises:
-        InputError: The file is not a report, is damaged, or fewer results can be read than it holds.
+        InputError: The file is not a report, is damaged, or not all of its results can be read.
     """
     found = inspect(path)
     raw = raw_table(found.digest, options)
@@ -62,7 +62,7 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
 
 
 def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Iterator[RawResult]:
-    """Read all results, in the order of the file."""
+    """Read all results in file order."""
     for (index, action), origin in zip(actions(path), chain(origins, repeat(Origin())), strict=False):
         try:
             result = _raw_result(action, index, origin, raw)
@@ -72,7 +72,7 @@ def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Ite
 
 
 def tell(asked: Sequence[Asked]) -> list[Told | InputError]:
-    """Read what only this module knows of the code in reports; a damaged report does not affect the others."""
+    """Read what only this module knows about the code of reports; a damaged report does not affect the others."""
     return [_told(one) for one in asked]
 
 
@@ -102,14 +102,14 @@ def _texts(action: Any, addresses: Sequence[int]) -> Iterator[tuple[int, str]]:
 
 
 def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[int, Any]]:
-    """Yield results with their indices: all, or a selection.
+    """Yield results with their indices: all, or those in `wanted`.
 
     Raises:
         InputError: The module finds no results.
     """
     import ncu_report  # noqa: PLC0415 - 50 ms and a native library: only where it is asked
 
-    # A link to a file with an odd name must last: the reader opens the file again for each result.
+    # The module reopens the file for each result, so a link for an odd name must last.
     with _plain_path(path) as plain:
         with contextlib.redirect_stdout(io.StringIO()):
             context = ncu_report.load_report(plain)
@@ -124,9 +124,9 @@ def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[
 
 @contextlib.contextmanager
 def _plain_path(path: Path) -> Iterator[str]:
-    """Give NVIDIA's reader a path it accepts: a link, where the name is not UTF-8 or has a compressed file's ending.
+    """Give NVIDIA's reader a path that it accepts: a link if the name is not UTF-8 or has a compressed file's ending.
 
-    Where links are not allowed, as to most users of Windows, it is a copy.
+    Where links are not allowed, as for most Windows users, the file is copied.
     """
     if _is_taken(path):
         yield str(path)
@@ -170,13 +170,13 @@ class _Metrics:
 
 
 def _own(metric: Any) -> Value | None:
-    """Return a metric's own value; None if it has none, for which the module says 0."""
+    """Return a metric's own value; None if it has none, where the module returns 0."""
     value = metric.value() if metric.has_value() else None
     return as_unicode(value) if isinstance(value, str) else value
 
 
 def _instances(metric: Any, count: int) -> list[Value]:
-    """Return the values of all instances, which are of one kind."""
+    """Return the values of all instances, which share one type."""
     if not count:
         return []
     kind = metric.kind(0)
@@ -187,19 +187,19 @@ def _instances(metric: Any, count: int) -> list[Value]:
 
 
 class _Texts:
-    """What NVIDIA's disassembler says of a result's instructions."""
+    """NVIDIA's disassembly of a result's instructions."""
 
     has_sass = True
 
     def __init__(self, action: Any) -> None:
         self._action = action
 
-    def kind(self, address: int) -> Kind | None:  # noqa: ARG002 - its encoding is not told
-        """Return None: the text tells."""
+    def kind(self, address: int) -> Kind | None:  # noqa: ARG002 - the module does not give encodings
+        """Return None: only the text tells."""
         return None
 
     def sass(self, address: int) -> str | None:
-        """Return the instruction at an address in text."""
+        """Return the text of the instruction at an address."""
         text = self._action.sass_by_pc(address)
         return None if text is None else as_unicode(text)
 
@@ -209,7 +209,7 @@ class _Texts:
         return None if info is None else (as_unicode(info.file_name()), info.line())
 
     def source_lines(self, file: str) -> Sequence[str]:
-        """Return the lines of an embedded source file; none where it is not embedded."""
+        """Return the lines of an embedded source file; empty if the file is not embedded."""
         return self._files.get(file, ())
 
     @cached_property
@@ -243,7 +243,7 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
 
 
 def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) -> dict[str, Value | None]:
-    """Read the values of a result by name: with a table, all of them and their instances; else those wanted."""
+    """Read the values of a result by name: all of them with their instances if there is a table, else those wanted."""
     values: dict[str, Value | None] = {}
     instances: dict[str, Stored] = {}
     for name in metrics.names():

@@ -1,7 +1,7 @@
-"""Read the results of a report from its bytes: protocol buffers decode them, and one loop walks their metrics.
+"""Read a report's results from its bytes: protocol buffers decode them, one loop walks their metrics.
 
-What the definitions do not know is not guessed. A field beside known content is named once for the whole report; a
-metric whose value stands in such a field is not read, and its kernel says so.
+Unknown content is never guessed. A field unknown to our definitions is named once for the whole report; if a metric's
+value is in such a field, the metric is not read, and its kernel says so.
 """
 
 from __future__ import annotations
@@ -35,50 +35,50 @@ if TYPE_CHECKING:
 T = TypeVar("T", bytes, int)
 
 _NAMELESS = {RANGE: "range", COMMAND_LIST: "cmdlist", GRAPH: "graph"}
-"""What NVIDIA's module calls results that have no name."""
+"""The name that NVIDIA's module gives to unnamed results."""
 
 _LAST_FIELD = 36
-"""The highest field of a result that ncu up to 2025.4 writes; those below that are not defined here are of no use."""
+"""The highest field of a result up to ncu 2025.4; lower fields missing from our definitions are known to be useless."""
 
 _PLAIN, _SAMPLED = 0, 1
-"""Kinds of a metric: a sampled one has doubles by time stamp, and no value without them."""
+"""Kinds of a metric: a sampled metric has doubles by time stamp, and no value without them."""
 
 _WIRE_TYPES = {"bytes": 2, "float": 5, "double": 1, "uint32": 0, "uint64": 0}
 _FIRST_BYTES = {number << 3 | _WIRE_TYPES[kind]: field for kind, field, number in SCALARS}
-"""First byte of an encoded value -> the field that it is."""
+"""First byte of an encoded value -> its field."""
 
 _TEXT = 1 << 3 | 2
-"""The first byte of a text."""
+"""The first byte of an encoded text."""
 
 _MARK, _NO_KIND = b"\0", 127
-"""No value begins like the first, and no kind is the second."""
+"""A first byte that no value has, and a kind that does not exist."""
 _MARKED = bytes([2 << 3 | 2, len(_MARK), *_MARK, 4 << 3, _NO_KIND])
-"""Both of them, encoded as fields of a metric."""
+"""The two markers, encoded as fields of a metric."""
 
 _MOST_NAMES, _MOST_RULES = 1 << 14, 1 << 10
-"""Sizes of the caches of names and rules, which the kernels of a report share."""
+"""Sizes of the caches of names and rules, which a report's kernels share."""
 
 _NOT_TEXT = "\N{REPLACEMENT CHARACTER}"
-"""Marks damage: names of metrics are ASCII."""
+"""A placeholder that reveals damage: names of metrics are ASCII."""
 
 _ODD: Any = object()
-"""Stands for a metric that is more, or less, than one value."""
+"""Placeholder for a metric that is not exactly one value."""
 
 
 class _UnreadError(Exception):
-    """The value of a metric stands in a field, or has a form, that the definitions do not know."""
+    """The value of a metric is in a field, or has a form, that our definitions lack."""
 
 
 class ResultReader:
-    """Reads the results of a report.
+    """Read the results of a report.
 
     Args:
         data: The whole report.
-        found: What its container says.
-        raw: Takes every stored value; None where only those are wanted that kernel records need.
+        found: The outline of its container.
+        raw: Receives every stored value; None to read only the values that kernel records need.
 
     Attributes:
-        unknown: Fields that the definitions do not know, as `field 38 of a result`.
+        unknown: Fields missing from our definitions: `field 38 of a result`.
     """
 
     def __init__(self, data: Bytes, found: Outline, raw: RawTable | None = None) -> None:
@@ -88,13 +88,13 @@ class ResultReader:
         self._names = _Names(found.strings)
         self.unknown = set(found.unknown)
         self._beside: set[int] = set()
-        """Unknown fields of metrics that have a value: in one without, such a field is not its value."""
+        """Unknown fields of metrics that have a value: without a value, the unknown field may be the value."""
 
     def results(self) -> Iterator[RawResult]:
-        """Read all results, in the order of the file.
+        """Read all results in file order.
 
         Raises:
-            InputError: One is damaged.
+            InputError: A result is damaged.
         """
         return (self._result(index, place) for index, place in enumerate(self._outline.places))
 
@@ -102,7 +102,7 @@ class ResultReader:
         """Read a result.
 
         Raises:
-            InputError: It is damaged.
+            InputError: The result is damaged.
         """
         return self._result(index, self._outline.places[index])
 
@@ -136,7 +136,7 @@ class ResultReader:
         )
 
     def _metrics(self, message: Any, index: int, place: Place) -> tuple[_Metrics, list[str]]:
-        """Walk the metrics of a result; return those wanted, and the names of all whose values cannot be read."""
+        """Walk the metrics of a result; return the wanted ones, and the names of those whose values cannot be read."""
         known, keeps_all = self._names, self._raw is not None
         keeps_instances = self._raw is not None and self._raw.with_instances
         known.index = index
@@ -152,7 +152,7 @@ class ResultReader:
                 elif keeps_all:
                     others[name] = value
                 continue
-            # A name may be stored twice: the last counts, whatever form the first had.
+            # A name may be stored twice: the last value counts, whatever form the first had.
             metrics.drop(name)
             if _NOT_TEXT in name:
                 unread.append(name)
@@ -169,10 +169,10 @@ class ResultReader:
         return metrics, unread
 
     def _values_one_by_one(self, entries: Sequence[bytes], index: int, place: Place) -> tuple[list[int], list[Any]]:
-        """Return the names and the values of metrics; `_ODD` for those that are more, or less, than one value.
+        """Return the names and values of metrics; the value is `_ODD` for a metric that is not exactly one value.
 
         Raises:
-            InputError: One is damaged.
+            InputError: A metric is damaged.
         """
         name_ids, values = [], []
         for entry in entries:
@@ -190,10 +190,10 @@ class ResultReader:
         return name_ids, values
 
     def _stored(self, entry: bytes, *, is_wanted: bool) -> Stored | None:
-        """Read a metric that is not just one value, with its instances where these are wanted.
+        """Read a metric that is not exactly one value, with its instances if they are wanted.
 
         Returns:
-            None if it has nothing but instances, which are not wanted.
+            None if the metric has only instances, and these are not wanted.
 
         Raises:
             _UnreadError: Its value cannot be read.
@@ -225,16 +225,16 @@ class ResultReader:
         return Stored(own, keys or None, values)
 
     def _note(self, what: str, message: Any, beyond: int = 0) -> None:
-        """Note the fields of a message that the definitions do not know."""
+        """Note the fields of a message that our definitions lack."""
         self.unknown |= {f"field {number} of {what}" for number in unknown_fields(message) if number > beyond}
 
     @property
     def code_notes(self) -> Sequence[str]:
-        """What of the code could not be read so far, and why."""
+        """The reasons why code could not be read so far."""
         return self._modules.notes if "_modules" in vars(self) else ()
 
     def _listing(self, source: bytes, mangled_name: bytes, name: str, start: int | None) -> Listing | None:
-        """List the instructions of a result's code; None if its form is unknown, or it is not a kernel."""
+        """List the instructions of a result's code; None if the code's form is unknown, or the result is no kernel."""
         module = self._modules.module(source, name) if source else None
         return module.listing(mangled_name, start) if module else None
 
@@ -246,10 +246,10 @@ class ResultReader:
 
 
 class _Names(dict[int, tuple[str, bool, bool]]):
-    """Name of a metric by its index, whether a kernel record needs the metric, and whether its instances are read.
+    """Name of a metric by index, with two flags: a kernel record needs its value; its instances are read.
 
     Attributes:
-        index: Index of the result that refers to them, for messages.
+        index: Index of the result that refers to the names, for messages.
     """
 
     def __init__(self, strings: Sequence[bytes]) -> None:
@@ -275,10 +275,10 @@ class _Metrics:
     """The metrics of a result (`rooflens.ingest.metrics.stored.Metrics`).
 
     Attributes:
-        values: Value by name of the metrics that a kernel record needs; None if one has instances only, or nothing.
-        others: The same for metrics that are only kept.
+        values: Values of the metrics that a kernel record needs, by name; None for a metric without an own value.
+        others: The same for metrics that are stored but not used.
         instances: Metrics with instances by name.
-        by_instance: Names of those among `values` whose instances are read, where they have any.
+        by_instance: Names in `values` that have instances which are read.
     """
 
     def __init__(self) -> None:
@@ -288,7 +288,7 @@ class _Metrics:
         self.by_instance: set[str] = set()
 
     def drop(self, name: str) -> None:
-        """Forget a metric, as it is stored once more, and the last counts."""
+        """Forget a metric that is stored again: the last counts."""
         for kept in (self.values, self.others, self.instances):
             kept.pop(name, None)
 
@@ -310,18 +310,18 @@ class _Metrics:
 
 
 def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]] | None:
-    """Return the names and the values of metrics, `_ODD` for what `_stored` reads; None if one must be looked at.
+    """Return names and values of metrics, `_ODD` where `_stored` must read; None if they must be read one by one.
 
-    Protocol buffers merge messages that are joined, lists in their order. So all metrics give one list of names and one
-    of encoded values, in which a mark precedes what is of the next metric, and these give one list for each kind of
-    value; the first byte of a value tells its kind.
+    Protocol buffers merge joined messages and append their lists in order. So all metrics together give one list of
+    names and one list of encoded values, where a mark precedes each metric. The values then give one list per kind; the
+    first byte of a value tells its kind.
     """
     merged = decode("MergedMetricResults", _MARKED.join([b"", *entries]))
-    # A field that the definitions lack could be the value itself: look at each metric instead of guessing.
+    # An unknown field could be the value itself, so look at each metric instead of guessing.
     if merged is None or unknown_fields(merged):
         return None
     encoded, kinds = _last_after(_MARK, merged.MetricValue), merged.Kind[:]
-    # Optional fields that are missing shift the lists against each other; then each metric is decoded alone.
+    # Missing optional fields shift the lists against each other; each metric is then decoded alone.
     if not len(merged.NameId) == len(encoded) == kinds.count(_NO_KIND) == len(entries):
         return None
     plain = {_PLAIN, _NO_KIND}
@@ -333,7 +333,7 @@ def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]]
     if scalars is None or b"" in own or unknown_fields(scalars):
         return None
     lists = {first: getattr(scalars, field) for first, field in _FIRST_BYTES.items()}
-    # Two values in one metric, or none: the streams below would fall out of step.
+    # A metric with two values, or without one: the streams below would fall out of step.
     if sum(map(len, lists.values())) != len(own):
         return None
     streams = {first: iter(found) for first, found in lists.items()}
@@ -343,7 +343,7 @@ def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]]
 
 
 def _last_after(mark: T, parts: Iterable[T]) -> list[T]:
-    """Return the last part after each mark; the mark where there is none."""
+    """Return the last part after each mark, or the mark itself if no part follows."""
     found: list[T] = []
     for part in parts:
         if part == mark:
@@ -358,7 +358,7 @@ def _as_value(scalar: float | bytes) -> Value:
 
 
 def _scalar(value: Any) -> Value | None:
-    """Return a single value; None if there is none."""
+    """Return a single value; None if there is no value."""
     fields = value.ListFields()
     if len(fields) > 1 or (not fields and unknown_fields(value)):
         raise _UnreadError
@@ -368,7 +368,7 @@ def _scalar(value: Any) -> Value | None:
 
 
 def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
-    """Return the merged keys or values of all instances; None if they are of several kinds, or of none."""
+    """Return the merged keys or values of all instances; None if their kinds differ or are unknown."""
     merged = getattr(pairs, what)
     found: list[Sequence[Any]] = [scalars for name in _FIRST_BYTES.values() if (scalars := getattr(merged, name))]
     if not found:
@@ -379,7 +379,7 @@ def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
 
 
 def _one_by_one(entry: bytes) -> Stored:
-    """Decode a metric whose instances are not all alike."""
+    """Decode a metric whose instances differ in kind."""
     metric = decode("MetricResult", entry)
     if metric is None:
         raise _UnreadError
@@ -391,7 +391,7 @@ def _one_by_one(entry: bytes) -> Stored:
 
 
 def _are_alike(values: Sequence[Value | None]) -> bool:
-    """Return whether all are texts, or all numbers."""
+    """Return whether all values are texts, or all are numbers."""
     return None not in values and len({isinstance(value, str) for value in values}) <= 1
 
 
@@ -404,7 +404,7 @@ def _rules(index: int, place: Place, encoded: bytes) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=_MOST_RULES)
 def _decoded_rules(encoded: bytes) -> tuple[Rule, ...] | None:
-    """Return what one of NVIDIA's rules says, which launches of a kernel often share; None if it is damaged."""
+    """Decode the message of one of NVIDIA's rules, which launches often share; None if it is damaged."""
     result = decode("RuleResult", encoded)
     if result is None:
         return None

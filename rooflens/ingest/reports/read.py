@@ -1,7 +1,7 @@
 """Read a report: the entry point to both readers.
 
-rooflens itself reads what ncu has written since 2019. NVIDIA's module, in a child that may die, gives the text of
-instructions, and reads whole reports where it is asked to.
+rooflens itself reads what ncu has written since 2019. NVIDIA's module, in a child process that may crash, supplies the
+text of instructions, and reads whole reports on request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_report"]
 
 _MOST_IN_MEMORY_BYTES = 64 << 20
-"""Larger files are read from disk piece by piece."""
+"""Larger files are read from disk in pieces."""
 
 _CHUNK_BYTES = 1 << 20
 _LEAST_STEPS = 50
@@ -92,15 +92,15 @@ def _incomplete(path: Path, source: str, options: ReadOptions) -> Report:
 
 
 def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> Report:
-    """Read a report in memory, without a file or another process; instructions come without text.
+    """Read a report in memory, without file or child process; instructions have no text.
 
     Args:
-        data: A plain report, a CSV export, or ncu's text.
+        data: An uncompressed report, a CSV export, or ncu's text.
         source: The name that records and messages show.
         options: What to read.
 
     Raises:
-        InputError: It is not a report, or damaged.
+        InputError: The data is no report, or is damaged.
     """
     digest = hashlib.sha256(bytes(data[:])).hexdigest()
     if _is_export(data):
@@ -118,7 +118,7 @@ def _is_export(data: Bytes) -> bool:
 
 
 def _is_text(path: Path) -> bool:
-    """Return whether a file is text of ncu, or other text that we can name; False if it cannot be opened."""
+    """Return whether a file is ncu's text, or another text that we can name; False if it cannot be opened."""
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return False
     from rooflens.ingest.exports.foreign import is_known  # noqa: PLC0415 - as above
@@ -140,10 +140,10 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         data: The whole text, unpacked.
         digest: SHA-256 of it, in hex.
         source: The path as the user gave it: what records and messages show.
-        options: What to read; they name the GPU where the export does not.
+        options: What to read, and the GPU if the export does not name it.
 
     Raises:
-        InputError: This is not an export, or cannot be read.
+        InputError: The text is no export, or is unreadable.
     """
     from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - most reports are not exports
 
@@ -178,7 +178,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
-    """Drop peaks derived from a percentage with too few digits: from 0.01 % a peak can be wrong by a factor of two."""
+    """Drop peaks derived from too few digits of a percentage: from 0.01 %, a peak may be wrong by a factor of two."""
     least_pct = _LEAST_STEPS * 10.0**-pct_digits
     small = [name for name, value in found.numbers.items() if value < least_pct and "pct_of_peak" in name]
     ends = tuple(f" / {name}" for name in small)
@@ -209,7 +209,7 @@ def _raw_result(found: ExportedKernel) -> RawResult:
 
 
 def _read(data: Bytes, digest: str, source: str, options: ReadOptions, suffix: str = "") -> Report:
-    """Read a report from its bytes, without what only NVIDIA's module can tell of its code."""
+    """Read a report from its bytes, without the parts of its code that only NVIDIA's module can read."""
     found = outline(data, digest, suffix)
     raw = raw_table(digest, options)
     reader = ResultReader(data, found, raw)
@@ -224,7 +224,7 @@ def _read(data: Bytes, digest: str, source: str, options: ReadOptions, suffix: s
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Bytes, str]]:
-    """Give the bytes of a file and their digest: in memory, or for a large file as a window on it.
+    """Give the bytes of a file and their digest: in memory, or a `Window` on a large file.
 
     Raises:
         InputError: The file cannot be read, or changed in the meantime.
@@ -243,7 +243,7 @@ def opened(path: Path) -> Iterator[tuple[Bytes, str]]:
 
 
 class Window:
-    """The bytes of an open file, read on demand: if it were mapped and then cut, the process would be killed."""
+    """The bytes of an open file, read on demand: a mapped file that is then truncated would kill the process."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor = descriptor
@@ -263,7 +263,7 @@ class Window:
         return self._held[offset : offset + stop - start]
 
     def _read(self, start: int, count: int) -> bytes:
-        """Read that many bytes, or all up to the end; one system call gives 2 GiB at most."""
+        """Read `count` bytes, fewer at the end; one system call returns at most 2 GiB."""
         parts: list[bytes] = []
         os.lseek(self._descriptor, start, os.SEEK_SET)  # Windows has no `pread`
         while count > 0 and (part := os.read(self._descriptor, count)):

@@ -1,4 +1,4 @@
-"""What a reader is asked for, and how the results of any reader become a report."""
+"""The options of a reader, and how the results of any reader become a report."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import LONGEST_NAME, as_unicode, notes_of_cut_names
@@ -25,20 +26,21 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.code import Code, Instructions
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.reports.container import Outline
+    from rooflens.ingest.reports.machine_code import Insides
     from rooflens.ingest.reports.results import RawResult
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Inside, Kernel
 
 Reader: TypeAlias = Literal["auto", "direct", "ncu-report"]
-"""Who reads: rooflens itself, with the text of instructions from NVIDIA's module (`auto`) or alone, or that module."""
+"""The reader: rooflens with instruction text from NVIDIA's module (`auto`), rooflens alone, or that module."""
 
 Raw: TypeAlias = Literal["none", "values", "all"]
-"""Which stored values are kept beside the kernels: none, one for each metric, or those of all instances too."""
+"""Which stored values are kept besides the kernels: none, one per metric, or those of all instances too."""
 
 Codes: TypeAlias = "Mapping[int, Code]"
-"""Code of kernels by index of the result."""
+"""Code of kernels, by index of the result."""
 
 MOST_IN_TEXT = 20
-"""How many kernels, the longest, have their hottest instructions as SASS text and by source line."""
+"""How many of the longest kernels have their hottest instructions as SASS text and by source line."""
 
 
 _NEWER_HINT = "a newer version of rooflens may know them; `--reader ncu-report` reads with NVIDIA's module"
@@ -48,14 +50,14 @@ class ReadOptions(Struct, frozen=True):
     """What to read of a report.
 
     Attributes:
-        reader: Who is to read it.
+        reader: Which reader reads it.
         raw: Which stored values are kept.
-        max_unpacked_bytes: A compressed file that unpacks to more is refused.
+        max_unpacked_bytes: Limit on the unpacked size of a compressed file.
         gpu: Short or display name of the GPU, for exports that do not name it.
-        gpu_option: The option that gives it, for notes and hints.
-        deadline_s: Seconds that NVIDIA's module may take, before its allowance for the size of the file.
-        texts: Have NVIDIA's disassembler give the text of the hottest instructions, which takes a second.
-        texts_later: Leave what only NVIDIA's module can tell to the caller (`rooflens.ingest.reports.texts`).
+        gpu_option: The option that sets `gpu`, for notes and hints.
+        deadline_s: Seconds that NVIDIA's module may take; an allowance for the file's size is added.
+        texts: Whether to get the text of the hottest instructions from NVIDIA's disassembler, which takes a second.
+        texts_later: Whether the caller gets what only NVIDIA's module knows (`rooflens.ingest.reports.texts`).
     """
 
     reader: Reader = "auto"
@@ -69,15 +71,15 @@ class ReadOptions(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """One report that was read.
+    """A report that was read.
 
     Attributes:
-        raw: Stored values, rows of the table `metrics`; None when they were not asked for.
-        instances: Values of instances, rows of the table `instances`; None when they were not asked for.
-        notes: What a user should know about how it was read.
-        loss: What could not be read of kernels that are there all the same; None where everything could.
+        raw: Stored values, rows of the table `metrics`; None if they were not requested.
+        instances: Values of instances, rows of the table `instances`; None if they were not requested.
+        notes: What a user should know about the reading.
+        loss: What could not be read of the kernels that are present; None if everything was read.
         untold: Code whose hottest instructions still lack their text.
-        unlisted: What is stored by instruction of kernels whose code only NVIDIA's module may know.
+        unlisted: Stored data by instruction, of kernels whose code only NVIDIA's module may be able to read.
     """
 
     run: Run
@@ -93,17 +95,17 @@ class Report(Struct, frozen=True):
 def make_report(
     results: Iterable[RawResult], reader: str, container: Outline, source: str, raw: RawTable | None = None
 ) -> Report:
-    """Make a report of its results; of many kernels, only the longest have their code by source line.
+    """Make a report from its results; if there are many kernels, only the longest get their code by source line.
 
     Args:
-        results: All results, in the order of the file.
-        reader: Name of who read them.
-        container: What the report says of itself.
+        results: All results in file order.
+        reader: Name of the reader.
+        container: The outline of the report's container.
         source: The path as the user gave it: what records and messages show.
-        raw: Where the reader put stored values.
+        raw: Table that the reader filled with stored values.
 
     Raises:
-        InputError: Fewer results can be read than it holds, or it is damaged.
+        InputError: The report is damaged, or not all of its results can be read.
     """
     source = as_unicode(source)
     kernels: list[Kernel] = []
@@ -116,6 +118,7 @@ def make_report(
         cut_count += len(result.signature) > LONGEST_NAME
         if result.instructions is not None and not kernel.failed:
             kernel = with_code(kernel, codes.read(result, result.instructions, kernel.duration_ns or 0.0))
+            kernel = replace(kernel, inside=codes.inside(result)) if not kernel.failed else kernel
         kernels.append(kernel)
     if len(kernels) != container.result_count:
         raise InputError(f"damaged: only {len(kernels)} of {container.result_count} results can be read", RERECORD_HINT)
@@ -135,16 +138,16 @@ def make_report(
 
 
 def lacks_texts(report: Report, options: ReadOptions) -> bool:
-    """Return whether only NVIDIA's module can tell what is still wanted of a report's code."""
+    """Return whether a report's code lacks something that only NVIDIA's module can supply."""
     return bool(report.unlisted or (options.texts and report.untold))
 
 
 class _Codes:
-    """Reads the code of kernels: of few all with their source lines, of many only that of the longest.
+    """Read the code of kernels: with source lines for all of a few kernels, else for the longest.
 
     Attributes:
-        unlisted: What is stored by instruction of results whose code only NVIDIA's module may know.
-        refused: Results whose code takes too much to read: NVIDIA's module is not to try either.
+        unlisted: Stored data by instruction, of results whose code only NVIDIA's module may be able to read.
+        refused: Results whose code is too large to read: NVIDIA's module must not try it either.
     """
 
     def __init__(self, *, are_few: bool) -> None:
@@ -152,11 +155,20 @@ class _Codes:
         self.refused: set[int] = set()
         self._are_few = are_few
         self._longest: list[tuple[float, int, RawResult, Code]] = []
+        self._insides: Insides | None = None
+
+    def inside(self, result: RawResult) -> Inside | None:
+        """Look into a result; None if nothing was counted by instruction."""
+        if self._insides is None:
+            from rooflens.ingest.reports.machine_code import Insides  # noqa: PLC0415 - most reports hold no code
+
+            self._insides = Insides()
+        return self._insides.of(result)
 
     def read(self, result: RawResult, stored: Instructions, duration_ns: float) -> Code:
-        """Read the code of a result, and remember it if it is one of the longest so far."""
+        """Read the code of a result, and remember the result if it is among the longest so far."""
         if stored.figures is not None:
-            return read_code(stored, None)  # published figures hold all that there is
+            return read_code(stored, None)  # published figures are complete
         code = self._listed(result, stored) if self._are_few else read_code(stored, None)
         if code.needs_texts and not self._are_few:
             code = self._listed(result, stored)
@@ -167,7 +179,7 @@ class _Codes:
         return code
 
     def of_longest(self) -> dict[int, Code]:
-        """Return the code of the longest results, with their source lines, in the order of the file."""
+        """Return the code of the longest results, with source lines, in file order."""
         found: dict[int, Code] = {}
         for _, _, result, code in sorted(self._longest, key=lambda hot: hot[1], reverse=True):
             stored = result.instructions
@@ -187,14 +199,14 @@ class _Codes:
 
 
 def with_codes(kernels: Iterable[Kernel], codes: Codes) -> Iterator[Kernel]:
-    """Yield kernels with their code, where there is any for them."""
+    """Yield kernels, adding their code if there is any."""
     for kernel in kernels:
         found = codes.get(kernel.index)
         yield kernel if found is None else with_code(kernel, found)
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
-    """Make the table for stored values; None if none are to be kept."""
+    """Make the table for stored values; None if no values are kept."""
     if options.raw == "none":
         return None
     from rooflens.ingest.metrics.raw import RawTable  # noqa: PLC0415 - pyarrow: only where values are kept

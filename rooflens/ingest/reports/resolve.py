@@ -1,9 +1,8 @@
-"""Resolve counters: find each quantity under the names a report stores it by, and note these names.
+"""Resolve counters: find each quantity under the names that a report stores, and note these names.
 
-Kernels of one report store the same names, and the names alone decide which recipes of the table can apply. So every
-recipe is first written out as the ways in which it reads stored metrics, each with all the names it needs; for a set of
-names the ways that can apply are chosen once (`plan_for`), and tried for every kernel.
-NaN means unknown.
+Kernels of a report store the same names, and the names alone decide which recipes of the table apply. So each recipe is
+first expanded into all ways to compute its quantity, each with the names that it needs. The ways that apply to a set of
+names are chosen once (`plan_for`) and tried for every kernel. NaN means unknown.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ BITS_PER_PIN_AND_CYCLE = 2
 C2C_BYTES_PER_S = 450e9
 """NVLink-C2C in each direction: 900 GB/s both ways (NVIDIA GH200 datasheet, 2024; the same for GB200 and GB300)."""
 FASTEST_8B10B_MT_PER_S = 5000
-"""PCIe 1 and 2 send ten bits for eight; PCIe 3 to 5 send 130 for 128."""
+"""PCIe 1 and 2 send ten bits for every eight; PCIe 3 to 5 send 130 for every 128."""
 MIN_PCT_FOR_PEAK = 0.01
-"""A peak is derived from a percentage of it only from here on: below, too few events were counted for a quotient."""
+"""Smallest percentage from which a peak is derived: below it, too few events were counted for a quotient."""
 
 _PERCENT = 0.01
 _ROLLUPS = ("avg", "max", "sum")
@@ -61,19 +60,19 @@ _CLOCK_OF_UNIT = {
 }
 _TENSOR = "sm__ops_path_tensor_"
 _SETS_KEPT = 256
-"""Plans cached by set of names: a report has a handful of sets."""
+"""Plans cached by set of names; a report has only a handful of sets."""
 
 Values: TypeAlias = Mapping[str, float]
 
 
 class Way(NamedTuple):
-    """One way in which stored metrics give a quantity.
+    """One way to compute a quantity from stored metrics.
 
     Attributes:
         needs: Names that must be stored.
-        form: How they give it, as `_FORMULAS` names it.
-        source: The stored names or the formula.
-        by: The counter, such as a clock, or the attributes that it takes besides.
+        form: How to compute it: a key of `_FORMULAS`.
+        source: The stored names, or the formula in words.
+        by: The counter (such as a clock) or attributes that the formula needs as well.
         parts: The ways that a sum adds up, or whose rate is divided by a share.
     """
 
@@ -85,7 +84,7 @@ class Way(NamedTuple):
     parts: tuple[Way, ...] = ()
 
     def value(self, stored: Values, resolved: Values) -> float:
-        """Find the value in the stored metrics and in the counters resolved so far; NaN if they give none."""
+        """Compute the value from stored metrics and the counters resolved so far; NaN if they do not suffice."""
         return _FORMULAS[self.form](self, stored, resolved)
 
 
@@ -118,7 +117,7 @@ _FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
     "waves": lambda way, stored, known: _waves(stored, known, *way.by),
     "host link": lambda way, stored, _: _host_link_bytes_per_s(stored, way.by),
 }
-"""Form -> the value of a way, by what is stored and what is known so far."""
+"""Form -> function that computes a way's value from stored metrics and the counters resolved so far."""
 
 
 def _positive(value: float) -> float:
@@ -134,7 +133,7 @@ def _duration_s(resolved: Values) -> float:
 
 
 def _active_part(stored: Values, resolved: Values) -> float:
-    """Return the fraction of the elapsed cycles in which the average SM was active, 0 to 1."""
+    """Return the fraction of elapsed cycles in which the average SM was active, 0 to 1."""
     counted = stored.get("sm__cycles_elapsed.avg", nan) or nan
     elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved) if isnan(counted) else counted
     if isnan(elapsed):
@@ -154,7 +153,7 @@ _THREADS_OF_A_WARP = 32
 
 
 def _waves(stored: Values, resolved: Values, clusters: str, sm_warps: str) -> float:
-    """Return the blocks of the grid over those that all SMs hold at once; NaN if a limit of an SM is unknown."""
+    """Return the grid's blocks over the blocks that all SMs hold at once; NaN if a limit of an SM is unknown."""
     if stored.get(clusters, 0.0) > 1:
         return nan
     by_warps = resolved.get("blocks_limit_warps", nan)
@@ -167,7 +166,7 @@ def _waves(stored: Values, resolved: Values, clusters: str, sm_warps: str) -> fl
 
 
 def _host_link_bytes_per_s(stored: Values, names: tuple[str, ...]) -> float:
-    """Work out what `HostLink` says of its names; NaN if the link is unknown, or the memory is shared."""
+    """Compute the rate that `HostLink` describes; NaN if the link is unknown, or the memory is shared."""
     is_c2c, is_shared = (stored.get(name, 0.0) == 1 for name in names[4:])
     if is_shared:
         return nan
@@ -184,15 +183,16 @@ def _host_link_bytes_per_s(stored: Values, names: tuple[str, ...]) -> float:
 
 
 class Step(NamedTuple):
-    """A quantity with the ways to find it, the most trusted first."""
+    """A quantity with the ways to compute it, most trusted first."""
 
     name: str
     ways: tuple[Way, ...]
 
 
 Plan: TypeAlias = "tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...]]"
-"""How to resolve results that store one set of names: counters, tensor operations by base name without prefix, and
-their peaks. Counters are in the order of the table, as later rows use the clocks and the duration of earlier ones."""
+"""How to resolve results that store a set of names: steps for counters, for tensor operations by base name without
+prefix, and for their peaks. Counters keep the table's order, as later rows use the clocks and the duration of earlier
+rows."""
 
 
 class Resolved(Struct, frozen=True):
@@ -228,7 +228,7 @@ def resolve(stored: Values) -> Resolved:
 
 
 def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
-    """Put the value of each step that works into `found`; return where it came from.
+    """Put the value of each step that works into `found`; return the values' sources.
 
     A clock of 0 Hz was not measured: nothing runs without a clock.
     """
@@ -236,7 +236,7 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
     for name, ways in steps:
         for way in ways:
             value = way.value(stored, resolved)
-            # A way that gives NaN, as over a missing duration, lets the next try.
+            # NaN, as from a missing duration, lets the next way try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
                 found[name], sources[name] = value, way.source
                 break
@@ -245,16 +245,16 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
 
 @lru_cache(maxsize=_SETS_KEPT)
 def shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
-    """Share one mapping among all kernels whose counters have the same sources: it is larger than their values."""
+    """Share one mapping among all kernels whose counters have equal sources: it is larger than their values."""
     half = len(names_and_sources) // 2
     return dict(zip(names_and_sources[:half], names_and_sources[half:], strict=True))
 
 
 @lru_cache(maxsize=_SETS_KEPT)
 def plan_for(names: tuple[str, ...]) -> Plan:
-    """Plan how to resolve results that store these names: keep the ways that need no other names."""
+    """Plan how to resolve results that store these names: keep the ways that need no other name."""
     stored = frozenset(names)
-    # Names of tensor counters grow with each chip, so they are taken from the report and not from a table.
+    # Each chip adds tensor counters, so their names come from the report, not from a table.
     bases = sorted({base for name in names if (base := name.partition(".")[0]).startswith(_TENSOR)})
     return (
         _steps([(counter.name, counter.recipes) for counter in COUNTERS], stored),
@@ -273,7 +273,7 @@ def _steps(quantities: Iterable[tuple[str, Iterable[Recipe]]], stored: frozenset
 
 
 def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways of one recipe, without most of those that need a name which is not stored."""
+    """Yield the ways of a recipe, skipping most that need a missing name."""
     match recipe:
         case Exact(names=names, scale=scale):
             yield from (Way((name,), "read", name, scale) for name in names if name in stored)
@@ -297,7 +297,7 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
 
 
 def _ways_by_chip(recipe: PerSm | Same | MemoryBus | HostLink) -> Iterator[Way]:
-    """Yield the ways from what is known of the chip and its links."""
+    """Yield the ways that use facts about the chip and its links."""
     match recipe:
         case PerSm(units_per_cycle=units, clock=clock):
             yield Way((), "per SM", f"{units:g} per SM and cycle x SMs x f", units, (clock,))
@@ -310,7 +310,7 @@ def _ways_by_chip(recipe: PerSm | Same | MemoryBus | HostLink) -> Iterator[Way]:
 
 
 def _ways_by_rate(recipe: OverOwnRate | SumOverRate | WhileActive | Waves, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways from amounts with their rates, from rates a cycle, and from the limits of a launch."""
+    """Yield the ways that use amounts with their rates, rates per cycle, and limits of a launch."""
     match recipe:
         case OverOwnRate(scale=scale):
             rates = (name for name in stored if name.endswith(_PER_SECOND)) if isinstance(stored, frozenset) else ()
@@ -330,7 +330,7 @@ _PER_SECOND = ".per_second"
 
 
 def _ways_to_share(bases: Iterable[str]) -> Iterator[Way]:
-    """Yield the ways from per cents of a period; those from active cycles come last."""
+    """Yield the ways that use percentages of a period; percentages of active cycles come last."""
     yield from (Way((pct,), "share", pct) for base in bases for pct in _pcts(base, "elapsed"))
     for base in bases:
         for pct in _pcts(base, "active"):
@@ -338,9 +338,9 @@ def _ways_to_share(bases: Iterable[str]) -> Iterator[Way]:
 
 
 def _ways_while_active(name: str, scale: float) -> Iterator[Way]:
-    """Yield the ways from a rate or per cent of active cycles: by cycles of its own unit, else by those of SMs.
+    """Yield the ways that scale a rate or percentage of active cycles: by the unit's own cycles, else by the SMs'.
 
-    The first is exact. A sub-partition can idle while its SM has work: the second is too much then.
+    The unit's own cycles are exact. By the SMs' the result is too high if a sub-partition idles while its SM works.
     """
     unit, times = name.partition("__")[0], "" if scale == _PERCENT else f" x {scale:g}"
     active, elapsed = f"{unit}__cycles_active.avg", f"{unit}__cycles_elapsed.avg"
@@ -350,7 +350,7 @@ def _ways_while_active(name: str, scale: float) -> Iterator[Way]:
 
 
 def _ways_by_cycles(recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | Quotient) -> Iterator[Way]:
-    """Yield the ways from counts of cycles."""
+    """Yield the ways that use counts of cycles."""
     match recipe:
         case ShareOfCycles(share=share, cycles=cycles, scale=scale):
             for pct in _pcts(share, "elapsed"):
@@ -365,7 +365,7 @@ def _ways_by_cycles(recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | Qu
 
 
 _IN_SMS = frozenset({"sm", "smsp", "l1tex"})
-"""Units that are active while their SM is."""
+"""Units that are active whenever their SM is."""
 
 _FORMS: tuple[tuple[str, str, str], ...] = (
     (".sum", "read", ""),
@@ -373,11 +373,11 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     (".sum.per_cycle_elapsed", "cycle rate", " x f x t"),
     ("", "read", ""),
 )
-"""Endings of an amount's names, and how each gives it. Sums of Pascal, and of reports of 2018 and 2019, have none."""
+"""Endings of an amount's names, and how each gives the amount. Pascal and reports of 2018 and 2019 have no endings."""
 
 
 def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways to one amount: all parts in one form, then each part in whatever form it has."""
+    """Yield the ways to compute an amount: all parts in the same form, then each part in any form."""
     forms: dict[str, dict[int, Way]] = {}
     for base in chain.from_iterable(recipe.groups):
         clock = _CLOCK_OF_UNIT.get(base.partition("__")[0], "")
@@ -402,7 +402,7 @@ def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
 
 
 def _ways_over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator[Way]:
-    """Yield the ways to a peak as the achieved rate over its share of peak, best both from the same pass."""
+    """Yield the ways to compute a peak as achieved rate over its share of peak, preferably of the same pass."""
     rate, amount = f"{rate_base}.sum.per_second", f"{rate_base}.sum"
     for pct in _pcts(share_base, "elapsed"):
         yield Way((pct, rate), "over share", f"{rate} / {pct}", scale, parts=(Way((rate,), "read", rate),))

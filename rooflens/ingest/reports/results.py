@@ -41,26 +41,26 @@ from rooflens.model.keys import bare_name
 from rooflens.model.records import Kernel, Rule, Series, Status
 
 _DEVICES = ("launch__device_id", "device__attribute_device_index")
-"""Metrics with the index of the GPU: that of the launch or, for results without one, of the device attributes."""
+"""Metrics with the GPU's index: of the launch or, for results without a launch, of the device attributes."""
 
 _MOST_DEVICES = 1 << 16
-"""No process sees as many GPUs: a larger index is damage."""
+"""No process sees so many GPUs: a larger index is damage."""
 
 _CAPABILITY = "device__attribute_compute_capability_"
 _CAPABILITIES = (f"{_CAPABILITY}major", f"{_CAPABILITY}minor")
 _GRID, _BLOCK = (tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what in ("grid", "block"))
 _SIZES = {"launch__grid_size": _GRID, "launch__block_size": _BLOCK}
 IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
-"""Metrics that tell where a result ran, and its launch size (`identity`)."""
+"""Metrics that identify where a result ran, and its launch size (`identity`)."""
 GPU = "device__attribute_display_name"
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
-"""Prefixes of metrics that are read outside the table of counters, with their limits."""
+"""Prefixes of metrics read outside the table of counters, with their limits."""
 
 _MOST_SPEEDUP_PCT = 1e4
-"""No rule estimates a speed-up beyond 100 %; a number far above is damage."""
+"""A rule's speed-up cannot exceed 100 %; a number far above is damage."""
 
 _OF_UNIT, _OF_KERNEL = 1, 2
-"""Types of an estimated speed-up: of the unit that the rule looks at, and of the kernel."""
+"""Types of an estimated speed-up: of the unit that the rule is about, and of the kernel."""
 
 _WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
 _MEASURED_BASES = frozenset(
@@ -77,31 +77,31 @@ _WANTED_PREFIXES = (
     *_DEVICES,
     *OPCODE_TABLES,
 )
-"""What a kernel record needs besides the counters of the table."""
+"""Metrics that a kernel record needs besides the counters of the table."""
 
 _NAMES_KEPT, _SETS_KEPT, _SIZES_KEPT = 1 << 14, 256, 1024
-"""Sizes of the caches by name and by set of names: a report has some hundreds of names, and a handful of sets."""
+"""Sizes of the caches by name and by set of names: a report has some hundreds of names and a handful of sets."""
 
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
 _SAMPLES, _ISSUED_SAMPLES = "smsp__pcsamp_sample_count", "smsp__pcsamp_warps_issue_stalled_selected"
 _NEARLY_ALL = 0.85
-"""Reasons that make up this part of all stalls are all of them: passes differ by a tenth."""
+"""Stall reasons that cover this share of all stalls count as complete: passes differ by a tenth."""
 
 
 class RawResult(Struct, frozen=True):
-    """One profiled result as the report stores it.
+    """One profiled result as stored in the report.
 
     Attributes:
-        numbers: Metric -> value in base units; metrics that are NaN or have no value are left out.
+        numbers: Metric -> value in base units; metrics without a value, or with NaN, are left out.
         texts: Metric -> string value.
         tables: Metric with instances -> {instance key: count}.
-        nan_count: How many measurements were NaN: all of them when profiling this result failed.
+        nan_count: Number of measurements that are NaN: all of them if profiling this result failed.
         series: Samples taken while it ran.
         process: Name and ID of the process that launched it.
-        nvtx_range: Path of the NVTX ranges it was launched in.
-        instructions: The data stored by instruction; None without any.
-        listing: Lists its instructions, given the address of the first; None if their form is unknown.
-        unread: Names of the metrics whose values stand in fields that we do not know.
+        nvtx_range: Path of the NVTX ranges around the launch.
+        instructions: Data stored by instruction; None if there is none.
+        listing: Function that lists its instructions from the address of the first; None if their form is unknown.
+        unread: Names of the metrics whose values are in unknown fields.
     """
 
     index: int
@@ -125,17 +125,17 @@ _LONGEST_LABEL, LONGEST_RANGE = 200, 1000
 
 
 def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
-    """Shorten a label: no real GPU, host or process has a name so long, and pages grow with it."""
+    """Shorten a label: real GPUs, hosts and processes have shorter names, and pages grow with long ones."""
     return label if label is None or len(label) <= most else f"{label[: most - 1]}…"
 
 
 def _with_what_is_known(raw: RawResult) -> Mapping[str, float]:
-    """Return the numbers of a result, with the sizes of grid and block, and the number of SMs by its GPU's datasheet.
+    """Return a result's numbers, adding sizes of grid and block, and the SM count from the GPU's datasheet.
 
-    Reports hold them all; exports have them in the line that names the kernel, or not at all.
+    Reports store all of these; exports have them in the line that names the kernel, or not at all.
     """
     more = {}
-    # Reports of 2018 claim one thread a block for every launch.
+    # Reports of 2018 claim one thread per block for every launch.
     is_told = prod(raw.numbers.get(axis, 1.0) for axis in _BLOCK) > 1
     for size, axes in _SIZES.items() if is_told else ():
         lengths = [raw.numbers[axis] for axis in axes if axis in raw.numbers]
@@ -150,7 +150,7 @@ def _with_what_is_known(raw: RawResult) -> Mapping[str, float]:
 
 
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
-    """Resolve one raw result into a kernel record, without its code (`with_code`)."""
+    """Resolve one raw result into a kernel record, still without its code (`with_code`)."""
     resolved = resolve(_with_what_is_known(raw))
     capability, device, grid, block = identity(*map(raw.numbers.get, IDENTITY))
     # All NaN: profiling failed. Some NaN: these counters are missing.
@@ -184,7 +184,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         rules=tuple(map(_checked_rule, raw.rules)),
         series=raw.series,
     )
-    # These are read outside the table of counters, whose gate (`checked`) does not see them.
+    # Read outside the table of counters, so the check of counters (`checked`) does not see them.
     for name, limit in limits_of_others(tuple(raw.numbers)):
         if (why := beyond(raw.numbers[name], limit)) is not None:
             return failed_kernel(kernel, reason(name, raw.numbers[name], why))
@@ -192,19 +192,19 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
 
 
 def unread_reason(names: Sequence[str]) -> str | None:
-    """Say that values could not be read; None if all could."""
+    """Say that some values could not be read; None if all were read."""
     if not names:
         return None
     return f"{count(len(names), 'metric')} not read, stored in a form that rooflens does not know: {some(names)}"
 
 
 def with_code(kernel: Kernel, code: Code) -> Kernel:
-    """Add the data of its instructions to a kernel."""
+    """Add the data of a kernel's instructions to its record."""
     return kernel if kernel.failed else checked(replace(kernel, hotspots=code.hotspots, code_totals=code.totals))
 
 
 def checked(kernel: Kernel) -> Kernel:
-    """Mark a kernel as failed if it holds an impossible value: here, where damage enters, before anything uses it."""
+    """Mark a kernel as failed if it holds an impossible value, where damage enters, before anything uses it."""
     offsets = [spot.pc for spot in kernel.hotspots if spot.pc is not None]
     why = (
         find_impossible(kernel.counters, kernel.counter_sources)
@@ -237,14 +237,14 @@ def _impossible_series(series: Series) -> str | None:
 
 
 def _checked_rule(rule: Rule) -> Rule:
-    """Drop the speed-ups of a rule that cannot be an estimate; its text stays."""
+    """Drop a rule's impossible speed-ups; its text stays."""
     whole, unit = (_estimate(pct) for pct in (rule.speedup_pct, rule.unit_speedup_pct))
     is_sound = (whole, unit) == (rule.speedup_pct, rule.unit_speedup_pct)
     return rule if is_sound else replace(rule, speedup_pct=whole, unit_speedup_pct=unit)
 
 
 def speedups(kind: Any, pct: Any) -> dict[str, float | None]:
-    """Return the speed-up that a rule estimates, by its name in `Rule`; there are other types, which name nothing."""
+    """Return a rule's speed-up under its field name in `Rule`; other types are dropped."""
     known = float(pct) if isinstance(pct, (int, float)) and isfinite(pct) else None
     return {
         "speedup_pct": known if kind == _OF_KERNEL else None,
@@ -257,7 +257,7 @@ def _estimate(pct: float | None) -> float | None:
 
 
 def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the most detailed table of thread instructions by opcode; empty if a result has none."""
+    """Return the most detailed table of thread instructions by opcode; empty if there is no table."""
     return next((dict(tables[name]) for name in THREAD_TABLES if tables.get(name)), {})
 
 
@@ -269,15 +269,15 @@ def is_wanted(metric: str) -> bool:
 
 @lru_cache(maxsize=_NAMES_KEPT)
 def is_measured(metric: str) -> bool:
-    """Return whether a stored metric is measured in a run, so that NaN means that profiling failed.
+    """Return whether a metric is measured in a run, so that NaN means that profiling failed.
 
-    Launch parameters, device attributes and samples can lack a value in a report that merely has no counters.
+    Launch parameters, device attributes and samples may lack a value merely because the report has no counters.
     """
     return metric.partition(".")[0] in _MEASURED_BASES
 
 
 def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], dict[str, str], int]:
-    """Split values into numbers and texts, and count the measurements that are NaN."""
+    """Split values into numbers and texts, and count the NaN measurements."""
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
     nan_count = 0
@@ -298,7 +298,7 @@ Size: TypeAlias = "tuple[int, int, int] | None"
 
 @lru_cache(maxsize=_SIZES_KEPT)
 def identity(*numbers: float | None) -> tuple[str | None, int | None, Size, Size]:
-    """Return compute capability, index of the GPU, grid and block, given the numbers of `IDENTITY`."""
+    """Return compute capability, GPU index, grid and block from the numbers of `IDENTITY`."""
     found = iter(numbers)
     parts = (tuple(islice(found, len(names))) for names in (_CAPABILITIES, _DEVICES, _GRID, _BLOCK))
     capability, devices, grid, block = parts
@@ -324,20 +324,20 @@ def _dim3(sizes: Sequence[float | None], limit: Limit) -> Size:
 
 
 def stalls_of(numbers: Mapping[str, float], counters: Mapping[str, float]) -> dict[str, float]:
-    """Return the share of each stall reason, 0 to 1 and summing to 1: of samples if there are any, else of counters.
+    """Return the share of each stall reason, 0 to 1 with a sum of 1: of samples if there are any, else of counters.
 
-    Issued samples (`selected`) are not stalls; the result is empty if stalls were not measured, or only a few of the
-    reasons: their shares of the whole are not known.
+    Issued samples (`selected`) are not stalls. The result is empty if stalls were not measured, or only for a few
+    reasons, whose shares of the whole are unknown.
     """
     samples = {reason: numbers[name] for reason, name in stall_names(tuple(numbers)).items()}
     ways = [(samples, numbers.get(_SAMPLES, 0.0) - numbers.get(_ISSUED_SAMPLES, 0.0))]
-    # Of the cycles between two instructions of a warp, one is that in which it issues.
+    # One of the cycles between two instructions of a warp is the cycle in which it issues.
     if latency := counters.get("warp_latency_cycles"):
         for form, whole in (("cycles", latency - 1), ("share", 1 - 1 / latency)):
             ways.append(({reason: counters.get(f"stall_{reason}_{form}", 0.0) for reason in sorted(STALLS)}, whole))
     for stalls, whole in ways:
         total = sum(stalls.values())
-        # A report that holds two of twenty reasons would show each at half of all waiting.
+        # With two of twenty reasons stored, each would look like half of all waiting.
         if total > 0 and total >= _NEARLY_ALL * whole:
             return {reason: value / total for reason, value in stalls.items() if value > 0}
     return {}

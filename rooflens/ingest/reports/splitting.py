@@ -1,8 +1,8 @@
-"""Split a report of many cases, each in a range of its own, into one report a case.
+"""Split a report of many cases, each in its own range, into one report per case.
 
-Starting ncu and PyTorch once for all cases saves minutes; but a report is looked at, compared and kept case by case. No
-result is changed by a byte: each goes, as it stands, into the report of its case, with all names that it may refer to,
-the code of its modules and what is said of its process. Standard library only, as collecting is.
+Starting ncu and PyTorch once for all cases saves minutes, but reports are read, compared and kept per case. Each result
+is copied byte by byte into its case's report, with all names that it may refer to, the code of its modules and the
+facts about its process. Standard library only, like collecting.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from rooflens.ingest.reports.wire import (
 )
 
 PART_PROVIDER = "rooflens part of a report"
-"""Provider of the version entry that says what a part is of: its case, and the SHA-256 of the whole report."""
+"""Provider of the version entry that names a part's case and the SHA-256 of the whole report."""
 
 UNMARKED = ""
-"""In place of a case: results outside of every case's range."""
+"""Stands for the case of results outside every case's range."""
 
 _CASE = re.compile(r"[a-z][a-z0-9_]*\.[A-Za-z0-9_]+")
-"""What a case's range is called: `gemm.bf16_4096`. It becomes the name of a file."""
+"""Form of a case's range name, such as `gemm.bf16_4096`, which becomes a file name."""
 
-# Fields of BlockHeader, of the details of a session, and of results, by number as in NVIDIA's definitions.
+# Fields of BlockHeader, of session details and of results, numbered as in NVIDIA's definitions.
 _DETAILS, _STRINGS, _PROCESS = 3, 4, 6
 _PROCESS_ID, _VERSION_INFO, _COMMAND_LINE = 1, 8, 11
 _PROVIDER, _VERSION = 1, 2
@@ -53,10 +53,10 @@ _PROVIDER, _VERSION = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The report of a case.
+    """The report of one case.
 
     Attributes:
-        results: How many it holds.
+        results: Number of results in it.
     """
 
     report: bytes
@@ -68,9 +68,9 @@ class _Message:
     """A message of a block's payload.
 
     Attributes:
-        kind: The field of the header that counts its kind.
-        case: Of a result, the case that it belongs to; None for what is no result.
-        module: Number of the module that has a result's code, or that a source is; None for others.
+        kind: The header field that counts messages of its kind.
+        case: The case of a result; None for other messages.
+        module: Number of the module that holds a result's code, or of a source's module; None for others.
     """
 
     kind: int
@@ -84,9 +84,9 @@ class _Block:
     """A block of the whole report.
 
     Attributes:
-        process: Number of its process.
-        process_info: All that it says of it, encoded.
-        details: What kind of details of a session it has; None if it has none.
+        process: ID of its process.
+        process_info: The encoded facts about that process.
+        details: Kind of its session details; None if it has no details.
     """
 
     header: bytes
@@ -99,16 +99,16 @@ class _Block:
 def split_report(
     report: Path, outer: str, place: Callable[[str], Path], command_of: Callable[[str, str], str] | None = None
 ) -> dict[str, int]:
-    """Write a report of each case that a report holds, and return how many results each has.
+    """Write a report for each case in a report; return the number of results per case.
 
     Args:
-        report: Plain or compressed.
-        outer: Name of the range that is profiled; the range of a case is the one directly inside it.
-        place: Where the report of a case goes.
-        command_of: What `split` does with the command line.
+        report: The whole report, compressed or not.
+        outer: Name of the profiled range; the ranges directly inside it are the cases.
+        place: Returns where to write the report of a case.
+        command_of: As for `split`.
 
     Returns:
-        By case, in the order of the report; under `UNMARKED` what is in no case's range, which goes nowhere.
+        Counts by case, in report order; `UNMARKED` counts the results outside every case, which are written nowhere.
 
     Raises:
         InputError: The report is damaged, or a part cannot be written.
@@ -123,15 +123,15 @@ def split_report(
 def split(
     report: bytes, outer: str, command_of: Callable[[str, str], str] | None = None
 ) -> tuple[dict[str, Part], int]:
-    """Split a plain report by the ranges of any kind directly inside the outer one.
+    """Split an uncompressed report by the ranges (of any kind) directly inside the outer range.
 
     Args:
         report: The whole report.
-        outer: Name of the range that is profiled.
-        command_of: Given ncu's command line and a case, what a part says; by default it says the whole line.
+        outer: Name of the profiled range.
+        command_of: Turns ncu's command line and a case into the part's command line; by default the whole line.
 
     Returns:
-        The parts by case, in the order of the report, and how many results are in no case's range.
+        The parts by case in report order, and the number of results outside every case.
 
     Raises:
         InputError: The report is damaged.
@@ -150,12 +150,12 @@ def split(
 
 
 def _line(command_of: Callable[[str, str], str], case: str, line: bytes) -> bytes:
-    """Keep of a command line what concerns one case; undecodable bytes stay as they are."""
+    """Reduce a command line to what concerns one case; undecodable bytes are kept."""
     return command_of(line.decode("utf-8", "surrogateescape"), case).encode("utf-8", "surrogateescape")
 
 
 def _block(block: Block, outer: bytes) -> _Block:
-    """Read of a block what decides where its content goes."""
+    """Read the parts of a block that decide where its content goes."""
     header = decoded("BlockHeader", block.header)
     process_info = b"".join(contents(block.header, _PROCESS))
     return _Block(
@@ -168,7 +168,7 @@ def _block(block: Block, outer: bytes) -> _Block:
 
 
 def _kind_of(*details: bytes) -> tuple[object, ...]:
-    """Return what kind of details these are: their fields, and of a version whose it is."""
+    """Return the kind of some details: their fields and, for a version, its provider."""
     providers = tuple(provider for one in details for provider in contents(one, _VERSION_INFO, _PROVIDER))
     return (*sorted({one.number for encoded in details for one in fields(encoded)} - {_PROCESS_ID}), providers)
 
@@ -178,7 +178,7 @@ def _message(kind: int, encoded: bytes, outer: bytes) -> _Message:
         return _Message(kind, encoded, None, decoded("SourceData", encoded).Reference)
     if kind == DRAWINGS:
         return _Message(kind, encoded, None, None)
-    # Ranges, command lists and graphs agree in all that is read here.
+    # Ranges, command lists and graphs are equal in everything that is read here.
     message = decoded("BareProfileResult" if kind == RESULTS else "BareRangeResult", encoded)
     module = decoded("SourceData", message.Source).Reference if kind == RESULTS else None
     return _Message(kind, encoded, _case_of(message.Nvtx, message.ThreadID, outer), module)
@@ -186,9 +186,9 @@ def _message(kind: int, encoded: bytes, outer: bytes) -> _Message:
 
 @lru_cache(maxsize=1024)
 def _case_of(state: bytes, thread_id: int, outer: bytes) -> str:
-    """Name the case whose range is directly inside the outer one; `UNMARKED` where none is.
+    """Name the case whose range is directly inside the outer range; `UNMARKED` if there is no such range.
 
-    Of two ranges that begin without a CUDA call between them nothing but their numbers says which is the outer one.
+    If two ranges begin without a CUDA call between them, only their numbers tell which is the outer one.
     """
     try:
         names = [name for _, name in open_ranges(decoded("NvtxState", state), thread_id)]
@@ -206,12 +206,12 @@ def _is_of(block: _Block, case: str) -> bool:
 
 
 def _blocks_of(blocks: Sequence[_Block], case: str, line_of: Callable[[bytes], bytes] | None) -> Iterator[bytes]:
-    """Yield the blocks of a case's report: what is said of the session, the code of its results, and these."""
+    """Yield the blocks of a case's report: the session's facts, the code of its results, and the results."""
     own = [block for block in blocks if _is_of(block, case)]
     processes = {block.process: block for block in own}
     modules = {(block.process, one.module) for block in own for one in block.messages if one.case == case}
     known = {block.details for block in blocks if block.process in processes}
-    # The numbers of names run on over all blocks: in a table they stay as they are.
+    # Names are numbered across all blocks, so the tables of names are copied unchanged.
     names = b"".join(content for block in blocks for content in contents(block.header, _STRINGS))
     for block in blocks:
         kept = [one for one in block.messages if _belongs(one, case, block.process, modules)]
@@ -220,7 +220,7 @@ def _blocks_of(blocks: Sequence[_Block], case: str, line_of: Callable[[bytes], b
         header = treated(block.header, {_STRINGS: None})
         if names and any(one.case for one in kept):
             header, names = header + encode_field(_STRINGS, names), b""
-        # Some details stand in a report once, for the process that came first: they hold for all.
+        # Some details appear once in a report, for the first process: they hold for all.
         of_process = block if block.process in processes else own[0]
         details: Treatment = partial(_of_process, of_process.process, {_COMMAND_LINE: line_of} if line_of else {})
         treatment: Treatment = {_PROCESS: partial(_instead, of_process.process_info), _DETAILS: details}
@@ -228,7 +228,7 @@ def _blocks_of(blocks: Sequence[_Block], case: str, line_of: Callable[[bytes], b
 
 
 def _belongs(message: _Message, case: str, process: int, modules: Container[tuple[int, int | None]]) -> bool:
-    """Return whether a result is of a case, or a source the code of one; the viewer's drawings of graphs are left."""
+    """Return whether a message is a result or code of a case; the viewer's graph drawings belong to no case."""
     if message.case is None:
         return message.module is not None and (process, message.module) in modules
     return message.case == case
@@ -243,7 +243,7 @@ def _of_process(process: int, treatment: Treatment, details: bytes) -> bytes:
 
 
 def _mark(block: _Block, text: str) -> bytes:
-    """Write the block that says what a part is of."""
+    """Write the block that says which report and case a part comes from."""
     version = encode_field(_PROVIDER, PART_PROVIDER.encode()) + encode_field(_VERSION, text.encode())
     details = encode_field(_PROCESS_ID, block.process) + encode_field(_VERSION_INFO, version)
     header = (

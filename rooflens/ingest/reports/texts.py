@@ -1,15 +1,14 @@
-"""What only NVIDIA's module knows of code: the text of hot instructions, and code in an unknown format.
+"""What only NVIDIA's module can read of code: the text of hot instructions, and code in an unknown format.
 
-Its disassembler takes most of a second to start, so one child tells it for many reports, and its text is kept in the
-user's cache, by the digest of the report and the installed disassembler: it is asked again for a changed report or with
-another version of the module. The text holds the addresses that the code was loaded to, so that of a report is of no
-use to another, even of the same program.
+Its disassembler takes most of a second to start, so one child process serves many reports. The text is cached per user,
+by the digest of the report and the disassembler's version, so a changed report or a new version is read again. The text
+contains load addresses, so it cannot be reused for another report, even of the same program.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -23,9 +22,10 @@ from rooflens.errors import InputError
 from rooflens.ingest.metrics.code import Code, Instructions, clean_text
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
+from rooflens.model.records import Kernel
 
 MOST_BYTES = 32 << 20
-"""How much is kept, enough for some thousand reports; beyond that the oldest are dropped."""
+"""Cache size, enough for some thousand reports; beyond it the oldest are dropped."""
 
 _FOLDER = "sass-1"
 _WRITES_BETWEEN_TRIMS = 256
@@ -36,13 +36,13 @@ _MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are mi
 
 
 class Asked(NamedTuple):
-    """What is asked of NVIDIA's module about a report.
+    """A request to NVIDIA's module about one report.
 
     Attributes:
-        path: A plain report.
+        path: An uncompressed report.
         digest: SHA-256 of it, in hex.
         addresses: Addresses of instructions whose text is wanted, by index of the result.
-        unlisted: What is stored by instruction of results whose code it is to read.
+        unlisted: Stored data by instruction, of results whose code the module should read.
     """
 
     path: Path
@@ -59,23 +59,23 @@ class Told(NamedTuple):
 
 
 def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> list[Report]:
-    """Complete reports with what only NVIDIA's module can tell of their code; a note says where it fails.
+    """Complete reports with what only NVIDIA's module can read of their code; notes say where it fails.
 
     Args:
-        reports: Plain files, and what was read of them.
+        reports: Uncompressed files, and the reports read from them.
         options: What to read.
     """
     asked: dict[int, Asked] = {}
     told: dict[int, Told] = {}
     may_be_kept = options.reader != "direct"
     for place, (path, report) in enumerate(reports):
-        wanted = _addresses(report.untold) if options.texts else {}
+        wanted = _addresses(report) if options.texts else {}
         known = kept_sass(report.run.digest, wanted) if wanted and may_be_kept else None
         if report.unlisted or (wanted and known is None):
             asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
         else:
             told[place] = Told(known or {}, {})
-    answers = ask([*asked.values()], options)
+    answers = _ask([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
         bare, answer = replace(report, untold={}, unlisted={}), told[place] if place in told else answers.pop(0)
@@ -86,17 +86,46 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
         if place in asked and asked[place].addresses:
             keep_sass(report.run.digest, asked[place].addresses, answer.texts)
         codes = {index: _with_sass(code, answer.texts.get(index, {})) for index, code in report.untold.items()}
-        done.append(replace(bare, kernels=tuple(with_codes(report.kernels, {**codes, **answer.codes}))))
+        kernels = with_codes(report.kernels, {**codes, **answer.codes})
+        starts = {index: code.start for index, code in report.untold.items()}
+        done.append(replace(bare, kernels=tuple(_with_producers(kernels, starts, answer.texts))))
     return done
 
 
-def _addresses(codes: Mapping[int, Code]) -> dict[int, list[int]]:
-    """Return the addresses of the hottest instructions, hottest first, by index of the result."""
-    spots = {
-        index: [code.start + spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None]
-        for index, code in codes.items()
-    }
-    return {index: found for index, found in spots.items() if found}
+def _addresses(report: Report) -> dict[int, list[int]]:
+    """Return the addresses of the hottest instructions, and of those that warps wait for, by index of the result."""
+    insides = {kernel.index: kernel.inside for kernel in report.kernels if kernel.index in report.untold}
+    found: dict[int, list[int]] = {}
+    for index, code in report.untold.items():
+        offsets = {spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None}
+        if (inside := insides.get(index)) is not None:
+            offsets.update(wait.pc for waits in inside.waits.values() for wait in waits)
+        if offsets:
+            found[index] = sorted(code.start + offset for offset in offsets)
+    return found
+
+
+def _with_producers(
+    kernels: Iterable[Kernel], starts: Mapping[int, int], texts: Mapping[int, Mapping[int, str]]
+) -> Iterator[Kernel]:
+    """Add the disassembler's text to the instructions that warps wait for.
+
+    Args:
+        kernels: All kernels of a report.
+        starts: Address of the code of some, by index of the result.
+        texts: Text by address, by index of the result.
+    """
+    for kernel in kernels:
+        told, inside = texts.get(kernel.index), kernel.inside
+        if not told or inside is None or not inside.waits or kernel.index not in starts:
+            yield kernel
+            continue
+        start = starts[kernel.index]
+        waits = {
+            pc: tuple(replace(wait, sass=clean_text(told.get(start + wait.pc))) for wait in at)
+            for pc, at in inside.waits.items()
+        }
+        yield replace(kernel, inside=replace(inside, waits=waits))
 
 
 def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
@@ -112,7 +141,7 @@ def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
     return replace(code, hotspots=tuple(spots))
 
 
-def ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
+def _ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
     """Ask NVIDIA's module in one child; if that fails, about each report in a child of its own."""
     from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
 
@@ -123,22 +152,21 @@ def ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]
     try:
         found: list[Told | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
     except InputError as error:
-        return [error] if len(asked) == 1 else [answer for one in asked for answer in ask([one], options)]
+        return [error] if len(asked) == 1 else [answer for one in asked for answer in _ask([one], options)]
     return found
 
 
-def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]], part: str = "") -> dict[int, dict[int, str]] | None:
+def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dict[int, str]] | None:
     """Return the text of instructions from the cache; None if any that is wanted is not there.
 
     Args:
         digest: SHA-256 of the report, in hex.
         wanted: Addresses, by index of the result.
-        part: Which part of the report it is kept for: none for the hottest instructions.
 
     Returns:
-        The text by address, by index of the result, without those for which the disassembler has none.
+        Text by address, by result index, without addresses for which the disassembler has no text.
     """
-    name = _name(digest, part)
+    name = _name(digest)
     data = kept(name) if name else None
     if data is None:
         return None
@@ -156,20 +184,18 @@ def keep_sass(
     digest: str,
     wanted: Mapping[int, Sequence[int]],
     found: Mapping[int, Mapping[int, str]],
-    part: str = "",
 ) -> None:
-    """Keep what the disassembler gave for all that was wanted.
+    """Store the disassembler's answer for everything that was wanted.
 
     Args:
         digest: SHA-256 of the report, in hex.
         wanted: Addresses, by index of the result.
         found: Text by address, by index of the result.
-        part: Which part of the report it is kept for: none for the hottest instructions.
     """
-    name = _name(digest, part)
+    name = _name(digest)
     if name is None:
         return
-    # What the disassembler has no text for is kept as null.
+    # Addresses without text are stored as null.
     texts = {
         index: {address: found.get(index, {}).get(address) for address in addresses}
         for index, addresses in wanted.items()
@@ -179,14 +205,13 @@ def keep_sass(
         trim(_FOLDER, MOST_BYTES)
 
 
-def _name(digest: str, part: str) -> str | None:
+def _name(digest: str) -> str | None:
     """Return the name of a report's text in the cache; None if no disassembler is installed."""
-    module = disassembler()
-    key = f"{digest} {module} {part}".rstrip()
-    return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}" if module else None
+    module = _disassembler()
+    return f"{_FOLDER}/{hashlib.sha256(f'{digest} {module}'.encode()).hexdigest()}" if module else None
 
 
-def disassembler() -> str:
+def _disassembler() -> str:
     """Tell the installed disassembler from others; empty without one."""
     try:
         spec = find_spec(_MODULE)

@@ -1,4 +1,4 @@
-"""Where the stored names went: the quantities they gave, and the names that nothing reads."""
+"""Account for the stored names: the quantities read from them, and the names that nothing reads."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _BESIDE: Mapping[str, Callable[[str], bool]] = {
     "thread instructions by opcode": lambda name: name in THREAD_TABLES,
     "warp instructions by opcode": lambda name: name == WARP_TABLE,
     "operations of the tensor cores": lambda name: name.startswith("sm__ops_path_tensor_"),
-    "samples of what warps wait for": lambda name: bool(stall_names((name,))),
-    "the hot lines of the code": lambda name: code.uses(name) or code.needs(name),
+    "samples of waiting warps": lambda name: bool(stall_names((name,))),
+    "hot lines of the code": lambda name: code.uses(name) or code.needs(name),
     "the run over time": series.uses,
 }
-"""What is read besides the table of counters -> the names it is read from."""
+"""What is read outside the table of counters -> whether it uses a name."""
 _UNASKED = re.compile(
     r"(device|launch|profiler|numa|nvlink|c2clink)__|smsp__pcsamp_|pmsampling:|breakdown:|group:|(\w+\.)?Triage"
 )
-"""What ncu stores whatever it is asked for, and its lists of other names: nobody chose these."""
+"""Metrics that ncu always stores, and its lists of other names: users did not ask for these."""
 
 
 class Understood(Struct, frozen=True):
     """The stored names of a report.
 
     Attributes:
-        used: Quantity -> the names or formulas it was read from, over all kernels.
-        unread: Names that somebody asked for and that nothing reads.
+        used: Quantity -> the names or formulas that it was read from, over all kernels.
+        unread: Names that the user collected but nothing reads.
     """
 
     used: Mapping[str, tuple[str, ...]]
@@ -41,7 +41,7 @@ class Understood(Struct, frozen=True):
 
 
 def understood(report: Report) -> Understood:
-    """Sort the stored names of a report, which was read with all its raw values."""
+    """Sort the stored names of a report that was read with all raw values."""
     tables = [table for table in (report.raw, report.instances) if table is not None]
     names = tuple(sorted({name for table in tables for name in table["name"].unique().to_pylist()}))
     used: dict[str, dict[str, None]] = {}

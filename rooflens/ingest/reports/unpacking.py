@@ -1,8 +1,8 @@
-"""Unpack reports: from 2026.3 on ncu writes `.ncu-repz`, the ordinary container as zstd frames; people use gzip.
+"""Unpack reports: since 2026.3 ncu writes `.ncu-repz`, the usual container as zstd frames; people also use gzip.
 
-The first bytes decide what a file is, not its name; what was compressed twice is unpacked twice. A few megabytes can
-unpack to terabytes, so the output is counted as it comes, and is deleted where it grows too large. Standard library
-only, except for zstd: a bare GPU box has to tell the kinds apart.
+The first bytes decide what a file is, not its name, and doubly compressed files are unpacked twice. A few megabytes can
+unpack to terabytes, so output is counted as it comes, and deleted if it grows too large. Standard library only, except
+for zstd: a bare GPU machine must tell the formats apart too.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ MAGIC = b"NVR\0"
 """A report's first bytes."""
 
 PLAIN_SUFFIX, PACKED_SUFFIX = ".ncu-rep", ".ncu-repz"
-"""NVIDIA's reader goes by the name: it finds no results in a compressed report called `.ncu-rep`, nor in a plain one
-called `.ncu-repz`."""
+"""NVIDIA's reader trusts the name: it sees no results in a compressed report called `.ncu-rep`, nor in an uncompressed
+report called `.ncu-repz`."""
 
 INCOMPLETE_SUFFIX = ".incomplete"
-"""Appended to the name of a report whose collection failed. Of such a file the complete part is read; any other report
-that is cut is refused."""
+"""Appended to the name of a report whose collection failed. Of such a file the complete part is read; any other
+truncated report is refused."""
 
 UNPROFILED_SUFFIX, LOG_SUFFIX = ".unprofiled.json", ".ncu.log"
-"""Replace a report's own suffix in the names of its un-profiled run, and of ncu's log."""
+"""Replace a report's suffix in the names of its un-profiled run and of ncu's log."""
 
 MAX_UNPACKED_BYTES = 4 << 30
-"""By default, a file that unpacks to more is refused. Published reports unpack to under 4 MB, and to 22 kB a kernel
-where there are many: this is enough for 190,000 of those."""
+"""Default limit on unpacked size. Published reports unpack to less than 4 MB, or 22 kB per kernel if there are many
+kernels, so this suffices for 190,000 of those."""
 
 INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
 RERECORD_HINT = "record the report again, or copy it again from where it was made"
 NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files that rooflens reads"
 
 _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
-"""First bytes -> what a file is compressed with."""
+"""First bytes -> compression of a file."""
 
 PERFETTO_HINT = (
     "this is a trace in Perfetto's own format: rooflens reads the JSON that "
@@ -61,25 +61,25 @@ _FOREIGN_FORMATS = (
     (0, b"\xfd7zXZ\0", "this is compressed with xz: unpack it with `unxz`, or compress it with gzip or zstd instead"),
     (0, b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
 )
-"""Where in a file, bytes, and what it then is."""
+"""Offset in the file, bytes there, and what the file then is."""
 
 _TRACE_KEYS = (b'"traceEvents"', b'"schemaVersion"', b'"ph"', b'"deviceProperties"')
 _TRACE = "this is a trace, as PyTorch's profiler writes it: `rooflens FILE` reads it, and --timeline beside a report"
 
 _MOST_LAYERS = 2
-"""Enough for a `.ncu-repz` that was compressed once more on its way; more layers are deliberate."""
+"""Enough for a `.ncu-repz` that was compressed again on its way; more layers must be deliberate."""
 
 _LIKELY_RATIO = 40
-"""Published reports shrink 1.9 to 19 times; only a time limit depends on this."""
+"""Published reports shrink 1.9 to 19 times; only a time limit depends on this value."""
 
 _MOST_RATIO = 200
 _UNSUSPECTED_BYTES = 64 << 20
-"""What unpacks to more than this, and to more than 200 times what was read for it, is a bomb: published reports shrink
-41 times at most, at Zstandard's highest level; zeros shrink 1,000 times and more."""
+"""A file that unpacks to more than this, and to more than 200 times its input, is a bomb: published reports shrink at
+most 41 times at Zstandard's highest level, zeros 1,000 times and more."""
 
 _CHUNK_BYTES = 1 << 20
 _STEP_BYTES = 64 << 10
-"""How much a layer unpacks at once: at most this is lost before a cut."""
+"""How much a layer unpacks at once: at most this much is lost before a cut."""
 
 HEAD_BYTES = 4096
 """Bytes at the start of a file that identify its format."""
@@ -88,12 +88,12 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def sidecar(report: Path) -> Path:
-    """Return where the un-profiled run of a report is kept: the same for a plain and a compressed report."""
+    """Return the path of a report's un-profiled run, which is the same whether the report is compressed or not."""
     return _companion(report, UNPROFILED_SUFFIX)
 
 
 def log_of(report: Path) -> Path:
-    """Return where ncu's log is kept when collecting a report fails."""
+    """Return the path of ncu's log, kept if collecting a report fails."""
     return _companion(report, LOG_SUFFIX)
 
 
@@ -102,18 +102,18 @@ def _companion(report: Path, suffix: str) -> Path:
 
 
 def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
-    """Return the first bytes of the file at `path`; none where it is not a file that can be read."""
+    """Return the first bytes of a file; empty if it is not a readable file."""
     try:
         if not path.is_file():
             return b""
         with path.open("rb") as file:
             return file.read(size_bytes)
     except OSError:
-        return b""  # opening it will say why
+        return b""  # opening it will report the error
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether the file at `path` is compressed; False if it is not a file that can be read."""
+    """Return whether a file is compressed; False if it is not a readable file."""
     return _kind(first_bytes(path)) is not None
 
 
@@ -125,12 +125,12 @@ def foreign_format(head: bytes) -> str | None:
 
 
 def is_incomplete(path: Path) -> bool:
-    """Return whether a file has the name of a report whose collection failed."""
+    """Return whether a file's name marks a report whose collection failed."""
     return path.name.endswith(INCOMPLETE_SUFFIX)
 
 
 def likely_bytes(path: Path) -> int:
-    """Return about how many bytes the report at `path` has at most, unpacked; 0 if there is none."""
+    """Estimate an upper limit of a report's unpacked size in bytes; 0 if there is no report."""
     if not path.is_file():
         return 0
     file_bytes = path.stat().st_size
@@ -139,17 +139,17 @@ def likely_bytes(path: Path) -> int:
 
 @contextmanager
 def unpacked(path: Path, max_bytes: int | None = None, *, to_damage: bool = False) -> Iterator[Path]:
-    """Give the path of the plain report: `path` itself, or a temporary file that is removed when the block ends.
+    """Give the path of an uncompressed report: `path` itself, or a temporary file removed when the block ends.
 
-    NVIDIA's reader wants a path, which it opens again for each result.
+    NVIDIA's reader needs a path, which it reopens for each result.
 
     Args:
         path: The file, plain or compressed.
-        max_bytes: One that unpacks to more is refused; by default `MAX_UNPACKED_BYTES`.
-        to_damage: Give what comes before the damage where a compressed file is cut or damaged.
+        max_bytes: Limit on unpacked size; by default `MAX_UNPACKED_BYTES`.
+        to_damage: Give the part before the damage if a compressed file is cut or damaged.
 
     Raises:
-        InputError: A compressed file is damaged, holds no report, unpacks to too much, or there is no room for it.
+        InputError: A compressed file is damaged, holds no report, is too large unpacked, or the disk is full.
     """
     if not is_packed(path):
         yield path
@@ -166,14 +166,14 @@ def _up_to_damage(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def spooled(stream: BinaryIO | IO[bytes], max_bytes: int | None = None) -> Iterator[Path]:
-    """Give the path of a temporary file with all that comes out of a pipe; it is removed when the block ends.
+    """Give the path of a temporary file with the whole content of a pipe; it is removed when the block ends.
 
     Args:
         stream: Read to its end and stored as it is, compressed or not.
-        max_bytes: More than this is refused; by default `MAX_UNPACKED_BYTES`.
+        max_bytes: Limit on its size; by default `MAX_UNPACKED_BYTES`.
 
     Raises:
-        InputError: Too much comes, the pipe breaks, or there is no room for it.
+        InputError: The pipe breaks, gives too much, or the disk is full.
     """
     counted = _Counted(stream, max_bytes or MAX_UNPACKED_BYTES, "sends")
     with temporary_file(iter(lambda: counted.read(_CHUNK_BYTES) or b"", b""), "stdin") as file:
@@ -182,10 +182,10 @@ def spooled(stream: BinaryIO | IO[bytes], max_bytes: int | None = None) -> Itera
 
 @contextmanager
 def temporary_file(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
-    """Write a file into a temporary folder, which is removed when the block ends.
+    """Write a file into a temporary folder that is removed when the block ends.
 
     Raises:
-        InputError: There is no room for it.
+        InputError: The disk is full.
     """
     from tempfile import TemporaryDirectory  # noqa: PLC0415 - most reports are plain files
 
@@ -202,12 +202,12 @@ def temporary_file(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
 
 
 def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
-    """Yield what is in the compressed file at `path`, piece by piece, through all of its layers.
+    """Yield the content of a compressed file in pieces, through all layers of compression.
 
     Raises:
         InputError: The file is damaged, holds no report, or a layer unpacks to more than `max_bytes`, by default
             `MAX_UNPACKED_BYTES`.
-        OSError: It cannot be opened.
+        OSError: The file cannot be opened.
     """
     limit = max_bytes or MAX_UNPACKED_BYTES
     with path.open("rb") as file:
@@ -236,16 +236,16 @@ def _kind(head: bytes) -> str | None:
 
 
 def _may_be_report(head: bytes) -> bool:
-    """Return whether it is a report, or a text, which may be an export of one."""
+    """Return whether these first bytes may begin a report, or a text that may be an export."""
     return head.startswith((MAGIC, *_UTF16_MARKS)) or (bool(head) and b"\0" not in head)
 
 
 class _DamagedError(InputError):
-    """A layer of compression that is cut or damaged."""
+    """A truncated or damaged layer of compression."""
 
 
 class _Layer:
-    """What comes out of one layer of compression."""
+    """The output of one layer of compression."""
 
     def __init__(self, stream: Any, kind: str) -> None:
         self._kind = kind
@@ -260,15 +260,15 @@ class _Layer:
 
     def read(self, size_bytes: int) -> bytes:
         try:
-            # Small steps: the library unpacks a step whole before anything here can count it.
+            # Small steps: the library unpacks a whole step before anything here can count its output.
             return bytes(self._stream.read(min(size_bytes, _STEP_BYTES)))
-        except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's, without one the library's
+        except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's error, else the library's
             reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
             raise _DamagedError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
 
 
 class _Counted(io.RawIOBase):
-    """A stream that raises an error once it gives more than it may, or more than what was read for it explains."""
+    """A stream that raises an error if it gives more than its limit, or far more than its input explains."""
 
     def __init__(self, stream: Any, max_bytes: int, verb: str, read_bytes: Callable[[], int] | None = None) -> None:
         self._stream, self._max_bytes, self._verb, self._read_bytes = stream, max_bytes, verb, read_bytes
@@ -285,7 +285,7 @@ class _Counted(io.RawIOBase):
                 f"{self._verb} more than {_size(self._max_bytes)}, the limit",
                 "ROOFLENS_MAX_UNPACKED=SIZE raises it if you trust the file and have room; or profile fewer kernels",
             )
-        # Checked while unpacking: a bomb is noticed after megabytes, not once the disk is full.
+        # Checked while unpacking, so that a bomb is noticed after megabytes, not once the disk is full.
         if self._read_bytes and self._given_bytes > max(_UNSUSPECTED_BYTES, _MOST_RATIO * self._read_bytes()):
             raise InputError(
                 f"unpacks to more than {_MOST_RATIO} times its size, as no report does",

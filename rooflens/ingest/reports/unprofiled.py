@@ -1,4 +1,4 @@
-"""The run of a program without the profiler, as it is kept beside its report: `NAME.unprofiled.json`."""
+"""The un-profiled run of a program, stored beside its report as `NAME.unprofiled.json`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMA_VERSION = 1
 
 
 def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:
-    """Keep an un-profiled run beside its report."""
+    """Store an un-profiled run beside its report."""
     path = sidecar(report)
     values = {"schema_version": _SCHEMA_VERSION, **asdict(unprofiled), "gap_share": unprofiled.gap_share}
     write_whole(path, json.dumps(values, indent=2) + "\n")
@@ -29,10 +29,10 @@ def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:
 
 
 def read_unprofiled(report: Path) -> Unprofiled | None:
-    """Return the un-profiled run kept beside a report; None if there is none.
+    """Return the un-profiled run stored beside a report; None if there is no file.
 
     Raises:
-        InputError: There is one, and it is not a valid record.
+        InputError: The file is not a valid record.
     """
     path = sidecar(report)
     if not os.path.lexists(path):

@@ -1,7 +1,7 @@
-"""Walk a report's container and its messages field by field, and write them back with a few changed.
+"""Walk a report's container and messages field by field, and write them back with some fields changed.
 
-What is not known is copied as it stands, so that only bytes change which are meant to. Standard library only: it runs
-on a machine with a GPU and little else.
+Unknown fields are copied unchanged, so that only the intended bytes change. Standard library only: it runs on GPU
+machines where little else is installed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rooflens.ingest.messages.messages import FIELDS
 from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC
 
 Treatment: TypeAlias = "Callable[[bytes], bytes] | Mapping[int, Treatment] | None"
-"""How to treat a field: map its bytes, treat its message field by field, or (None) drop it."""
+"""How to treat a field: map its bytes, treat its message field by field, or drop it (None)."""
 
 _VERSION = b"\x08\x07"  # the file header of version 7, which every known Nsight Compute writes
 _LENGTH_BYTES = 4
@@ -27,22 +27,22 @@ _LONGEST_VARINT_BYTES = 10
 SOURCES, RESULTS, PAYLOAD_SIZE, RANGES, COMMAND_LISTS, GRAPHS, DRAWINGS = 1, 2, 5, 7, 8, 9, 10
 _REQUIRED = (SOURCES, RESULTS, PAYLOAD_SIZE)
 _IN_ORDER = (SOURCES, DRAWINGS, RESULTS, RANGES, COMMAND_LISTS, GRAPHS)
-"""What a payload holds, by the field of the header that counts it."""
+"""What a payload holds, by the header field that counts it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a report; `numbers` are the header's, by field."""
+    """One block of a report; `numbers` are the header's numeric fields."""
 
     header: bytes
     numbers: Mapping[int, int]
     payload: bytes
 
     def messages(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the messages of the payload, each with the field that counts its kind; they must fill it exactly.
+        """Yield the messages of the payload, each with the header field that counts its kind; they fill it exactly.
 
         Raises:
-            InputError: They do not fill it.
+            InputError: The messages do not fill the payload.
         """
         offset = 0
         for kind in _IN_ORDER:
@@ -72,14 +72,14 @@ def blocks_of(report: bytes) -> tuple[bytes, list[Block]]:
 
 
 def encode_block(header: bytes, messages: Sequence[tuple[int, bytes]], treatment: Treatment) -> bytes:
-    """Write a block anew with some of its messages.
+    """Write a block again with some of its messages.
 
     Args:
-        header: The one that it had.
-        messages: In the order of the payload.
-        treatment: What becomes of the header's fields.
+        header: The original header.
+        messages: The messages to keep, in payload order.
+        treatment: How to change the header's fields.
     """
-    # Counts and size stand in the header, so a block that loses a message needs a new header.
+    # The header holds counts and size, so a block that loses a message needs a new header.
     payload = b"".join(framed(message) for _, message in messages)
     kinds = [kind for kind, _ in messages]
     numbers = {PAYLOAD_SIZE: len(payload), **{kind: kinds.count(kind) for kind in _IN_ORDER}}
@@ -102,7 +102,7 @@ def _blocks(report: bytes, offset: int) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of an encoded message: it reaches from `start` to `end`, and its content begins at `content`."""
+    """A field of an encoded message, from `start` to `end`; its content begins at `content`."""
 
     number: int
     kind: int
@@ -135,7 +135,7 @@ def fields(encoded: bytes) -> Iterator[Field]:
 
 
 def contents(encoded: bytes, number: int, *further: int) -> Iterator[bytes]:
-    """Yield the content of every field of this number, or of the `further` ones within it."""
+    """Yield the content of each field with this number, or of the nested fields given by `further`."""
     for one in fields(encoded):
         if one.number == number and one.kind == _DELIMITED:
             content = encoded[one.content : one.end]
@@ -146,7 +146,7 @@ def contents(encoded: bytes, number: int, *further: int) -> Iterator[bytes]:
 
 
 def decoded(name: str, encoded: bytes) -> Any:
-    """Decode a message of `FIELDS` without protocol buffers; what is not there is zero, empty, or None for a message.
+    """Decode a message of `FIELDS` without protocol buffers; absent fields are zero, empty, or None for a message.
 
     Raises:
         InputError: The bytes are no message.
@@ -174,7 +174,7 @@ def _nothing(label: str, kind: str) -> Any:
 
 
 def treated(encoded: bytes, treatment: Treatment, numbers: Mapping[int, int] | None = None) -> bytes:
-    """Apply a treatment to the content of a field; `numbers` replace fields that are numbers."""
+    """Apply a treatment to a field's content; `numbers` gives new values of numeric fields."""
     if treatment is None:
         return b""
     if callable(treatment):
@@ -197,12 +197,12 @@ def _treated_field(old: bytes, content: bytes, number: int, treatment: Treatment
     if treatment is None:
         return b""
     new = treated(content, treatment)
-    # Encoding is not unique (a length may have spare bytes), so an untouched field is copied, not written anew.
+    # Encoding is not unique (a length may have spare bytes), so an untouched field is copied, not encoded again.
     return old if new == content else encode_field(number, new)
 
 
 def _varint_at(encoded: bytes, offset: int) -> tuple[int, int]:
-    """Return the number of seven bits a byte at `offset`, and where it ends."""
+    """Return the varint at `offset` (seven bits per byte), and where it ends."""
     value = 0
     for index, byte in enumerate(encoded[offset : offset + _LONGEST_VARINT_BYTES]):
         value |= (byte & 0x7F) << 7 * index
@@ -219,7 +219,7 @@ def encode_field(number: int, content: bytes | int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Encode a number, seven bits a byte."""
+    """Encode a number with seven bits per byte."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -228,12 +228,12 @@ def varint(value: int) -> bytes:
 
 
 def framed(encoded: bytes) -> bytes:
-    """Put the length before a message."""
+    """Prefix a message with its length."""
     return len(encoded).to_bytes(_LENGTH_BYTES, "little") + encoded
 
 
 def framed_at(data: bytes, offset: int) -> tuple[bytes, int]:
-    """Return the message at `offset`, which has its length before it, and where it ends."""
+    """Return the length-prefixed message at `offset`, and where it ends."""
     start = offset + _LENGTH_BYTES
     end = start + _length_at(data, offset)
     if max(start, end) > len(data):

@@ -1,7 +1,7 @@
-"""Limits of reading a timeline: far above any real one of its size, and seconds at most.
+"""Limits on reading a timeline: far above any real timeline of its size, and seconds at most.
 
-A timeline is somebody else's file. A few kilobytes of it may name a table without end, nest a thousand ranges around a
-thousand launches, or unpack to a million kernels. Work and memory follow the amounts that are counted here.
+Timelines come from strangers. A few kilobytes may name an endless table, nest a thousand ranges around a thousand
+launches, or unpack to a million kernels. Work and memory grow only with the amounts counted here.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ MOST = {
     NAME_CHARACTERS: Most(1 << 25, 1),  # 0.2 a byte
     PATH_CHARACTERS: Most(1 << 25, 1),  # 0.1 a byte
 }
-"""What is counted -> how much of it a file may have; beside it what real ones have. Bytes are likely ones, unpacked."""
+"""What is counted -> its limit for a file. Comments: what real timelines have, per byte (estimated, unpacked)."""
 
 SECONDS, SECONDS_PER_BYTE = 4.0, 1e-6
-"""Time on a processor; real timelines take 0.1 to 0.2 us for each byte."""
+"""Limit on processor time; real timelines take 0.1 to 0.2 us per byte."""
 
 RANGE_DEPTH, PATH_LENGTH = 128, 16_384
-"""Ranges within each other that a path names, and its characters; what is further inside is left out."""
+"""Most nested ranges in a path, and most characters; ranges further inside are left out."""
 
 _HINT = f"record it again, shorter; or, if you trust the file, {DEADLINE}=SECONDS gives it longer"
 _SIZE_HINT = "export or record it again, shorter"
 
 
 class TooMuchError(InputError):
-    """There is more to read than any real timeline of its size has."""
+    """The timeline has more to read than any real timeline of its size."""
 
 
 class Budget:
-    """What may still be read of a timeline, and what was cut or left out of it on the way.
+    """How much of a timeline may still be read, and what was cut or left out on the way.
 
     Args:
-        file: The timeline, whose size counts.
-        source: What it is called.
+        file: The timeline, whose size sets the limits.
+        source: Its name in messages.
     """
 
     def __init__(self, file: Path, source: str) -> None:
@@ -74,17 +74,17 @@ class Budget:
         self.left_out: dict[str, int] = {}
 
     def take(self, what: str, amount: int = 1) -> None:
-        """Count before something is kept.
+        """Count an amount before it is kept.
 
         Raises:
-            TooMuchError: It is more than is left.
+            TooMuchError: The amount exceeds what is left.
         """
         if not self.has(what, amount):
             much = f"more than {self._most[what]:,} {what}, as no real one of its size has"
             raise TooMuchError(f"the timeline `{self._source}` has {much}", _SIZE_HINT)
 
     def has(self, what: str, amount: int) -> bool:
-        """Count before something is kept; False if it is more than is left."""
+        """Count an amount before it is kept; False if it exceeds what is left."""
         self._left[what] -= amount
         return self._left[what] >= 0
 
@@ -93,21 +93,21 @@ class Budget:
         return time.thread_time() > self._until_s
 
     def check_time(self) -> None:
-        """Check that there is time left.
+        """Check that time is left.
 
         Raises:
-            TooMuchError: There is none.
+            TooMuchError: The time is over.
         """
         if self.is_late:
             raise self.too_slow()
 
     def too_slow(self) -> TooMuchError:
-        """Make the error of a timeline whose time is over."""
+        """Make the error for a timeline whose time is over."""
         much = f"more than {self._seconds:.0f} s, as no real one of its size does"
         return TooMuchError(f"reading the timeline `{self._source}` takes {much}", _HINT)
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence on each thing that was cut or left out so far."""
+        """Yield a sentence for everything that was cut or left out so far."""
         for what, number in self.left_out.items():
             yield f"left out {count(number, 'kernel event')} {what}"
         yield from notes_of_cut_names(len(self.cut_names))

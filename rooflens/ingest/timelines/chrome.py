@@ -1,7 +1,7 @@
 """Read traces of the PyTorch profiler (Kineto), in Chrome's Trace Event Format.
 
-They are read twice: first for kernels and their launches, then for what was open on the host at each launch. So memory
-holds what belongs to kernels, whatever else the trace has.
+A trace is read twice: first for kernels and their launches, then for what was open on the host at each launch. So
+memory holds only data about kernels, whatever else the trace contains.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ _LIBRARY = re.compile(r"(^|[/\\])(torch|python3(\.\d+)?)[/\\]")
 _FUSED = re.compile(r"triton_\w+?_fused_(?P<nodes>\w+)")
 
 _LATEST_NS = 1 << 62
-"""Year 2116: the sum of two gaps still has 64 bits."""
+"""The year 2116: the sum of two times still fits into 64 bits."""
 
 _MOST_BLOCKS = 1 << 31
 _MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
-"""Arguments of an operator, dimensions of a tensor, and characters of a type or value; a call with more is not kept."""
+"""Limits of a call: arguments of an operator, dimensions of a tensor, characters of a type or value."""
 
 _CHECKED = 4096
-"""Launches between two looks at the clock."""
+"""Launches between two checks of the clock."""
 
 _RECORD_HINT = "record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] while the program uses the GPU"
 
 
 def read_trace(path: Path) -> Timeline:
-    """Read the kernels of a trace, and the operator, module, ranges and code that launched each.
+    """Read the kernels of a trace, each with the operator, module, ranges and code that launched it.
 
     Raises:
-        InputError: It cannot be read, is cut, is not a trace, or has no kernels.
+        InputError: The file is unreadable or cut, is no trace, or has no kernels.
     """
     budget = Budget(path, str(path))
     device_work = _DeviceWork(budget)
@@ -80,12 +80,12 @@ def read_trace(path: Path) -> Timeline:
 
 
 def is_kernel(event: dict[str, Any]) -> bool:
-    """Return whether an event is the run of a kernel."""
+    """Return whether an event is a kernel's run."""
     return _category(event) == "kernel" and event.get("ph") == "X"
 
 
 def kernel_of(event: dict[str, Any]) -> KernelEvent | None:
-    """Return the kernel of a kernel's event; None without a name or time."""
+    """Return the kernel of a kernel event; None if it lacks name or time."""
     span, name, args = span_of(event), event.get("name"), _args(event)
     if span is None or not isinstance(name, str) or not name:
         return None
@@ -101,7 +101,7 @@ def kernel_of(event: dict[str, Any]) -> KernelEvent | None:
 
 
 def span_of(event: dict[str, Any]) -> tuple[int, int] | None:
-    """Return when an event began and how long it took, in nanoseconds; None if it does not say."""
+    """Return an event's start and duration in nanoseconds; None if it does not state them."""
     try:
         start, duration = (Decimal(event[key]) * 1000 for key in ("ts", "dur"))
         is_real = abs(start) < _LATEST_NS and 0 <= duration < _LATEST_NS - abs(start)
@@ -111,7 +111,7 @@ def span_of(event: dict[str, Any]) -> tuple[int, int] | None:
 
 
 class _Launch(NamedTuple):
-    """A kernel, and the ids that lead to its launch and to the operator around that."""
+    """A kernel, and the IDs that lead to its launch and to the operator around the launch."""
 
     kernel: KernelEvent
     correlation: Any
@@ -119,7 +119,7 @@ class _Launch(NamedTuple):
 
 
 class _DeviceWork:
-    """What the GPU did, and when the host launched it."""
+    """What the GPU ran, and when the host launched it."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -136,7 +136,7 @@ class _DeviceWork:
         self._shared: dict[Any, Any] = {}
 
     def take(self, piece: Piece) -> None:
-        """Keep what is needed of a part of the trace."""
+        """Keep what is needed from a part of the trace."""
         if piece.key == "deviceProperties":
             self.gpus = _gpu_names(piece.value)
         if piece.key == "distributedInfo":
@@ -159,22 +159,22 @@ class _DeviceWork:
             self.others.append(BusyEvent(*span, _index(args.get("device")), _index(args.get("stream"))))
 
     def notes(self) -> Iterator[str]:
-        """Yield a sentence on each thing that is not as it should be."""
+        """Yield a sentence for everything unexpected."""
         if self._is_cut:
             yield "the trace does not end, as Chrome's format allows: it may have been cut"
         if self._untimed_count:
             yield f"left out {count(self._untimed_count, 'kernel event')} without a name or time"
 
     def _take_launch(self, event: dict[str, Any]) -> None:
-        """Keep when a thread launched something; where several threads used the same id, it leads to none of them."""
+        """Keep when a thread launched something; an ID used by several threads leads to none of them."""
         correlation, span = _id(_args(event).get("correlation")), span_of(event)
         if correlation is None or span is None or "launch" not in _text(event.get("name")).lower():
             return
-        middle = span[0] + span[1] // 2  # its start may be rounded to that of its operator, or to the end of the last
+        middle = span[0] + span[1] // 2  # the start may be rounded to that of the operator, or to the end of the last
         self._keep(self.launches, correlation, event, middle)
 
     def _take_forward(self, event: dict[str, Any]) -> None:
-        """Keep where a step of the forward pass began: of operators within each other, the innermost one has it."""
+        """Keep where a step of the forward pass began; of nested operators the innermost has the step."""
         step, span = _step_of(event), span_of(event)
         if not step or span is None or _is_backward(event):
             return
@@ -183,7 +183,7 @@ class _DeviceWork:
             self.forwards[step] = (known[0], max(known[1], span[0]))
 
     def _keep(self, places: dict[Any, tuple[Any, int] | None], key: Any, event: dict[str, Any], moment: int) -> None:
-        """Keep the thread and time of an event by its key; a key from several threads is ambiguous and dropped."""
+        """Keep an event's thread and time by its key; a key used by several threads is ambiguous and dropped."""
         thread = self._share((_id(event.get("pid")), _id(event.get("tid"))))
         if key not in places:
             self._budget.take(KEPT)
@@ -212,15 +212,15 @@ class _DeviceWork:
         self.kernels.append(_Launch(shared, _id(args.get("correlation")), _id(args.get("External id"))))
 
     def _share(self, value: Any) -> Any:
-        """Return an equal value that is kept once: kernels are launched a thousand times."""
+        """Return a shared copy of an equal value: kernels are launched thousands of times."""
         return self._shared.setdefault(value, value)
 
 
 class _Innermost:
-    """The innermost event of one kind around each of some moments: the shortest, or the first of equal ones.
+    """The innermost event of a kind around each of some moments: the shortest, or the first of equally short events.
 
-    A tree over the moments: an event is noted at the few nodes that together cover the moments in it, and no more,
-    however many these are.
+    A tree over the moments: an event is noted at the few nodes that together cover exactly its moments, however many
+    moments these are.
     """
 
     def __init__(self, moment_count: int) -> None:
@@ -228,7 +228,7 @@ class _Innermost:
         self._best: list[tuple[int, int, str] | None] = [None] * (2 * moment_count)
 
     def add(self, first: int, end: int, found: tuple[int, int, str]) -> None:
-        """Note an event around the moments from `first` to before `end`: its duration, order, and text."""
+        """Note an event around the moments `first` to `end` (excluded): its duration, order and text."""
         best = self._best
         left, right = first + self._count, end + self._count
         while left < right:
@@ -244,7 +244,7 @@ class _Innermost:
             right >>= 1
 
     def finish(self) -> list[tuple[int, int, str] | None]:
-        """Return what was noted at each moment: duration, order and text."""
+        """Return the event noted at each moment: duration, order and text."""
         best = self._best
         for node in range(2, 2 * self._count):
             if (above := best[node >> 1]) is not None and ((own := best[node]) is None or above < own):
@@ -253,7 +253,7 @@ class _Innermost:
 
 
 class _Around:
-    """What was open on the host at each of some moments of a thread, in their order."""
+    """What was open on the host at some moments of a thread, in time order."""
 
     def __init__(self, moments: Sequence[int]) -> None:
         self._moments = moments
@@ -262,11 +262,11 @@ class _Around:
         self._found: dict[str, list[tuple[int, int, str] | None]] = {}
 
     def enclosed(self, start_ns: int, end_ns: int) -> tuple[int, int]:
-        """Return the first of the moments between two times, and the end of these."""
+        """Return the first moment between two times, and the moment after the last."""
         return bisect_left(self._moments, start_ns), bisect_right(self._moments, end_ns)
 
     def add(self, kind: str, enclosed: tuple[int, int], found: tuple[int, int, str]) -> None:
-        """Note an event around some of the moments: its duration, order, and text."""
+        """Note an event around some of the moments: its duration, order and text."""
         if kind not in self._kinds:
             self._kinds[kind] = _Innermost(len(self._moments))
         self._kinds[kind].add(*enclosed, found)
@@ -349,7 +349,7 @@ class _Host:
         self._shared_operands: dict[Operands, Operands] = {}
 
     def take(self, event: dict[str, Any]) -> None:
-        """Note an event of the host at each launch that it encloses."""
+        """Note an event of the host at each launch inside it."""
         texts = dict(_texts_of(event))
         if not texts or (span := span_of(event)) is None:
             return
@@ -376,7 +376,7 @@ class _Host:
                     one.add(kind, enclosed, (duration, self._order, kept))
 
     def _keep_operands(self, event: dict[str, Any]) -> None:
-        """Keep what the operator that was noted last was called with, equal ones once."""
+        """Keep the arguments of the operator that was noted last; equal ones are stored once."""
         if (operands := _operands_of(event)) is None:
             return
         self._budget.take(KEPT)
@@ -386,7 +386,7 @@ class _Host:
         self._operands[self._order] = self._shared_operands.setdefault(operands, operands)
 
     def _kept(self, text: str) -> str:
-        """Return an equal text that is kept once, and no longer than names are."""
+        """Return a shared copy of a text, cut to the length of a name."""
         name = bounded_name(text)
         if name not in self._shared:
             self._budget.take(NAME_CHARACTERS, len(name))
@@ -396,7 +396,7 @@ class _Host:
         return self._shared[name]
 
     def launched(self) -> Iterator[KernelEvent]:
-        """Yield the kernels with what launched them."""
+        """Yield the kernels, each with what launched it."""
         paths = Paths(self._budget)
         ranges: dict[int, list[str | None]] = {}
         for around in (*self._threads.values(), self._by_id):
@@ -422,14 +422,14 @@ class _Host:
             )
 
     def _code(self, kernel: KernelEvent, around: _Around, place: int) -> str | None:
-        """Return where a kernel comes from: what a compiler wrote, else the line of the innermost function."""
+        """Return where a kernel comes from: the file that a compiler wrote, else the line of the innermost function."""
         if generated := around.text(place, "generated"):
             return self._kept(f"{generated}, {kernel.code}" if kernel.code else generated)
         return kernel.code or around.line(place)
 
 
 def _texts_of(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what an event of the host says of the launches in it, by kind."""
+    """Yield what a host event says about the launches in it, by kind."""
     category, name = _category(event), event.get("name")
     if not isinstance(name, str):
         return
@@ -445,7 +445,7 @@ def _texts_of(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _texts_of_operator(event: dict[str, Any], name: str) -> Iterator[tuple[str, str]]:
-    """Yield what an operator says of the launches in it."""
+    """Yield what an operator says about the launches in it."""
     yield "operator", name
     if _is_backward(event) and (step := _step_of(event)):
         yield "step", step
@@ -459,7 +459,7 @@ def _texts_of_operator(event: dict[str, Any], name: str) -> Iterator[tuple[str, 
 
 
 def _operands_of(event: dict[str, Any]) -> Operands | None:
-    """Return what an operator was called with; None if the trace does not say, or says more than a call has."""
+    """Return an operator's arguments; None if the trace does not give them, or gives more than a real call has."""
     args = _args(event)
     dims, types = _lists(args.get("Input Dims", args.get("Input dims"))), _texts(args.get("Input type"))
     if dims is None or types is None or len(types) != len(dims):
@@ -474,7 +474,7 @@ def _operands_of(event: dict[str, Any]) -> Operands | None:
 
 
 def _lists(value: Any) -> tuple[tuple[int, ...], ...] | None:
-    """Return a list of sizes for each argument; of a list of tensors none. None for anything else."""
+    """Return a list of sizes per argument, empty for a list of tensors; None if the value has another form."""
     if not isinstance(value, list) or len(value) > _MOST_ARGUMENTS:
         return None
     found = []
@@ -487,25 +487,25 @@ def _lists(value: Any) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:
-    """Return a text for each argument, an empty one for a list; None for anything else."""
+    """Return a text per argument, empty for a list; None if the value has another form."""
     if not isinstance(value, list) or len(value) > _MOST_ARGUMENTS:
         return None
     return tuple(_text(one) if len(_text(one)) <= _LONGEST_ARGUMENT else "" for one in value)
 
 
 def _step_of(event: dict[str, Any]) -> str:
-    """Return what an operator's step of the forward pass and its step backward share; empty if it has neither."""
+    """Return what links an operator's forward step to its backward step; empty if it has neither."""
     number = _args(event).get("Sequence number")
     return f"{_id(event.get('pid'))} {number}" if isinstance(number, int) and number >= 0 else ""
 
 
 def _is_backward(event: dict[str, Any]) -> bool:
-    """Return whether an operator runs backward: then it names the thread of its step forward."""
+    """Return whether an operator runs backward: such an operator names the thread of its forward step."""
     return bool(_args(event).get("Fwd thread id"))
 
 
 def _own_frame(text: str) -> str | None:
-    """Return file and line of a Python frame, `train.py(12): step`; None for frames of PyTorch and of Python itself."""
+    """Return file and line of a Python frame, `train.py(12): step`; None for frames of PyTorch and of Python."""
     match = _FRAME.match(text.strip())
     if match is None or _LIBRARY.search(file := match["file"]):
         return None
@@ -520,7 +520,7 @@ def _gpu_names(properties: Any) -> dict[int, str]:
 
 
 def _rank(info: Any) -> int | None:
-    """Return which process of several a trace is of; None if it is the only one, or does not say."""
+    """Return the rank of the process that wrote the trace; None if it was the only one, or the trace does not say."""
     if not isinstance(info, dict):
         return None
     rank, size = info.get("rank"), info.get("world_size")
@@ -530,7 +530,7 @@ def _rank(info: Any) -> int | None:
 
 
 def _category(event: dict[str, Any]) -> str:
-    """Return the category of an event; old traces write it with a capital."""
+    """Return the category of an event in lower case; old traces capitalise it."""
     return _text(event.get("cat")).lower()
 
 
@@ -541,12 +541,12 @@ def _args(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a text; an empty one for anything else, which may be nested as deep as Python can go."""
+    """Return a text, empty for anything else: other values may be nested as deeply as Python allows."""
     return value if isinstance(value, str) else ""
 
 
 def _id(value: Any) -> Any:
-    """Return an id, a number or a text; None for anything else."""
+    """Return an ID, which is a number or a text; None for anything else."""
     return value if isinstance(value, (int, str)) else None
 
 
@@ -560,7 +560,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _shape(value: Any) -> tuple[int, int, int] | None:
-    """Return a grid or block of three sizes; None for anything else."""
+    """Return the three sizes of a grid or block; None for anything else."""
     if not isinstance(value, list) or len(value) != 3 or not all(_is_size(one) for one in value):
         return None
     return value[0], value[1], value[2]

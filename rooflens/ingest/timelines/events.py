@@ -1,8 +1,8 @@
-"""Go through a trace in Chrome's Trace Event Format, event by event, and lose no character of it.
+"""Walk a trace in Chrome's Trace Event Format event by event, without losing a character.
 
-Traces have hundreds of megabytes, so that one event is decoded at a time. The PyTorch profiler writes NaN and Infinity,
-Windows paths with single backslashes and bytes that are not UTF-8: the standard library's decoder takes all of these,
-streaming JSON libraries refuse them. It also says where a value ends, so that whoever copies a trace can copy its text.
+Traces have hundreds of megabytes, so events are decoded one at a time. The PyTorch profiler writes NaN, Infinity,
+Windows paths with single backslashes, and bytes that are not UTF-8. The standard library's decoder accepts all of
+these, unlike streaming JSON libraries. It also says where a value ends, so that copies of a trace can keep its text.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from rooflens.ingest.timelines.budget import Budget
 
 MOST_CHARACTERS = 8 << 20
-"""A single value that is longer is no event: more of it is not read. The longest published one has 8,000; in memory,
+"""A longer value is no event and is not read further. The longest published event has 8,000 characters; in memory,
 empty objects take 25 times their characters."""
 
 MAX_TRACE_BYTES = 64 << 30
-"""What a compressed trace may unpack to: it is read as it comes, and only its kernels are kept."""
+"""Limit on a compressed trace's unpacked size: it is read as a stream, and only its kernels are kept."""
 
 CUT_HINT = "copy the trace again from where it was recorded, or record it again"
 _NO_TRACE_HINT = "`torch.profiler` writes traces with export_chrome_trace(), as `.json` or `.json.gz`"
@@ -34,19 +34,19 @@ _NO_TRACE_HINT = "`torch.profiler` writes traces with export_chrome_trace(), as 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
 _BETWEEN_EVENTS = re.compile(r"[ \t\r\n,]*")
 _ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(u[0-9a-fA-F]{0,3})?\Z)?')
-"""An escape: a good one, one that the end may have cut, or a stray backslash."""
+"""An escape sequence: valid, perhaps cut by the end of the text, or a stray backslash."""
 _LONGEST_CUT = 10
-"""An error this near to the end of what was read may come from the end: `-Infinity` has nine characters."""
+"""Errors this close to the end of the text may be due to the end: `-Infinity` has nine characters."""
 
 
 class Piece(NamedTuple):
-    """A part of the text of a trace; all parts joined are the trace.
+    """A part of a trace's text; all parts joined are the trace.
 
     Attributes:
-        text: The characters, with separators and keys before the value; undecodable bytes as lone surrogates.
-        at: Where in the text the value begins.
-        event: The event at its end; None if there is none. Numbers with a fraction are kept as text.
-        key: The key of the trace's own object whose value is at its end; empty if there is none.
+        text: The characters, including separators and keys before the value; undecodable bytes are lone surrogates.
+        at: Where the value begins in the text.
+        event: The event that ends the part, or None. Numbers with a fraction are kept as text.
+        key: The top-level key whose value ends the part, or empty.
         value: The value of that key.
     """
 
@@ -58,17 +58,17 @@ class Piece(NamedTuple):
 
 
 def read_pieces(path: Path, budget: Budget | None = None) -> Iterator[Piece]:
-    """Yield all parts of the trace at `path`, plain or compressed, an object with `traceEvents` or an array of events.
+    """Yield all parts of a trace, compressed or not: an object with `traceEvents`, or an array of events.
 
-    An array of events may lack its end, as Chrome allows: then the last part is an empty one with the key `cut`.
+    Chrome allows an array of events without its end: then the last part is empty and has the key `cut`.
 
     Args:
         path: The trace.
-        budget: The time that reading it may take; without limit by default, for what was read before.
+        budget: Limit on reading time; by default there is no limit, for traces that were read before.
 
     Raises:
-        TooMuchError: It takes more time.
-        InputError: It cannot be read, is cut or damaged, is not JSON, or not a trace.
+        TooMuchError: The time is over.
+        InputError: The file is unreadable, cut or damaged, no JSON, or no trace.
     """
     try:
         yield from _all_pieces(_Text(path, budget))
@@ -81,7 +81,7 @@ def read_pieces(path: Path, budget: Budget | None = None) -> Iterator[Piece]:
 
 
 def _all_pieces(text: _Text) -> Iterator[Piece]:
-    """Yield the parts of either shape."""
+    """Yield the parts of a trace of either form."""
     match text.peek():
         case "{":
             yield from _members(text)
@@ -131,30 +131,30 @@ def _elements(text: _Text, *, may_lack_end: bool = False) -> Iterator[Piece]:
 
 
 class _Text:
-    """The text of a trace as it comes, and how far it was read."""
+    """The text of a trace as it is read, and the current position."""
 
     def __init__(self, path: Path, budget: Budget | None) -> None:
         self._chunks = chunks(path, MAX_TRACE_BYTES)
         self._budget = budget
         self._mends = False
-        self._held = ""  # the begin of an escape
+        self._held = ""  # the start of an escape sequence
         self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
         self._parse = json.JSONDecoder(parse_float=str, strict=False).raw_decode
         self._text = ""
-        self._start = 0  # of what was not taken yet
+        self._start = 0  # of the text that was not taken yet
         self._at = 0
         self._value_at = 0
 
     def taken(self, event: dict[str, Any] | None = None, key: str = "", value: Any = None) -> Piece:
-        """Return what was read since the last call, with the value that was read last."""
+        """Return the text since the last call, with the value that was read last."""
         start, self._start = self._start, self._at
         return Piece(self._text[start : self._at], self._value_at - start, event, key, value)
 
     def peek(self, skipped: re.Pattern[str] = _SPACE, *, may_end: bool = True) -> str:
-        """Go to the next character that is not skipped, and return it; empty at the end.
+        """Advance to the next character that is not skipped, and return it; empty at the end.
 
         Raises:
-            InputError: The end comes where it may not.
+            InputError: The text must not end here.
         """
         while True:
             match = skipped.match(self._text, self._at)
@@ -167,20 +167,20 @@ class _Text:
                 raise _cut()
 
     def step(self) -> str:
-        """Return the next non-space character, and stand behind it.
+        """Return the next non-space character, and move past it.
 
         Raises:
-            InputError: The end comes first.
+            InputError: The text ends first.
         """
         char = self.peek(may_end=False)
         self._at += 1
         return char
 
     def value(self) -> Any:
-        """Read the value that begins with the next character.
+        """Read the value at the next character.
 
         Raises:
-            InputError: It is not JSON, is cut, or is longer than an event.
+            InputError: The value is no JSON, is cut, or is longer than an event.
         """
         while True:
             try:
@@ -196,13 +196,13 @@ class _Text:
                 raise _cut() if is_cut else InputError(f"not JSON: {error.msg}", _NO_TRACE_HINT) from error
             except (RecursionError, ValueError) as error:
                 raise InputError("not a trace: nested too deep, or a number is too long", _NO_TRACE_HINT) from error
-            if end == len(self._text) and self._read():  # a number may go on
+            if end == len(self._text) and self._read():  # a number may continue
                 continue
             self._value_at, self._at = self._at, end
             return value
 
     def _read(self) -> bool:
-        """Read on, at least as much as is pending, so that a long value is not parsed too often."""
+        """Read more text, at least as much as is pending, so that a long value is not parsed too often."""
         pending = [self._text[self._start :]]
         wanted = max(len(pending[0]), 1)
         if wanted > MOST_CHARACTERS:
@@ -220,9 +220,9 @@ class _Text:
         return bool("".join(pending[1:]))
 
     def _mended(self, text: str, *, is_last: bool = False) -> str:
-        """Double each backslash that begins no escape, as in paths of Windows; an escape cut at the end waits.
+        """Double each stray backslash, as in Windows paths; an escape that is cut by the end waits for more text.
 
-        In JSON a backslash stands in texts alone, so that nothing else changes.
+        In JSON, backslashes occur only within texts, so nothing else changes.
         """
         text, self._held = self._held + text, ""
         return _ESCAPE.sub(lambda match: self._mend(match, is_last=is_last), text)
@@ -238,5 +238,5 @@ class _Text:
 
 
 def _cut() -> InputError:
-    """Make the error of a trace that ends too early."""
+    """Make the error for a trace that ends too early."""
     return InputError("it is cut: its JSON ends in the middle", CUT_HINT)

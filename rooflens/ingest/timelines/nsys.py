@@ -1,7 +1,7 @@
 """Read the SQLite exports of Nsight Systems: kernels, copies, whole graphs, and the NVTX ranges of their launches.
 
-The schema grew from 2020 to 2025: a table or column that an export lacks reads as nothing. Rows are read one by one,
-each time the timeline is iterated, so that millions of kernels take little memory.
+The schema grew from 2020 to 2025: tables and columns missing from an export read as empty. Rows are read one by one,
+each time the timeline is iterated, so that millions of kernels need little memory.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _RANGES = "NVTX_EVENTS"
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-"""Graphs that were traced as one: nothing in the export shows what ran in them."""
+"""Graphs traced as a whole: the export does not show what ran in them."""
 
 _GPUS, _DEVICES = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 _BUSY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", _GRAPHS)
 _NAMES = ("demangledName", "mangledName", "shortName")
-"""Columns of a kernel's name, the best first."""
+"""Columns with a kernel's name, best first."""
 
 _PUSH_POP, _START_END = (59, 70), (60, 71)
-"""Types of NVTX events: ranges of a thread, and ranges of a whole process."""
+"""Types of NVTX events: ranges of a thread, and ranges of a process."""
 
 _PROCESS_SHIFT, _PROCESS_MASK = 24, 0xFFFFFF
-"""Where the number of a process is in the global number of a thread, whose lowest bits are the thread's own."""
+"""Position of the process ID in a global thread ID; the lowest bits are the thread's own."""
 
 _TABLES = (_KERNELS, _RUNTIME, _RANGES, _GPUS, _DEVICES, "StringIds", *_BUSY)
 _MAY_READ = frozenset({"sqlite_master", *_TABLES})
 _MAY_CALL = frozenset({"count", "sum", "substr", "typeof"})
-"""All that a query reads and calls: SQLite asks us when it prepares one."""
+"""Everything that a query may read and call; SQLite asks for permission when it prepares a query."""
 
 _COUNTED = 1024
-"""Rows that are counted at once."""
+"""Rows counted at a time."""
 
 _STEPS = 4000
-"""Instructions of SQLite's between two questions whether it is to go on: some 0.2 ms."""
+"""SQLite instructions between two checks whether to continue: about 0.2 ms."""
 
 _MOST_VALUE_BYTES = 1 << 20
-"""A text or blob that is longer is an error: SQLite reads each in one step, and a thousand rows may share it."""
+"""A longer text or blob is an error: SQLite reads each in one step, and a thousand rows may share it."""
 
 _LEAST_ROW_BYTES = 4
 _LATEST_NS = 1 << 62
-"""Year 2116: the sum of two gaps still has 64 bits."""
+"""The year 2116: the sum of two times still fits into 64 bits."""
 
 _TIMED = f"typeof(start) = 'integer' AND typeof(end) = 'integer' AND start >= 0 AND end >= start AND end < {_LATEST_NS}"
 _MOST_BLOCKS = 1 << 31
 _MOST_GPUS, _LONGEST_GPU = 1 << 16, 200
-"""GPUs of all processes together, and characters of a GPU's name."""
+"""Limits: GPUs of all processes together, and characters of a GPU's name."""
 
 _HEADER_BYTES = 100
 _AGAIN = "export it again: `nsys export --type sqlite REPORT.nsys-rep`"
@@ -82,11 +82,11 @@ def find_nsys(root: Path = Path("/")) -> str | None:
 
 @contextmanager
 def exported(report: Path) -> Iterator[Path]:
-    """Export a report of Nsight Systems to SQLite, for as long as it is read.
+    """Export a Nsight Systems report to SQLite; the export is deleted when the block ends.
 
     Raises:
-        EnvironmentMissingError: nsys is not on this machine.
-        InputError: nsys cannot export it.
+        EnvironmentMissingError: nsys is not installed here.
+        InputError: nsys cannot export the report.
     """
     nsys = find_nsys()
     if nsys is None:
@@ -107,14 +107,14 @@ def exported(report: Path) -> Iterator[Path]:
 
 
 def read_export(export: Path, source: str | None = None) -> Timeline:
-    """Read an SQLite export; its kernels and copies are read from the file each time they are iterated.
+    """Read an SQLite export; kernels and copies are read from the file at each iteration.
 
     Args:
         export: The file.
-        source: What the timeline is called; the file by default.
+        source: Name of the timeline in messages; by default the file.
 
     Raises:
-        InputError: It is cut or damaged, no export of nsys, or has no kernels.
+        InputError: The file is cut or damaged, no export of nsys, or has no kernels.
     """
     source = source or str(export)
     budget = Budget(export, source)
@@ -143,7 +143,7 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """The kernels of an export, read when they are iterated."""
+    """The kernels of an export, read at each iteration."""
 
     export: Path
     source: str
@@ -186,12 +186,12 @@ class _Kernels:
             }
             if timed == unnamed and not (_GRAPHS in columns and _has_rows(database, _GRAPHS)):
                 why = "names of its kernels lead to no text" if unnamed else "kernels have no times"
-                raise InputError(f"the timeline `{self.source}` names no kernel: the {why}", _AGAIN)
+                raise InputError(f"the timeline `{self.source}` names no kernels: the {why}", _AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
 class _Others:
-    """The copies, memsets and whole graphs of an export, read when they are iterated."""
+    """The copies, memsets and whole graphs of an export, read at each iteration."""
 
     export: Path
     source: str
@@ -215,7 +215,7 @@ class _Others:
 
 
 class Notes:
-    """What was left out of an export: all of it, once its kernels were gone through."""
+    """What was left out of an export; complete once its kernels have been iterated."""
 
     def __init__(self, first: Sequence[str], budget: Budget) -> None:
         self._first, self._budget = first, budget
@@ -228,7 +228,7 @@ _SHAPE = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
 
 
 class _Gpus:
-    """The GPUs of an export: each process numbers those that it sees from 0."""
+    """The GPUs of an export, where each process numbers its visible GPUs from 0."""
 
     def __init__(self, database: sqlite3.Connection, columns: Mapping[str, set[str]]) -> None:
         self.names: dict[int, str] = {}
@@ -241,7 +241,7 @@ class _Gpus:
             self._by_process = {row[:2]: row[2] for row in rows if all(type(one) is int for one in row)}
 
     def index(self, process: Any, device: Any) -> int:
-        """Return a GPU's index in the machine, or in its process if the former is unknown."""
+        """Return a GPU's index in the machine; if that is unknown, its index in the process."""
         own = _whole(device)
         return self._by_process.get((_process(process), own), own)
 
@@ -258,10 +258,10 @@ class _Gpus:
 def _range_paths(
     database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
 ) -> dict[int, dict[int, str]]:
-    """Return the NVTX ranges that were open on the host at each launch, by process and correlation id.
+    """Return the NVTX ranges that were open on the host at each launch, by process and correlation ID.
 
-    Calls and ranges are iterated together in the order in which they began, thread by thread. Ranges that were
-    started and ended by name are of a whole process.
+    Calls and ranges are iterated together in start order, thread by thread. Ranges that were started and ended by name
+    belong to a whole process.
     """
     if not columns.get(_RANGES) or {"globalTid", "correlationId", "start"} - columns.get(_RUNTIME, set()):
         return {}
@@ -300,7 +300,7 @@ def _range_paths(
 def _ranges(
     database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
 ) -> tuple[dict[int, OpenRanges], dict[int, OpenRanges]]:
-    """Read the NVTX ranges of each thread, and those of each process."""
+    """Read the NVTX ranges of each thread and of each process."""
     known = columns[_RANGES]
     if {"start", "end", "eventType", "globalTid"} - known:
         return {}, {}
@@ -334,7 +334,7 @@ def _ranges(
 
 
 def _strings_of_ranges(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[int, str]:
-    """Return the names of ranges that are in the table of texts, by their id."""
+    """Return the range names that are stored in the table of texts, by ID."""
     if "textId" not in columns[_RANGES] or not _has_strings(columns):
         return {}
     ids = f"SELECT textId FROM {_RANGES}"  # noqa: S608 - our constant
@@ -343,7 +343,7 @@ def _strings_of_ranges(database: sqlite3.Connection, columns: Mapping[str, set[s
 
 
 def _cut_text(column: str) -> str:
-    """Write the text in a column, if it is one: one character more than a name may have shows that it was cut."""
+    """Write the SQL for a column's text, cut to one character more than a name may have, which reveals the cut."""
     return f"CASE typeof({column}) WHEN 'text' THEN substr({column}, 1, {LONGEST_NAME + 1}) END"
 
 
@@ -351,7 +351,7 @@ _VALUE = _cut_text("value")
 
 
 def _bounded(text: str, budget: Budget) -> str:
-    """Cut a name that is longer than any real one, and count it."""
+    """Count a name, and cut it if it is longer than any real name."""
     name = bounded_name(text)
     budget.take(NAME_CHARACTERS, len(name))
     if name != text:
@@ -360,7 +360,7 @@ def _bounded(text: str, budget: Budget) -> str:
 
 
 def _shared(text: str, texts: dict[str, str], budget: Budget) -> str:
-    """Cut a name as `_bounded` does, and return its one shared copy."""
+    """Cut a name as `_bounded` does, and return its shared copy."""
     name = bounded_name(text)
     if name not in texts:
         texts[name] = _bounded(text, budget)
@@ -368,17 +368,17 @@ def _shared(text: str, texts: dict[str, str], budget: Budget) -> str:
 
 
 def _process(number: Any) -> int:
-    """Return the process in the global number of a process or thread."""
+    """Return the process ID in a global process or thread ID."""
     return _whole(number) >> _PROCESS_SHIFT & _PROCESS_MASK
 
 
 def _are_small(values: Iterable[Any]) -> bool:
-    """Return whether values may be kept: a damaged column may hold a text of megabytes in each row."""
+    """Return whether values may be kept: a damaged column may hold megabytes of text in each row."""
     return all(value is None or type(value) is int for value in values)
 
 
 def _whole(value: Any) -> int:
-    """Return a whole number; 0 for anything else that a damaged column may hold."""
+    """Return a whole number; 0 for anything else, which a damaged column may hold."""
     return value if type(value) is int else 0
 
 
@@ -395,7 +395,7 @@ def _has_strings(columns: Mapping[str, set[str]]) -> bool:
 
 
 def _names(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[Any, str]:
-    """Return the names of kernels by what the columns of names hold: an id, or in old exports the name itself."""
+    """Return kernel names by the content of their column: an ID, or in old exports the name itself."""
     found: dict[Any, str] = {}
     known = columns[_KERNELS]
     value, joined = (_VALUE, "LEFT JOIN StringIds ON id = key") if _has_strings(columns) else ("NULL", "")
@@ -419,7 +419,7 @@ def _shape(numbers: Sequence[Any]) -> Shape:
 def _rows(
     database: sqlite3.Connection, table: str, known: set[str], wanted: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the wanted columns of what has a time, in the order in which it began; a column that lacks is None."""
+    """Yield the wanted columns of rows with a time, in start order; a missing column is None."""
     if not {"start", "end"} <= known:
         return
     yield from database.execute(
@@ -428,7 +428,7 @@ def _rows(
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return how many rows a table has, whose size was checked: SQLite counts them in a step."""
+    """Return the number of rows of a table whose size was checked: SQLite counts them in one step."""
     (found,) = database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()  # noqa: S608 - our constants
     return int(found)
 
@@ -442,10 +442,10 @@ def _has_rows(database: sqlite3.Connection, table: str) -> bool:
 
 
 def _check_size(database: sqlite3.Connection, table: str, budget: Budget) -> None:
-    """Check that a table has no more rows than its file has room for: a page may stand in it a thousand times.
+    """Check that a table has no more rows than fit into its file: a hostile table may repeat a page a thousand times.
 
     Raises:
-        DatabaseError: It has.
+        DatabaseError: The table has more.
     """
     most = budget.file_bytes // _LEAST_ROW_BYTES
     if database.execute(f"SELECT 1 FROM {table} NOT INDEXED LIMIT 1 OFFSET {most}").fetchone() is not None:  # noqa: S608 - our constants
@@ -453,10 +453,10 @@ def _check_size(database: sqlite3.Connection, table: str, budget: Budget) -> Non
 
 
 def _columns_of(database: sqlite3.Connection, source: str) -> dict[str, set[str]]:
-    """Return the columns of each table that is read.
+    """Return the columns of each table that we read.
 
     Raises:
-        InputError: A view stands in place of a table: reading it would run a query of the file's.
+        InputError: A table is really a view: reading it would run the file's own query.
     """
     kinds = database.execute(
         "SELECT name, type = 'table' AND rootpage > 0 AND substr(sql, 1, 13) = 'CREATE TABLE ' FROM sqlite_master "  # noqa: S608 - marks
@@ -466,16 +466,16 @@ def _columns_of(database: sqlite3.Connection, source: str) -> dict[str, set[str]
     found: dict[str, set[str]] = {}
     for table, is_table in kinds:
         if not is_table:
-            raise InputError(f"the timeline `{source}` has no table `{table}`, but a view or a query", _AGAIN)
+            raise InputError(f"the timeline `{source}` has a view or query instead of the table `{table}`", _AGAIN)
         found[table] = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
     return found
 
 
 @contextmanager
 def _opened(export: Path, source: str, budget: Budget) -> Iterator[sqlite3.Connection]:
-    """Open an export for reading; what SQLite finds damaged is an error of the input.
+    """Open an export for reading; damage that SQLite finds is an error of the input.
 
-    It is opened as a file that nobody writes, so that SQLite leaves nothing beside it.
+    It is opened as immutable, so that SQLite leaves no files beside it.
     """
     _check_journals(export, source)
     raised: list[BaseException] = []
@@ -492,15 +492,17 @@ def _opened(export: Path, source: str, budget: Budget) -> Iterator[sqlite3.Conne
             raise raised[0] from None
         if budget.is_late:
             raise budget.too_slow() from None
-        why = "SQLite's words on it are no text" if isinstance(error, UnicodeError) else str(error) or "out of memory"
+        why = (
+            "SQLite's message about it is no text" if isinstance(error, UnicodeError) else str(error) or "out of memory"
+        )
         raise InputError(f"cannot read the timeline `{source}`: {why}", _AGAIN) from error
 
 
 def _watched(budget: Budget, raised: list[BaseException]) -> Generator[int, None, None]:
-    """Say again and again whether a query is to end: its time is over, or a signal came.
+    """Decide repeatedly whether a query must stop: its time is over, or a signal came.
 
-    SQLite drops what its callback raises, and Python runs the handler of a signal where a function begins: before
-    anything in it could catch that. A generator goes on in the middle, where it can.
+    SQLite drops exceptions of its callback, and Python runs signal handlers at the start of a function, before anything
+    in it could catch them. A generator resumes in the middle, where it can catch them.
     """
     while True:
         try:
@@ -512,7 +514,7 @@ def _watched(budget: Budget, raised: list[BaseException]) -> Generator[int, None
 
 
 def _restrict(database: sqlite3.Connection) -> None:
-    """Let queries read our tables and nothing else: views of a hostile file may reach for more."""
+    """Let queries read our tables only: views of a hostile file may reach for more."""
     for limit, most in ((sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES), (sqlite3.SQLITE_LIMIT_ATTACHED, 0)):
         database.setlimit(limit, most)
     for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
@@ -521,7 +523,7 @@ def _restrict(database: sqlite3.Connection) -> None:
 
 
 def _may(action: int, first: str | None, second: str | None, _database: str | None, within: str | None) -> int:
-    """Say whether a query may do something; nothing is allowed to the text of a view."""
+    """Say whether SQLite may do something for a query; the text of a view may do nothing."""
     is_allowed = within is None and (
         action == sqlite3.SQLITE_SELECT
         or (action == sqlite3.SQLITE_READ and first in _MAY_READ)
@@ -532,10 +534,10 @@ def _may(action: int, first: str | None, second: str | None, _database: str | No
 
 
 def _check_journals(export: Path, source: str) -> None:
-    """Refuse an export whose latest changes are in a file beside it: SQLite would have to write to take them in.
+    """Refuse an export with recent changes in a journal beside it: SQLite would have to write to merge them.
 
     Raises:
-        InputError: There is such a file.
+        InputError: There is a journal.
     """
     for ending in ("-wal", "-journal"):
         journal = export.with_name(export.name + ending)
@@ -548,10 +550,10 @@ def _check_journals(export: Path, source: str) -> None:
 
 
 def _check_whole(export: Path, source: str) -> None:
-    """Compare the header's size with the file's.
+    """Compare the file's size with the size in its header.
 
     Raises:
-        InputError: It is cut.
+        InputError: The file is cut.
     """
     with export.open("rb") as file:
         header = file.read(_HEADER_BYTES)

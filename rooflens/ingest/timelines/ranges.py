@@ -1,4 +1,4 @@
-"""Which NVTX ranges were open on the host at each launch: ranges and launches are iterated once, together."""
+"""Find the NVTX ranges that were open on the host at each launch, in one pass over ranges and launches."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ _CUT = "…"
 
 
 Range = tuple[int, int, str]
-"""When a range began, minus when it ended, and its name: of those that begin together, the longest is outermost."""
+"""Start, negated end, and name of a range; if ranges begin together, the longest is outermost."""
 
 OUTERMOST_FIRST = itemgetter(0, 1)
 
 
 class OpenRanges:
-    """The ranges of a thread or process, gone through in the order in which they begin.
+    """The open ranges of a thread or process, updated in start order.
 
-    Only the outermost ones are kept at hand: the others wait in the order in which they began, so that a thousand open
-    ranges cost a launch no more than a few do.
+    Only the outermost ranges are kept at hand; the others wait in start order, so that a thousand open ranges cost a
+    launch no more than a few do.
     """
 
     def __init__(self, ranges: Iterable[Range]) -> None:
-        """Take ranges in their order: by start, the longest first."""
+        """Take ranges sorted by start, the longest first."""
         self._ranges = list(ranges)
         self._next = 0
         self._outer: list[Range] = []
         self._waiting: deque[Range] = deque()
         self._ends: list[tuple[int, int]] = []
         self.changes = 0
-        """Grows with each range that begins or ends."""
+        """Counts ranges that began or ended, so it grows with each change."""
 
     def go_to(self, time_ns: int) -> None:
-        """Open and close what begins and ends until a time, which is not before the last."""
+        """Open and close ranges up to a time, which must not decrease."""
         ranges, ends = self._ranges, self._ends
         while self._next < len(ranges) and (begun := ranges[self._next])[0] <= time_ns:
-            if -begun[1] >= time_ns:  # it is open at its end, too
+            if -begun[1] >= time_ns:  # a range is still open at its end time
                 heappush(ends, (-begun[1], self._next))
                 (self._outer if len(self._outer) <= RANGE_DEPTH else self._waiting).append(begun)
                 self.changes += 1
@@ -53,31 +53,31 @@ class OpenRanges:
             self.changes += 1
 
     def open(self) -> list[Range]:
-        """Return the open ranges, outermost first, but no more than are kept, and one; good until the next `go_to`."""
+        """Return the open ranges, outermost first, up to one more than are kept; valid until the next `go_to`."""
         return self._outer
 
     def _close(self, ended: Range, time_ns: int) -> None:
         outer = self._outer
-        if outer and outer[-1] == ended:  # as ranges within each other do
+        if outer and outer[-1] == ended:  # as nested ranges do
             outer.pop()
         elif ended in outer:
             outer.remove(ended)
         else:
-            return  # it waits, and is left out when its turn comes
+            return  # it is still waiting, and is dropped when its turn comes
         while self._waiting and len(outer) <= RANGE_DEPTH:
             if -(waiting := self._waiting.popleft())[1] >= time_ns:
                 outer.append(waiting)
 
 
 class Paths:
-    """Writes paths of ranges, each of them once, for as long as the budget lasts."""
+    """Write each path of ranges once, as long as the budget lasts."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._texts: dict[str, str] = {}
 
     def of(self, *opened: OpenRanges) -> str | None:
-        """Return the names of the open ranges, outermost first, joined by `/`; None if none is open, or no room."""
+        """Join the names of the open ranges, outermost first, with `/`; None if none is open or the budget is spent."""
         lists = [one.open() for one in opened]
         ranges = lists[0] if len(lists) == 1 else list(merge(*lists, key=OUTERMOST_FIRST))
         if not ranges:
@@ -93,7 +93,7 @@ class Paths:
 
 
 def _joined(ranges: Sequence[Range]) -> tuple[str, bool]:
-    """Join the names of the outermost ranges, and say whether any was left out."""
+    """Join the names of the outermost ranges; say whether any was left out."""
     names = [one[2] for one in ranges]
     if len(names) <= RANGE_DEPTH and sum(map(len, names)) <= PATH_LENGTH:
         return "/".join(names), False

@@ -1,4 +1,4 @@
-"""The door to timelines: what a file is, is seen from its content."""
+"""The entry point to timelines: the content of a file decides what it is."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _HINT = (
 
 @contextmanager
 def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
-    """Read a timeline, which is good for as long as the block runs: its kernels may be read from the file.
+    """Read a timeline, which stays valid until the block ends: its kernels may be read from the file.
 
     Raises:
-        InputError: It cannot be read, is cut, is something else, or has no kernels.
-        EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
+        InputError: The file is unreadable or cut, no timeline, or has no kernels.
+        EnvironmentMissingError: The file is a Nsight Systems report, and nsys is not installed.
     """
     file = Path(path)
     begin = _begin(file)
@@ -53,10 +53,10 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
 
 @contextmanager
 def _unchanged(file: Path) -> Iterator[None]:
-    """Check that a file is the same at the end of the block: an export is opened without a lock, a trace is read twice.
+    """Check that a file does not change within the block: exports are opened without a lock, traces are read twice.
 
     Raises:
-        InputError: It was changed.
+        InputError: The file was changed.
     """
     try:
         with unchanged(file):

@@ -335,12 +335,11 @@ def asked_alike(before: Run, after: Run) -> Asked | None:
 def programs_apart(changes: Sequence[Change]) -> str:
     """Say why the times of two programs are not compared: their kernels did other work, or they share none."""
     both = [change for change in changes if change.base and change.head]
+    replaced = is_replaced(change for change in changes if not (change.base and change.head))
     if changes and not both:
-        work = [sum(one.flop_total or 0.0 for one in side) for side in _alone(changes)]
-        is_alike = all(work) and max(work) <= (1 + OTHER_WORK) * min(work)
-        return "" if is_alike else "no kernel is on both sides"
+        return "" if replaced else "no kernel is on both sides"
     for side in ("base", "head"):
-        whole_ns = sum(getattr(change.timing, side).median_ns or 0.0 for change in changes)
+        whole_ns = sum(getattr(change.timing, side).median_ns or 0.0 for change in (changes if replaced else both))
         others = [change for change in both if change.timing.apart]
         other_ns = sum(getattr(change.timing, side).median_ns or 0.0 for change in others)
         if other_ns > OTHER_WORK * whole_ns:
@@ -349,8 +348,14 @@ def programs_apart(changes: Sequence[Change]) -> str:
     return ""
 
 
-def _alone(changes: Sequence[Change]) -> tuple[list[Analysis], list[Analysis]]:
-    return [one.base for one in changes if one.base], [one.head for one in changes if one.head]
+def is_replaced(changes: Iterable[Change]) -> bool:
+    """Return whether the kernels that only the head has do the work of those that only the base has, by their FLOPs."""
+    gone = new = 0.0
+    for change in changes:
+        one = change.base or change.head
+        flop = (one.flop_total or 0.0) * sum(change.launches) if one else 0.0
+        gone, new = (gone + flop * (change.head is None), new + flop * (change.base is None))
+    return min(gone, new) > 0 and max(gone, new) <= (1 + OTHER_WORK) * min(gone, new)
 
 
 def _change(group: Sequence[Match], base: _Parts, head: _Parts, asked: Asked | None) -> Change:
@@ -395,10 +400,8 @@ def _represented(
 
 
 def added(spreads: Iterable[Spread]) -> Spread:
-    """Add up what was recorded equally often; empty if it was not."""
-    known = [spread.times_ns for spread in spreads]
-    is_whole = len({len(one) for one in known}) == 1
-    return Spread(tuple(map(sum, zip(*known, strict=True))) if is_whole else ())
+    """Add up times, with as many samples as all of them have; empty if one has none."""
+    return Spread(tuple(map(sum, zip(*(spread.times_ns for spread in spreads), strict=False))))
 
 
 def times(recordings: Iterable[Recording]) -> tuple[float, ...]:

@@ -12,12 +12,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.format import factor, percent, si, significant
+from rooflens.format import factor, is_plural, percent, si, significant
 from rooflens.model.compare.causes import MOVED_RATIO, differs, share_differs
 from rooflens.model.compare.compare import AS_FAST, Change
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import Finding, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Finding, Kernel, Limit, ratio
 from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
@@ -242,35 +242,34 @@ def _reached(found: FindingChanges) -> Iterator[str]:
         beaten = f"limit of {most}: its work" if limit.proven else f"{most} at its traffic: that"
         yield f"{reached} reached, more than the {beaten} changed"
     elif limit.is_far:
-        yield f"{reached} reached, and it was far from any limit"
+        yield f"{reached} reached, the limit was over {factor(FAR)}"
     else:
         yield f"{reached} reached, {f'the limit was {most}' if limit.proven else f'at its traffic {most} at most'}"
 
 
 def _words(change: FindingChange) -> str:
-    """Say a finding: `fp64 divisions no longer matters: 1.24 G to 220 M operations`."""
+    """Say a finding: `fp64 divisions no longer matter: 1.24 G to 220 M operations`."""
     shown = next((number for number in change.numbers if number.moved), None)
     if shown is None and change.what != "changed":
         known = (number for number in change.numbers if number.before is not None or number.after is not None)
         shown = next(known, None)
-    became = _became(change)
-    title = change.finding.title.removeprefix("low ") if became == _NO_MATTER else change.finding.title
-    return f"{title}{became}" + (f": {_number(shown)}" if shown else "")
-
-
-_NO_MATTER = " no longer matters"
+    return _became(change) + (f": {_number(shown)}" if shown else "")
 
 
 def _became(change: FindingChange) -> str:
+    title = change.finding.title
     if change.what != "changed":
-        return f" {change.what}"
+        return f"{title} {change.what}"
     shown = next((number for number in change.numbers if number.moved), None)
     moved = shown.became if shown else None
+    matter = "matter" if is_plural(title) else "matters"
+    if change.eased and moved == "worse":
+        return f"{title} worse, but other things cost more now"
     if change.eased:
-        return " worse, but other things cost more now" if moved == "worse" else _NO_MATTER
+        return f"{title.removeprefix('low ')} no longer {matter}"
     if not _costs(change.before):
-        return " now matters"
-    return f" {moved or 'changed'}"
+        return f"{title} now {matter}"
+    return f"{title} {moved or 'changed'}"
 
 
 def _number(number: Number) -> str:

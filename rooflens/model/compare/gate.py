@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import UsageError
-from rooflens.format import duration, exact_duration, given_percent, plain_name
+from rooflens.format import count, duration, exact_duration, given_percent, plain_name
 from rooflens.model.compare.compare import Change, Outcome, Timing
 from rooflens.model.compare.ladder import Ladder
 
@@ -65,6 +66,7 @@ class Judged(Struct, frozen=True):
         outcome: `slower` fails.
         fail_on: The gate's limit for it as a fraction, widened where its grid is below one wave.
         floor_ns: Time that it must have lost to fail.
+        left_out: Kernels of one side that the program's time is without, with their own time; empty if there is none.
     """
 
     program: str
@@ -73,6 +75,7 @@ class Judged(Struct, frozen=True):
     outcome: Outcome
     fail_on: float
     floor_ns: float
+    left_out: str = ""
 
     @property
     def failed(self) -> bool:
@@ -116,6 +119,7 @@ class Judged(Struct, frozen=True):
     def words(self) -> str:
         """Say by how much it grew: `triad: GPU time takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
         name = plain_name(self.change.name) if self.change else "GPU time"
+        name += " of the kernels on both sides" if self.left_out else ""
         mean = " (mean launch)" if self.change and self.change.counts_differ else ""
         return f"{self.program}: {name}{mean} {growth_words(self.timing)}"
 
@@ -175,6 +179,11 @@ class Gated(Struct, frozen=True):
         return [f"{one.words}: {one.reason}" for one in known]
 
     @property
+    def left_out(self) -> list[str]:
+        """Name the kernels that only one side of a program has, with their time: they never fail a gate."""
+        return [f"{one.program}: {one.left_out}, not judged" for one in self.judged if one.left_out]
+
+    @property
     def unjudged(self) -> list[str]:
         """Name the programs that the gate cannot judge, with the reason."""
         return [one.unjudged for one in self.unjudged_totals]
@@ -212,7 +221,7 @@ class Gate(Struct, frozen=True):
         return Gated(self, tuple(judged for one in ladders for judged in self._of(one.each[-1])))
 
     def _of(self, one: Ladder) -> Iterator[Judged]:
-        yield self._judged(one.program, None, one.total, self.floor_ns)
+        yield replace(self._judged(one.program, None, one.shared, self.floor_ns), left_out=one_sided_words(one.alone))
         for change in one.changes if self.per_kernel else ():
             # What the mean launch loses, each launch does: the floor is one for all of them.
             launches = min(change.launches) if change.counts_differ else 1
@@ -221,6 +230,18 @@ class Gate(Struct, frozen=True):
     def _judged(self, program: str, change: Change | None, timing: Timing, floor_ns: float) -> Judged:
         outcome = timing.outcome(self.fail_on, floor_ns)
         return Judged(program, change, timing, outcome, timing.limit(self.fail_on), floor_ns)
+
+
+def one_sided_words(changes: Sequence[Change]) -> str:
+    """Count what only one side has: `1 new kernel takes 1.20 ms, 2 gone kernels took 2.00 ms`; empty for nothing."""
+    said = []
+    for how, kernel, took, side in (("new", "new kernel", "take", "head"), ("gone", "gone kernel", "took", "base")):
+        own = [getattr(change.timing, side).median_ns for change in changes if change.how == how]
+        known = [time_ns for time_ns in own if time_ns is not None]
+        verb = "takes" if took == "take" and len(own) == 1 else took
+        times = duration(sum(known)) if len(known) == len(own) else "an unknown time"
+        said += [f"{count(len(own), kernel)} {verb} {times}"] if own else []
+    return ", ".join(said)
 
 
 def growth_words(timing: Timing) -> str:

@@ -24,6 +24,7 @@ from rooflens.model.compare.compare import (
     added,
     asked_alike,
     changes_between,
+    is_replaced,
     programs_apart,
     times,
     under_wave,
@@ -32,7 +33,6 @@ from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import Analysis, timed
 from rooflens.model.same_work import UnitTime, Work, same_work, time_per_work
 from rooflens.model.summary import median_launch
-from rooflens.model.verdict.library import library_of
 
 ONE_JOB = "one job of one run, by names and amounts"
 """What tells of kernels of one report that they do the same work."""
@@ -182,17 +182,49 @@ class Ladder(Struct, frozen=True):
         return any(change.counts_differ for change in self.changes)
 
     @property
+    def alone(self) -> tuple[Change, ...]:
+        """Kernels of one side that the times of two sides leave out: new ones and gone ones.
+
+        They count where the new ones do the work of the gone ones, and where nothing else is left to compare.
+        """
+        one_sided = tuple(change for change in self.changes if not (change.base and change.head))
+        is_all = len(one_sided) == len(self.changes)
+        return () if is_all or is_replaced(one_sided) else one_sided
+
+    @property
+    def compared(self) -> tuple[Change, ...]:
+        """The kernels that the times of two sides are of."""
+        left_out = {id(change) for change in self.alone}
+        return tuple(change for change in self.changes if id(change) not in left_out)
+
+    @property
+    def shared(self) -> Timing:
+        """GPU time of what is compared: of the whole program, unless kernels of one side are left out."""
+        if not self.alone:
+            return self.total
+        known = self.compared
+        base = added(change.timing.base for change in known if change.base)
+        head = added(change.timing.head for change in known if change.head)
+        below = under_wave([one for one in self.base.timed if one.kernel.name in _names(known)])
+        return replace(self.total, base=base, head=head, under_wave=below)
+
+    @property
     def speed(self) -> Timing:
         """The times by which two sides are compared: GPU time, at the first side's launch counts if these differ."""
         if not self.counts_differ:
-            return self.total
-        base = added(change.timing.base for change in self.changes if change.base)
+            return self.shared
+        known = self.compared
+        base = added(change.timing.base for change in known if change.base)
         heads = (
             change.mean_launch.head.of(change.launches[0]) if change.counts_differ else change.timing.head
-            for change in self.changes
+            for change in known
             if change.head
         )
-        return replace(self.total, base=base, head=added(heads))
+        return replace(self.shared, base=base, head=added(heads))
+
+
+def _names(changes: Sequence[Change]) -> frozenset[str]:
+    return frozenset(change.base.kernel.name for change in changes if change.base)
 
 
 def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD, program: str = "") -> Ladder:
@@ -236,7 +268,7 @@ def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DE
     for side in sides:
         launches = side.recordings[0]
         rung = _rung(side, launches[0].kernel.name, side.recordings)
-        rungs.append(replace(rung, library=library_of(launches[0].kernel) or ""))
+        rungs.append(replace(rung, library=launches[0].library or ""))
     alike = [Work(same=True, why=ONE_JOB)] * len(rungs)
     followed = Ladder(program, tuple(_compared(rungs, (), alike)), threshold)
     first, last = (rungs[end].gpu_time for end in (0, -1))
@@ -247,7 +279,7 @@ def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DE
 def beside(one: Ladder, side: Side) -> Ladder:
     """Set a ladder beside a library's kernel that does the same work: a side of one launch."""
     kernel = side.recordings[0][0]
-    rung = replace(_rung(side, kernel.kernel.name, side.recordings), library=library_of(kernel.kernel) or "")
+    rung = replace(_rung(side, kernel.kernel.name, side.recordings), library=kernel.library or "")
     first = next((each for each in one.rungs if not each.apart and each.time.times_ns), None)
     return replace(one, library=replace(rung, to_first=_timing(first, rung) if first else None))
 

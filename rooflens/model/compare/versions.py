@@ -30,7 +30,6 @@ from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
 from rooflens.model.same_work import Asked, as_many_operations, does_no_less, halves, named_alike, same_work
 from rooflens.model.summary import KernelSummary, summarize
-from rooflens.model.verdict.library import library_of
 
 MOST_SIDES = 50
 """Versions that one ladder holds."""
@@ -197,9 +196,9 @@ def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) 
     for own in _jobs_of(kernels):
         is_most = sum(one.duration_ns or 0.0 for one in own) >= INSIDE * whole_ns
         names = {one.analysis.kernel.function_name for one in own}
-        if len(names) > 1 and is_most and any(library_of(one.analysis.kernel) is None for one in own):
+        if len(names) > 1 and is_most and any(one.analysis.library is None for one in own):
             launched = [_launches(report, one) for one in own]
-            ordered = sorted(launched, key=lambda of: (library_of(of[0].kernel) is not None, of[0].kernel.index))
+            ordered = sorted(launched, key=lambda of: (of[0].library is not None, of[0].kernel.index))
             sides = [
                 Side(of[0].short_name or of[0].kernel.function_name, (AnalyzedReport(report.run, of),))
                 for of in ordered
@@ -392,11 +391,11 @@ def _beside_library(one: Ladder) -> Ladder:
         for report in rung.side.reports
         for analysis in timed(report.analyses)
         if analysis.kernel.gpu_model == fastest.analysis.kernel.gpu_model
-        and library_of(analysis.kernel)
+        and analysis.library
         and analysis.kernel.name != fastest.analysis.kernel.name
         and as_many_operations(fastest.analysis, analysis)
     ]
-    if not found or library_of(fastest.analysis.kernel):
+    if not found or fastest.analysis.library:
         return one
     best, run = min(found, key=lambda each: each[0].kernel.duration_ns or float("inf"))
     side = Side(best.short_name or best.kernel.function_name, (AnalyzedReport(run, (best,)),))

@@ -9,7 +9,6 @@ from rooflens.format import factor, percent, si, si_of
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, spared, speedup, weigh
 from rooflens.model.hotspots import places
 from rooflens.model.records import Evidence, ratio
-from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.mix import mix_of
 from rooflens.model.roofline.opcodes import executed, opcode_group
 from rooflens.model.verdict.facts import Facts
@@ -41,7 +40,7 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
         elif dtype != "fp32":
             parts[pipe] = 1.0
         apart = mix.apart / mix.total / 2
-        busy = max((facts.share(name) or 0.0) * part for name, part in parts.items())
+        busy = max(facts.shares.get(name, 0.0) * part for name, part in parts.items())
         if apart > limit and (mix.sparable >= limit / 2 or apart * busy >= limit):
             unfused.append((mix, Waste({name: mix.sparable * part for name, part in parts.items()})))
     if not unfused:
@@ -93,7 +92,7 @@ def slow_fp64(facts: Facts) -> Found | None:
     """Say that the kernel does fp64 arithmetic on a chip with few fp64 units."""
     work = facts.pipes.get("fp64")
     counted = work.amount if work is not None else None
-    busy = {name: share for name in _PIPES["fp64"] if (share := facts.share(name))}
+    busy = {name: share for name in _PIPES["fp64"] if (share := facts.shares.get(name))}
     top = max(busy, key=lambda one: busy[one], default=None)
     if counted == 0 or (counted is None and (top is None or busy[top] < facts.limits.contributing_share)):
         return None
@@ -131,7 +130,7 @@ def slow_fp64(facts: Facts) -> Found | None:
 
 def tensor_cores_unused(facts: Facts) -> Found | None:
     """Say that work that looks like a matrix product fills the fp32 pipe of a chip whose tensor cores are unused."""
-    busy = facts.share("fp32")
+    busy = facts.shares.get("fp32")
     if busy is None or not could_use_tensor_cores(facts.kernel, facts.pipes, facts.limits):
         return None
     roofs = roofs_over_fp32(facts.kernel, facts.pipes)
@@ -280,7 +279,7 @@ def curand_init(facts: Facts) -> Found | None:
         move="start each generator with a seed of its own and sequence 0 (`curand_init(seed + thread, 0, 0, &state)`), "
         f"or use Philox, which skips ahead at no cost, or keep the states: {percent(part)} of the samples are in "
         f"{place}",
-        bears_on=frozenset({LATENCY, *shares_of(facts.levels, facts.pipes)}),
+        bears_on=frozenset({LATENCY, *facts.shares}),
         gain=1 / (1 - min(part, MOST_SPARED)),
         changes="instructions",
         where=places(facts.kernel, "samples"),

@@ -14,9 +14,8 @@ from rooflens.format import percent, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, weigh
-from rooflens.model.findings.stalls import instructions_a_warp, stall_shares
+from rooflens.model.findings.stalls import instructions_a_warp
 from rooflens.model.records import Evidence, ratio
-from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
@@ -28,10 +27,9 @@ _LOADS = ("long_scoreboard", "lg_throttle")
 
 def passed_through_global(facts: Facts) -> Found | None:
     """Say that the threads of a block pass values to each other through global memory, barrier by barrier."""
-    kernel, sectors = facts.kernel, facts.counter("global_load_sectors")
-    fetched = _fetched_bytes(facts)
-    waiting = stall_shares(facts.kernel).get("barrier", 0.0)
-    if uses_shared_memory(kernel) or not sectors or fetched is None or not facts.counter("global_store_requests"):
+    sectors, fetched = facts.counter("global_load_sectors"), _fetched_bytes(facts)
+    waiting = facts.stall_shares.get("barrier", 0.0)
+    if facts.kernel.own_smem_bytes != 0 or not sectors or fetched is None or not facts.counter("global_store_requests"):
         return None
     part = 1 - fetched / (sectors * SECTOR_BYTES)
     if waiting < _SOME_WAIT or part < facts.limits.limiting_waste_share:
@@ -97,15 +95,13 @@ class _Reduction(Struct, frozen=True):
 
 def _reduction(facts: Facts) -> _Reduction | None:
     """Recognize a reduction: each thread has one value in shared memory, and a block stores one."""
-    counters, threads, blocks = facts.kernel.counters, facts.counter("block_size"), facts.counter("grid_size")
-    parts = [counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
-    if not threads or not blocks or threads <= WARP_THREADS or None in parts:
+    threads, blocks, held = facts.counter("block_size"), facts.counter("grid_size"), facts.kernel.own_smem_bytes
+    if not threads or not blocks or threads <= WARP_THREADS or held is None:
         return None
-    held = sum(part or 0.0 for part in parts) / threads
-    value = next((value for value in _VALUES if abs(held / value - 1) <= _AS_PRINTED), None)
+    value = next((value for value in _VALUES if abs(held / threads / value - 1) <= _AS_PRINTED), None)
     if value is None or not _stores_one_value(facts, value, blocks):
         return None
-    loaded, elements = _fetched_bytes(facts) or counters.get("dram_bytes"), None
+    loaded, elements = _fetched_bytes(facts) or facts.counter("dram_bytes"), None
     if loaded:
         source = f"bytes that miss L2, else those of DRAM / threads / {value:.0f} B"
         elements = Evidence("elements per thread", loaded / (threads * blocks) / value, "elements", source)
@@ -122,7 +118,7 @@ def _stores_one_value(facts: Facts, value: float, blocks: float) -> bool:
         requests = executed(facts.kernel.warp_opcodes, ("STG", "ST"))
     if requests is not None:
         return 0 < requests <= _ONE_STORE * blocks
-    l2, dram = facts.share("l2"), facts.share("dram")
+    l2, dram = facts.shares.get("l2"), facts.shares.get("dram")
     is_one = filled is not None and abs(filled / value - 1) <= _AS_PRINTED
     return is_one and l2 is not None and dram is not None and l2 < dram
 
@@ -211,7 +207,7 @@ def _of_steps(block: _Reduction) -> tuple[Evidence, ...]:
 def _found(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str) -> Found:
     """Weigh what the steps cost; where neither a full unit nor stalls tell, they cost something."""
     severity = weigh(facts, waste)
-    is_unknown = not facts.kernel.stalls and not stall_shares(facts.kernel) and not facts.at_roof
+    is_unknown = not facts.kernel.stalls and not facts.stall_shares and not facts.at_roof
     is_delivering = facts.limiter is not None and facts.limiter.resource in _TREE_UNITS
     return Found(
         evidence=evidence,
@@ -233,7 +229,7 @@ _SPARE_WAVES = 2.0
 def few_bytes_in_flight(facts: Facts) -> Found | None:
     """Say that threads load little each while DRAM, the busiest unit, is not full, where no stall was measured."""
     side, waves = facts.memory, facts.counter("waves")
-    if side is None or side.resource != "dram" or facts.at_roof or stall_shares(facts.kernel) or facts.full_for_a_while:
+    if side is None or side.resource != "dram" or facts.at_roof or facts.stall_shares or facts.full_for_a_while:
         return None
     threads = (facts.counter("grid_size") or 0.0) * (facts.counter("block_size") or 0.0)
     sectors, fill = facts.counter("global_load_sectors"), facts.counter("global_load_bytes_per_sector")

@@ -23,17 +23,15 @@ from rooflens.model.findings.rule import (
     FindingRule,
     Found,
     Holdings,
-    gain_of,
     held_of,
     holdings_of,
     loads_unseen,
 )
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Finding, MoveKind, Severity
+from rooflens.model.records import Finding, Gain, MoveKind, Severity
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.library import library_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
 CAUSES: tuple[FindingRule, ...] = (
@@ -87,7 +85,9 @@ def _that_can_tell(holdings: Holdings) -> tuple[tuple[FindingRule, ...], frozens
 def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[Finding, ...]:
     """Put findings in order, with what the kernel waits for and what NVIDIA found; too many become notes."""
     findings += [
-        _finding(facts, rule, result) for rule in long_waits(facts) if (result := rule.find(facts)) is not None
+        _finding(facts, rule, result)
+        for rule in long_waits(facts.stall_shares, facts.limits.dominant_stall)
+        if (result := rule.find(facts)) is not None
     ]
     if facts.bound == "latency" and all(finding.severity == "note" for finding in findings):
         findings += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
@@ -119,12 +119,12 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     most = most_of_one_loop(facts.kernel.inside, found.where)
     if factor is not None and most is not None:
         factor = min(factor, most)
-    library = library_of(facts.kernel)
+    library, time_ns = facts.library, facts.kernel.duration_ns
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
     gain = (
         None
         if factor is None or severity == "note" or factor < _WORTH_SAYING
-        else gain_of(facts, factor, found.changes)
+        else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
     return Finding(
         id=rule.id,
@@ -165,8 +165,8 @@ def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Sev
     is_at_limiter = facts.limiter is not None and facts.limiter.resource in bears_on
     if (is_at_limiter or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"
-    busy = max((facts.share(resource) or 0.0 for resource in bears_on - {LATENCY, IDLE}), default=0.0)
-    if loads_unseen(facts, bears_on):
+    busy = max((facts.shares.get(resource, 0.0) for resource in bears_on - {LATENCY, IDLE}), default=0.0)
+    if loads_unseen(facts.unseen, facts.shares, bears_on):
         return "contributes"
     is_waiting = waits and not facts.at_roof
     return "contributes" if is_waiting or busy >= limits.contributing_share else "note"

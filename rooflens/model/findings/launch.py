@@ -11,9 +11,8 @@ from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
-from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall, stall_shares
+from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
 from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
-from rooflens.model.roofline.levels import active_part, shares_of
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
     allowed_by_registers,
@@ -51,7 +50,7 @@ def short_kernel(facts: Facts) -> Found | None:
 
 def launch_gaps(facts: Facts) -> Found | None:
     """Say that the GPU is idle around a launch of this kernel for longer than the kernel runs."""
-    launch = facts.waiting
+    launch = facts.outside.waiting
     if launch is None:
         return None
     source = "a trace without the profiler, median of the launches"
@@ -108,17 +107,12 @@ def small_grid(facts: Facts) -> Found | None:
     )
 
 
-def idle_share(facts: Facts) -> float | None:
-    """Return the part of the run in which the mean SM had no work, 0 to 1; None if not measured."""
-    part = active_part(facts.kernel.counters)
-    return None if part is None else 1 - part
-
-
 def tail_wave(facts: Facts) -> Found | None:
     """Say that the last wave of blocks does not fill the GPU, and SMs were measured idle."""
-    waves, idle = facts.counter("waves"), idle_share(facts)
-    if waves is None or waves <= 1 or idle is None or idle < facts.limits.tail_idle_share:
+    waves, active = facts.counter("waves"), facts.kernel.active_part
+    if waves is None or waves <= 1 or active is None or 1 - active < facts.limits.tail_idle_share:
         return None
+    idle = 1 - active
     rest = waves - math.floor(waves)
     computed = tail_share(waves)
     if not computed or not rest:
@@ -280,9 +274,10 @@ def _tail_seen(facts: Facts) -> Found | None:
 
 def _idle_seen(facts: Facts) -> Found | None:
     """Say the same by the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
-    waves, idle, time_ns = facts.counter("waves"), idle_share(facts), facts.kernel.duration_ns
-    if waves is None or waves < 1 or idle is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
+    waves, active, time_ns = facts.counter("waves"), facts.kernel.active_part, facts.kernel.duration_ns
+    if waves is None or waves < 1 or active is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
         return None
+    idle = 1 - active
     waste = idle - (tail_share(waves) or 0.0)
     if waste < facts.limits.imbalance_cost_share:
         return None
@@ -367,21 +362,20 @@ def _few_by_registers(facts: Facts) -> Found | None:
 def _is_full_by_design(facts: Facts) -> bool:
     """Return whether a few warps fill an SM: those of warpgroup matrix instructions, or of tiles that TMA copies."""
     has_wgmma = facts.counter("smem_wgmma_bytes") or any(name.endswith("_wgmma") for name in facts.pipes)
-    waits = stall_shares(facts.kernel)
     return (
         bool(has_wgmma)
-        or bool(waits.get("gmma") or waits.get("warpgroup_arrive"))
+        or any(facts.stall_shares.get(reason) for reason in ("gmma", "warpgroup_arrive"))
         or works_by_warpgroups(facts.kernel.warp_opcodes)
     )
 
 
 def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
     """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first, and its kind."""
-    shares = shares_of(facts.levels, facts.pipes)
-    busiest = max(shares, key=lambda name: shares[name], default=None)
+    shares = facts.shares
+    busiest = max(shares, key=shares.__getitem__, default=None)
     stalls = facts.kernel.stalls
     leading = max(stalls, key=lambda reason: stalls[reason], default=None)
-    are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts.kernel))
+    are_long = leading == "wait" and not is_usual_wait(facts)
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
         more = "give each thread more independent work, as warps wait on fixed latencies most"
         return f"{more}; or {raise_it}", "inflight"
@@ -412,7 +406,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
     waves, threads = facts.counter("waves"), facts.counter("block_size")
     if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
         return None
-    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts, stall_shares(facts.kernel)):
+    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts):
         return None
     allowed, block = facts.measured("theoretical_occupancy", "share"), facts.measured("block_size", "threads")
     warps = warps_of(threads)
@@ -618,7 +612,8 @@ def thread_divergence(facts: Facts) -> Found | None:
     if threads is None or threads.value >= least:
         return None
     # Idle lanes are those that blocks leave empty where enough of the threads that are there do work.
-    block, fill = _block_size(kernel), warp_fill(kernel)
+    block = kernel.block_threads
+    fill = warp_fill(block) if block else None
     by_block = fill is not None and fill != 1 and (block == 1 or threads.value >= least * fill)
     switched_off = (facts.counter("threads_per_inst") or 0.0) >= least
     branches = facts.counter("divergent_branch_count")
@@ -667,8 +662,8 @@ def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
 
 def partial_warps(facts: Facts) -> Found | None:
     """Say that the threads of a block do not fill its warps."""
-    threads, fill = _block_size(facts.kernel), warp_fill(facts.kernel)
-    if threads is None or fill is None or fill == 1:
+    threads = facts.kernel.block_threads
+    if not threads or (fill := warp_fill(threads)) == 1:
         return None
     idle = 1 - fill
     waste = Waste(dict.fromkeys(facts.pipes, idle))
@@ -690,17 +685,9 @@ def partial_warps(facts: Facts) -> Found | None:
     )
 
 
-def warp_fill(kernel: Kernel) -> float | None:
-    """Return which part of the lanes of its warps a block fills, 0 to 1; None if its size is unknown."""
-    threads = _block_size(kernel)
-    return threads / (warps_of(threads) * WARP_THREADS) if threads else None
-
-
-def _block_size(kernel: Kernel) -> int | None:
-    if kernel.block is not None:
-        return kernel.block[0] * kernel.block[1] * kernel.block[2]
-    threads = kernel.counters.get("block_size")
-    return int(threads) if threads else None
+def warp_fill(threads: float) -> float:
+    """Return which part of the lanes of its warps a block of so many threads fills, 0 to 1."""
+    return threads / (warps_of(threads) * WARP_THREADS)
 
 
 LAUNCH: tuple[FindingRule, ...] = (

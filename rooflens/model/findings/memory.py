@@ -13,20 +13,11 @@ from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
-from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import (
-    LSU_INPUT,
-    SOC_CAPABILITIES,
-    WHOLE,
-    active_part,
-    shares_of,
-    uses_shared_memory,
-    works_in_shared_memory,
-)
+from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
@@ -107,7 +98,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     if is_shifted:
         kind = "coalesce"
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
-    elif use.apart and (shape := _upright_block(facts)):
+    elif use.apart and (shape := _upright_block(facts.kernel.block)):
         kind = "shape"
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
@@ -128,9 +119,9 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     )
 
 
-def _upright_block(facts: Facts) -> str:
+def _upright_block(block: tuple[int, int, int] | None) -> str:
     """Name the shape of blocks that put fewer threads along x than fill a sector, and more along y; else nothing."""
-    x, y, z = facts.kernel.block or (WARP_THREADS, 1, 1)
+    x, y, z = block or (WARP_THREADS, 1, 1)
     return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < _SECTOR_VALUES and y * z > x else ""
 
 
@@ -332,7 +323,7 @@ def _of_l1(facts: Facts, part: float) -> float:
     An instruction passes its input once, however many sectors it touches: where the input is full, it stays so. Of the
     data that pass it, those of shared memory are no sectors.
     """
-    level, shared = facts.levels["l1"], facts.share("smem") or 0.0
+    level, shared = facts.levels["l1"], facts.shares.get("smem", 0.0)
     part *= max(0.0, 1 - shared / level.share) if level.share else 1.0
     stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
     if not level.share or not input_share:
@@ -374,7 +365,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
     stalls = ("short_scoreboard", "mio_throttle")
     parts = {"smem": conflicts.part * of_all}
-    if (smem := facts.share("smem")) and (l1 := facts.share("l1")):  # the same data stage serves both
+    if (smem := facts.shares.get("smem")) and (l1 := facts.shares.get("l1")):  # the same data stage serves both
         parts["l1"] = parts["smem"] * min(1.0, smem / l1)
     waste = Waste(parts, waits=conflicts.part, stalls=stalls)
     evidence = [
@@ -485,7 +476,9 @@ def many_wavefronts(facts: Facts) -> Found | None:
     totals = ("load_sectors", "store_sectors", "shared_wavefronts")
     if any(name in kernel.code_totals for name in totals) or any(name in counters for name in _ACCESSES_COUNTED):
         return None
-    if (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:  # its operands are wavefronts without an instruction
+    if (
+        facts.shares.get("tensor_pipe", 0.0)
+    ) > TENSOR_NOISE_SHARE:  # its operands are wavefronts without an instruction
         return None
     moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
     each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
@@ -500,7 +493,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
         source = "L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
         # Half of L1's per cent where it counts requests to L2 twice, and of as many instructions as any chip takes.
-        busy, taken, part = counters.get("sol_l1_active_share"), counters.get("sol_compute"), active_part(counters)
+        busy, taken, part = counters.get("sol_l1_active_share"), counters.get("sol_compute"), kernel.active_part
         each = ratio(
             busy and part and busy * part / 2,
             taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 1.0),
@@ -509,17 +502,16 @@ def many_wavefronts(facts: Facts) -> Found | None:
     if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
         return None
     part = 1 - _WIDEST_WAVEFRONTS / each
-    waste = Waste({"l1": part, "smem" if uses_shared_memory(kernel) else "l2": part})
+    has_smem = kernel.own_smem_bytes != 0
+    waste = Waste({"l1": part, "smem" if has_smem else "l2": part})
     severity = weigh(facts, waste)
     if (
         severity == "note"
         and facts.bound == "latency"
-        and (facts.share("l1") or 0.0) >= facts.limits.contributing_share
+        and facts.shares.get("l1", 0.0) >= facts.limits.contributing_share
     ):
         # Each of these passes is waited for, and no stall says for how long.
-        severity = (
-            "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts.kernel) else "contributes"
-        )
+        severity = "limiter" if part >= facts.limits.limiting_waste_share and not facts.stall_shares else "contributes"
     passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
@@ -543,12 +535,12 @@ _INDEXED = 0.05
 
 def indexed_constants(facts: Facts) -> Found | None:
     """Say that constants are loaded with an index known at run time only, which fills the pipe of addresses."""
-    kernel, busy = facts.kernel, facts.share("adu")
+    kernel, busy = facts.kernel, facts.shares.get("adu")
     loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
     # Twice as many speak for themselves where nothing tells how busy their pipe is.
     if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
         return None
-    is_indexed = any(_BY_REGISTER.search(spot.sass or "") for spot in kernel.hotspots)
+    is_indexed = kernel.inside is not None and kernel.inside.indexes_constants
     is_idle = busy is not None and busy < facts.limits.contributing_share
     if is_idle or (kernel.capability >= _PARAMETERS_BY_LOAD and not is_indexed):
         return None
@@ -571,7 +563,6 @@ def indexed_constants(facts: Facts) -> Found | None:
     )
 
 
-_BY_REGISTER = re.compile(r"\bLDC\b.*\[U?R\d")
 _PARAMETERS_BY_LOAD = (9, 0)
 """From here on compilers load parameters, too, and not only what is indexed."""
 
@@ -695,10 +686,10 @@ def host_memory(facts: Facts) -> Found | None:
     words += f", {percent(link.value)} of what its link carries in that direction" if link else ""
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     # With the data in DRAM, that moves these bytes as well, and no wait goes that was not measured to be for memory.
-    waiting = sum(stall_shares(facts.kernel).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
+    waiting = sum(facts.stall_shares.get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
     peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
-    dram = (facts.share("dram") or 0.0) + rate.value / peak if peak else 0.0
-    left = max(dram, 1 - waiting if waiting else 0.0, *shares_of(facts.levels, facts.pipes).values(), 0.0)
+    dram = facts.shares.get("dram", 0.0) + rate.value / peak if peak else 0.0
+    left = max(dram, 1 - waiting if waiting else 0.0, *facts.shares.values(), 0.0)
     return Found(
         evidence=tuple(one for one in (rate, link, part) if one is not None),
         move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
@@ -764,7 +755,7 @@ def contended_atomics(facts: Facts) -> Found | None:
     if sectors is not None and l2_bytes:  # atomics cross between the SMs and L2 twice
         traffic = 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
     stall = 0.0 if facts.at_roof else stalled(facts, ("long_scoreboard", "lg_throttle", "drain", "membar"))
-    cost = max(unit or 0.0, (traffic or 0.0) * (facts.share("l2") or 0.0), (waits or 0.0) * stall)
+    cost = max(unit or 0.0, (traffic or 0.0) * facts.shares.get("l2", 0.0), (waits or 0.0) * stall)
     heavy = (traffic or 0.0) >= limits.atomic_share or (waits or 0.0) >= limits.atomic_share
     if (unit or 0.0) < limits.atomic_share and not (heavy and cost >= limits.contributing_cost_share):
         return None
@@ -804,10 +795,10 @@ def _serialised_in_l2(facts: Facts) -> Found | None:
 
     What is loaded or stored passes L1 as well, and what misses L2 goes to DRAM.
     """
-    l2, l1, dram = (facts.share(name) for name in ("l2", "l1", "dram"))
+    l2, l1, dram = map(facts.shares.get, ("l2", "l1", "dram"))
     l1 = facts.counter("sol_l1_active_share") if l1 is None else l1
     compute, blocks = facts.counter("sol_compute"), facts.counter("grid_size") or 0.0
-    active, time_ns = active_part(facts.kernel.counters), facts.kernel.duration_ns
+    active, time_ns = facts.kernel.active_part, facts.kernel.duration_ns
     names = ("atomic_inst", "l2_atomic_sectors", "l2_atomic_share")
     if (
         l2 is None

@@ -13,9 +13,9 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.loops import main_product, place_of_product
 from rooflens.model.findings.memory import access_bytes
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
-from rooflens.model.records import Anatomy, Bottleneck, Evidence, Kernel, MoveKind, ratio
+from rooflens.model.records import Anatomy, Bottleneck, Evidence, MoveKind, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import uses_shared_memory, works_in_shared_memory
+from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
@@ -52,14 +52,17 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     kernel = facts.kernel
     arithmetic = [pipe for pipe in facts.pipes.values() if pipe.is_arithmetic and pipe.unit == "FLOP" and pipe.amount]
     share = max((pipe.share or 0.0 for pipe in arithmetic), default=0.0)
-    fused, delivered = sum(pipe.amount or 0.0 for pipe in arithmetic) / 2, _delivered_bytes(facts)
+    fused = sum(pipe.amount or 0.0 for pipe in arithmetic) / 2
+    # Where no opcode tells what threads load, what L1 and shared memory deliver does.
+    of_levels = sum(facts.levels[name].amount_bytes or 0.0 for name in ("l1", "smem")) or None
+    delivered = _loaded_bytes(kernel.thread_opcodes) if kernel.thread_opcodes else of_levels
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
     if not fused or delivered is None or share < _LEAST_ARITHMETIC or (again is not None and again < _SERVED_AGAIN):
         return None
     body = main_product(kernel.inside)
     each = _fetched_bytes(body) if body is not None else delivered / fused
-    is_tiled = bool(body.shared_loads) if body is not None else uses_shared_memory(kernel)
-    is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel)
+    is_tiled = bool(body.shared_loads) if body is not None else kernel.own_smem_bytes != 0
+    is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel.warp_opcodes)
     # Threads that reuse operands as well as they can, by wide loads, share them with the rest of their warp next.
     is_wide = (is_tiled if body is not None else bool(executed(kernel.warp_opcodes, {"LDS"}))) and not is_narrow
     is_last = each < _OPERAND_BYTES / 2 and is_tiled and is_wide
@@ -104,11 +107,11 @@ _MULTIPLIERS = ("fma", "fp64_pipe")
 def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
     """Judge by the shares of pipes, where no operations are counted: L1 serves again what comes from L2."""
     kernel = facts.kernel
-    busy = {name: share for name in _MULTIPLIERS if (share := facts.share(name)) is not None}
-    if not busy or (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:
+    busy = {name: share for name in _MULTIPLIERS if (share := facts.shares.get(name)) is not None}
+    if not busy or facts.shares.get("tensor_pipe", 0.0) > TENSOR_NOISE_SHARE:
         return None
     pipe = max(busy, key=lambda name: busy[name])
-    refilled = facts.levels["l1"].stages.get("from_l2", facts.share("l2"))
+    refilled = facts.levels["l1"].stages.get("from_l2", facts.shares.get("l2"))
     if refilled is None or not _LEAST_ARITHMETIC <= busy[pipe] < limiter.share * _A_RUNG:
         return None
     if refilled * _SERVED_AGAIN > limiter.share:
@@ -131,7 +134,8 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
 
 
 _STEPS: Mapping[MoveKind, str] = {
-    "tile": "tile it in shared memory, so that a block loads each value once",
+    # A tile alone moves the loads to shared memory, which takes the same slots and passes of L1.
+    "tile": "tile it in shared memory, so that a block loads each value once, and compute several results per thread",
     "results": "let each thread compute several results, such as 2 x 2, from what it loads",
     "wide": "load 16 bytes at once",
 }
@@ -153,10 +157,8 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
     results, each, width = stores / (blocks * warps_of(threads)), loads / stores, sectors / loads
     if results < 1 or each < _LOADS_A_RESULT:
         return None
-    parts = [counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
-    is_tiled = bool(counters.get("smem_conflict_bytes")) or any(parts)
     kind: MoveKind = "results"
-    if not is_tiled and not uses_shared_memory(kernel):
+    if kernel.own_smem_bytes == 0 and not counters.get("smem_conflict_bytes"):
         kind = "tile"
     elif results >= _SEVERAL and width <= _SECTORS_OF_SINGLE_VALUES:
         kind = "wide"
@@ -174,13 +176,9 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
     )
 
 
-def _delivered_bytes(facts: Facts) -> float | None:
-    """Return the bytes that threads load, by opcode; else what L1 and shared memory deliver; None where unknown."""
-    threads = facts.kernel.thread_opcodes
-    if threads:
-        return float(sum(n * access_bytes(op) for op, n in threads.items() if op.partition(".")[0] in _LOADS))
-    known = [facts.levels[name].amount_bytes for name in ("l1", "smem")]
-    return sum(amount or 0.0 for amount in known) or None
+def _loaded_bytes(opcodes: Mapping[str, int]) -> float:
+    """Return the bytes that threads load, by opcode."""
+    return float(sum(n * access_bytes(op) for op, n in opcodes.items() if op.partition(".")[0] in _LOADS))
 
 
 def _fetched_bytes(body: Anatomy) -> float:
@@ -194,10 +192,10 @@ def _has_narrow_loads(body: Anatomy) -> bool:
     return sum(count for width, count in body.shared_loads.items() if width > 8) < sum(body.shared_loads.values()) / 2
 
 
-def _is_narrow(kernel: Kernel) -> bool:
+def _is_narrow(opcodes: Mapping[str, int]) -> bool:
     """Return whether most loads from shared memory are of single values."""
-    wide = sum(n for opcode, n in kernel.warp_opcodes.items() if opcode.startswith("LDS") and access_bytes(opcode) > 8)
-    return wide < executed(kernel.warp_opcodes, {"LDS"}) / 2
+    wide = sum(n for opcode, n in opcodes.items() if opcode.startswith("LDS") and access_bytes(opcode) > 8)
+    return wide < executed(opcodes, {"LDS"}) / 2
 
 
 REUSE: tuple[FindingRule, ...] = (

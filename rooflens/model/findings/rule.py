@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.model.records import LEVELS, Confidence, Evidence, Gain, Kernel, MoveKind, Place, Severity
-from rooflens.model.roofline.levels import shares_of
+from rooflens.model.records import LEVELS, Confidence, Evidence, Kernel, MoveKind, Place, Severity
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict_classes import Bound
 
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
@@ -130,16 +130,10 @@ def spared(facts: Facts, waste: Waste) -> float:
     """
     limiter = facts.limiter.resource if facts.limiter else None
     least = 0.0 if limiter is None else facts.limits.contributing_share
-    shares = {name: facts.share(name) or 0.0 for name in waste.parts}
+    shares = {name: facts.shares.get(name, 0.0) for name in waste.parts}
     busy = [part * shares[name] for name, part in waste.parts.items() if name == limiter or shares[name] >= least]
     waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
     return min(MOST_SPARED, max((*busy, waits), default=0.0))
-
-
-def gain_of(facts: Facts, factor: float, changes: str | None = None) -> Gain:
-    """Return a factor as a gain, with the time that it leads to."""
-    time_ns = facts.kernel.duration_ns
-    return Gain(factor, time_ns / factor if time_ns is not None else None, changes=changes)
 
 
 def stalled(facts: Facts, reasons: Iterable[str]) -> float:
@@ -155,17 +149,16 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     """
     if not spared(facts, waste):
         return None
-    shares = shares_of(facts.levels, facts.pipes)
-    top = max(shares.values(), default=0.0)
-    left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in shares.items()), default=0.0)
+    top = max(facts.shares.values(), default=0.0)
+    left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
     waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
     after = min(left / top if top else 1.0, 1 - waits)
     return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
 
 
-def loads_unseen(facts: Facts, units: Iterable[str]) -> bool:
+def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: Iterable[str]) -> bool:
     """Return whether any of the units is of memory where that was not measured: what costs nothing there is unknown."""
-    return "memory" in facts.unseen and any(unit in LEVELS and facts.share(unit) is None for unit in units)
+    return "memory" in unseen and any(unit in LEVELS and unit not in shares for unit in units)
 
 
 def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
@@ -175,11 +168,13 @@ def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
     stall was.
     """
     parts, kernel = {name: part for name, part in waste.parts.items() if name in LEVELS}, facts.kernel
-    if all(facts.share(name) is None for name in parts):
+    if all(facts.shares.get(name) is None for name in parts):
         return max(parts.values(), default=0.0) >= facts.limits.limiting_waste_share
     if facts.bound != "latency" or kernel.stalls or not waste.stalls or any(map(_is_a_stall, kernel.counters)):
         return False
-    busy = {name: part for name, part in parts.items() if (facts.share(name) or 0.0) >= facts.limits.contributing_share}
+    busy = {
+        name: part for name, part in parts.items() if facts.shares.get(name, 0.0) >= facts.limits.contributing_share
+    }
     return max(busy.values(), default=0.0) >= facts.limits.limiting_waste_share
 
 
@@ -197,7 +192,9 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
     least = 1 / (1 - limits.contributing_cost_share)
     if elsewhere or (speedup(facts, waste) or 1.0) < least:
-        is_unknown = loads_unseen(facts, waste.parts) or (not elsewhere and _is_much_of_the_unmeasured(facts, waste))
+        is_unknown = loads_unseen(facts.unseen, facts.shares, waste.parts) or (
+            not elsewhere and _is_much_of_the_unmeasured(facts, waste)
+        )
         return "contributes" if is_unknown else "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"

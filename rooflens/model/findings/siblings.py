@@ -16,7 +16,6 @@ from rooflens.format import duration, factor, plain_name, si
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
-from rooflens.model.verdict.library import library_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.thresholds import Thresholds
 
@@ -44,7 +43,7 @@ def with_siblings(analyses: Sequence[Analysis], limits: Thresholds) -> tuple[Ana
     found = []
     for one in analyses:
         amount = _amount(one)
-        if not amount or one.kernel.failed or library_of(one.kernel) is not None:
+        if not amount or one.kernel.failed or one.library is not None:
             found.append(one)
             continue
         near = ordered[bisect_left(amounts, amount * (1 - _SAME)) : bisect_left(amounts, amount * (1 + _SAME))]

@@ -19,7 +19,7 @@ from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.loops import loops_of
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places, producers
-from rooflens.model.records import Evidence, Kernel, MoveKind, ratio
+from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
@@ -37,11 +37,11 @@ _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp
 _SMALL_BLOCK = 128
 """Blocks of four warps wait little for each other."""
 _MEASURED_AS = {
-    reason: (f"{STALL}{reason}_cycles", SAMPLED_AS.get(reason, reason))
+    reason: (f"{STALL}{reason}_cycles", f"{STALL}{reason}_share", SAMPLED_AS.get(reason, reason))
     for reason in STALLS
     if reason not in SAMPLED_AS.values()
 }
-"""Reason -> the counter of its cycles, and how the warp sampler spells it."""
+"""Reason -> the counters of its cycles and of its part, and how the warp sampler spells it."""
 _NEUTRAL = {
     "short_scoreboard": "waits for results of the MIO unit",
     "mio_throttle": "MIO queue full",
@@ -61,9 +61,8 @@ def stall(
 
     The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
     """
-    share, issued = stall_shares(facts.kernel).get(reason), facts.counter("issue_active_per_cycle")
-    if issued is None:
-        issued = facts.share("issue")
+    share = facts.stall_shares.get(reason)
+    issued = facts.kernel.counters.get("issue_active_per_cycle", facts.shares.get("issue"))
     if share is None or share <= facts.limits.dominant_stall:
         return None
     if issued is not None and issued >= facts.limits.full_issue_share:
@@ -115,24 +114,20 @@ def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
 
 def stall_shares(kernel: Kernel) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
-    parts = ((reason, counted_part(kernel, reason)) for reason in _MEASURED_AS)
-    return {reason: part for reason, part in parts if part is not None}
-
-
-def counted_part(kernel: Kernel, reason: str) -> float | None:
-    """Return the part of the time of a kernel's warps that one reason takes, 0 to 1; None where not measured."""
     counters, stalls = kernel.counters, kernel.stalls
-    counter, sampled_as = _MEASURED_AS[reason]
-    cycles, between = counters.get(counter), counters.get("warp_latency_cycles")
-    part = counters.get(f"{STALL}{reason}_share")
-    if cycles is not None and between:
-        return min(1.0, cycles / between)
-    if part is not None:
-        return min(1.0, part)
-    share = stalls.get(reason, stalls.get(sampled_as))
-    issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
-    waiting = 1 - issued / samples if issued is not None and samples else 1.0
-    return None if share is None else share * waiting
+    issued = ratio(counters.get("issued_samples"), counters.get("stall_samples"))
+    between = counters.get("warp_latency_cycles")
+    waiting = 1.0 if issued is None else 1 - issued
+    parts: dict[str, float] = {}
+    for reason, (counter, stated_as, sampled_as) in _MEASURED_AS.items():
+        cycles, stated, sampled = counters.get(counter), counters.get(stated_as), stalls.get(reason)
+        if cycles is not None and between:
+            parts[reason] = min(1.0, cycles / between)
+        elif stated is not None:
+            parts[reason] = min(1.0, stated)
+        elif (share := stalls.get(sampled_as) if sampled is None else sampled) is not None:
+            parts[reason] = share * waiting
+    return parts
 
 
 def instructions_a_warp(facts: Facts) -> Evidence | None:
@@ -151,13 +146,12 @@ def instructions_a_warp(facts: Facts) -> Evidence | None:
     return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
 
 
-def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:
+def is_usual_wait(facts: Facts) -> bool:
     """Return whether fixed latencies take no more cycles than is usual; False if that was not measured.
 
-    `shares` are those of `stall_shares`. Where a warp does little else than wait for them, they are worth a change
-    all the same.
+    Where a warp does little else than wait for them, they are worth a change all the same.
     """
-    share, between = shares.get("wait"), facts.counter("warp_latency_cycles")
+    share, between = facts.stall_shares.get("wait"), facts.counter("warp_latency_cycles")
     if share is None or between is None:
         return False
     return share <= _MAJORITY and share * between <= facts.limits.usual_wait_cycles
@@ -204,12 +198,10 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     return _of_kind(found, kind)
 
 
-def _is_tiled(facts: Facts) -> bool:
+def _loops_over_tiles(opcodes: Mapping[str, int], warps: float) -> bool:
     """Return whether each warp loads tiles into shared memory again and again, with a barrier before their use."""
-    opcodes, block, blocks = facts.kernel.warp_opcodes, facts.counter("block_size"), facts.counter("grid_size")
-    if not block or not blocks or uses_tensor_cores(opcodes):
+    if not warps or uses_tensor_cores(opcodes):
         return False
-    warps = blocks * warps_of(block)
     tile = (executed(opcodes, names) for names in (("BAR",), ("LDS",), ("STS",), ("LDG",)))
     return all(count >= _TILES * warps for count in tile)
 
@@ -218,9 +210,9 @@ _TILES = 4
 """A warp with fewer barriers than that has no loop over tiles: a reduction has one or two."""
 
 
-def _in_flight(facts: Facts) -> tuple[int, int] | None:
+def _in_flight(inside: Inside | None) -> tuple[int, int] | None:
     """Return the global loads under way where most of the wait for them is, and the widest's bytes; None if unknown."""
-    waiting = [loop for loop in loops_of(facts.kernel.inside) if loop.anatomy is not None and loop.anatomy.in_flight]
+    waiting = [loop for loop in loops_of(inside) if loop.anatomy is not None and loop.anatomy.in_flight]
     most = max(waiting, key=lambda loop: loop.own.get(f"{STALL}long_scoreboard", 0.0), default=None)
     if most is None or most.anatomy is None or most.anatomy.in_flight is None:
         return None
@@ -229,7 +221,7 @@ def _in_flight(facts: Facts) -> tuple[int, int] | None:
 
 def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory, and how much of it is under way."""
-    found, under_way = _long_scoreboard(facts), _in_flight(facts)
+    found, under_way = _long_scoreboard(facts), _in_flight(facts.kernel.inside)
     if found is None or under_way is None:
         return found
     count, width = under_way
@@ -240,13 +232,18 @@ def long_scoreboard(facts: Facts) -> Found | None:
     return replace(found, move=f"{found.move}; {words}", evidence=(*found.evidence, loads))
 
 
+_NEARLY_FULL = 0.8
+"""A unit this busy is not told to be idle."""
+
+
 def _long_scoreboard(facts: Facts) -> Found | None:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copies = copies and not copies_asynchronously(facts.kernel.warp_opcodes)
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
-    if _is_tiled(facts):
+    blocks, block = facts.counter("grid_size") or 0.0, facts.counter("block_size") or 0.0
+    if _loops_over_tiles(facts.kernel.warp_opcodes, blocks * warps_of(block)):
         by = "with cp.async" if copies else "into registers"
         do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
@@ -256,7 +253,8 @@ def _long_scoreboard(facts: Facts) -> Found | None:
             fewer = f"take load off {label}, {share} busy, which these loads queue for"
             return _of_kind(stall(facts, "long_scoreboard", fewer), "fuse" if limiter.resource == "dram" else "results")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
-        do = f"keep more bytes in flight, {how}, as {label} is only {share} busy"
+        idle = "only " if limiter.share < _NEARLY_FULL else ""
+        do = f"keep more bytes in flight, {how}, as {label} is {idle}{share} busy"
     return stall(facts, "long_scoreboard", do)
 
 
@@ -291,7 +289,7 @@ def barrier(facts: Facts) -> Found | None:
 
 def wait(facts: Facts) -> Found | None:
     """Say that warps wait for the fixed latency of instructions that depend on each other."""
-    if not is_usual_wait(facts, stall_shares(facts.kernel)):
+    if not is_usual_wait(facts):
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
         return stall(facts, "wait", do)
     found = stall(facts, "wait", "more warps would fill these waits, which are no longer than those of any kernel")
@@ -350,9 +348,8 @@ def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
 
     If only a few reasons were counted, it is the largest of these; others may take more.
     """
-    shares = stall_shares(facts.kernel)
-    harmless = {"not_selected", *(("wait",) if is_usual_wait(facts, shares) else ())}
-    shares = {reason: share for reason, share in shares.items() if reason not in harmless}
+    harmless = {"not_selected", *(("wait",) if is_usual_wait(facts) else ())}
+    shares = {reason: share for reason, share in facts.stall_shares.items() if reason not in harmless}
     if not shares:
         return None
     largest = max(shares, key=shares.__getitem__)
@@ -380,10 +377,9 @@ def counters_of_wait(finding: str) -> str:
     )
 
 
-def long_waits(facts: Facts) -> Iterator[FindingRule]:
-    """Yield the rules of the reasons that take over `dominant_stall` of a warp's time: no other finds anything."""
-    least = facts.limits.dominant_stall
-    return (_RULE_OF[reason] for reason, share in stall_shares(facts.kernel).items() if share > least)
+def long_waits(stall_shares: Mapping[str, float], least: float) -> Iterator[FindingRule]:
+    """Yield the rules of the reasons that take over `least` of a warp's time: no other finds anything."""
+    return (_RULE_OF[reason] for reason, share in stall_shares.items() if share > least)
 
 
 def _tensor(facts: Facts) -> frozenset[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
-from rooflens.model.inside.sass import Instruction
+from rooflens.model.inside.instruction import Instruction
 from rooflens.model.records import Anatomy
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
@@ -32,9 +31,6 @@ _VALUE_BYTES: Mapping[str, float] = {
 _LOADS = {"global load": "global", "shared load": "shared"}
 _COPIES = frozenset({"LDGSTS", "UTMALDG", "UBLKCP"})
 _MOVING = frozenset({"integer", "moves and selects", "control", "uniform data path", "constants"})
-_STEP = re.compile(r"\bU?IADD3?\S* (U?R\d+), (?:U?!?P[T\d], )*(U?R\d+), (-?0x[0-9a-f]+)\b")
-"""An addition of a number to a register: `IADD3 R5, R5, 0x4, RZ`."""
-_ADDEND = re.compile(r"[-|]*R(\d+)[^,]*$")
 _MOST_UNROLLED = 128
 
 
@@ -64,7 +60,7 @@ class _Body:
         if many is not None and flop is not None:
             self.multiply_adds[flop[0]] += many * threads
             # A sum begins where what is added to was not made by another multiply-add of this body.
-            addend = _last_register(one)
+            addend = one.adds_to
             self.sums += addend is not None and addend not in self._summed
             self._summed |= one.writes
         elif matrix is not None:
@@ -121,21 +117,9 @@ def anatomy(
     )
 
 
-def _last_register(one: Instruction) -> int | None:
-    """Return the register that a multiply-add adds to; None if that is zero or a constant."""
-    match = _ADDEND.search(one.text)
-    return int(match[1]) if match else None
-
-
 def _unroll(own: Sequence[Instruction]) -> int | None:
     """Return by how much the loop counts on, where one register only does that and is compared; else None."""
-    compared = {register for one in own if one.base in {"ISETP", "UISETP"} and one.text for register in one.reads}
-    steps = []
-    for one in own:
-        match = _STEP.search(one.text)
-        if match is None:
-            continue
-        if match[1] == match[2] and one.writes & compared:
-            steps.append(abs(int(match[3], 16)))
+    compared = {register for one in own if one.base in {"ISETP", "UISETP"} for register in one.reads}
+    steps = {abs(one.step) for one in own if one.step is not None and one.writes & compared}
     found = {step for step in steps if 0 < step <= _MOST_UNROLLED}
     return found.pop() if len(found) == 1 else None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rooflens.model.inside.sass import CALLS, ENDS, INDIRECT, JUMPS, Instruction, convergence_barrier
+from rooflens.model.inside.instruction import CALLS, ENDS, INDIRECT, JUMPS, Instruction
 
 MOST_LOOPS = 400
 """A function with more is left out, before their blocks are gathered: real ones have some dozens."""
@@ -217,10 +217,7 @@ def _reached(starts: Iterable[int], after: Sequence[Iterable[int]], known: Itera
 
 def _falls_through(last: Instruction) -> bool:
     """Return whether a jump may not be taken: under a predicate, or with one as its first operand."""
-    if last.is_conditional:
-        return True
-    operands = last.text.partition(" ")[2]
-    return "," in operands or ".DIV" in last.opcode or ".CONV" in last.opcode or ".U.ANY" in last.opcode
+    return last.is_conditional or last.may_fall_through
 
 
 def _leaders(
@@ -239,18 +236,18 @@ def _leaders(
     return starts, roots
 
 
-def _meetings(instructions: Sequence[Instruction]) -> dict[str, list[tuple[int, int]]]:
+def _meetings(instructions: Sequence[Instruction]) -> dict[int | None, list[tuple[int, int]]]:
     """Return where threads meet again, by barrier register: offset of each `BSSY`, and its target."""
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    found: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
     for one in instructions:
         if one.base == "BSSY" and one.target is not None:
-            found[convergence_barrier(one)].append((one.offset, one.target))
+            found[one.barrier].append((one.offset, one.target))
     return found
 
 
-def _met_after(sync: Instruction, meetings: Mapping[str, Sequence[tuple[int, int]]]) -> int | None:
+def _met_after(sync: Instruction, meetings: Mapping[int | None, Sequence[tuple[int, int]]]) -> int | None:
     """Return where threads go on after a `BSYNC`; None if it is what stands next."""
-    found = meetings.get(convergence_barrier(sync), ())
+    found = meetings.get(sync.barrier, ())
     following = sync.offset + 16
     if not found or any(target == following for _, target in found):
         return None

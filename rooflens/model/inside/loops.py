@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import MOST_LOOPS, Graph, Ring, flow
-from rooflens.model.inside.sass import Instruction
+from rooflens.model.inside.instruction import Instruction
 from rooflens.model.records import Loop, LoopKind
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
@@ -56,7 +56,7 @@ def find_rows(code: MachineCode) -> Rows:
         drafts += _drafts(graph, executed, len(drafts), is_kernel=len(graphs) == 1)
     row_of = {offset: draft.id for draft in drafts for offset in draft.offsets}
     if any(one.opcode == "" for one in code.instructions if one.offset in executed):
-        return Rows(note="the text of some instructions is missing: its loops are not told")
+        return Rows(note="some of its instructions are of an unknown kind: its loops are not told")
     loops = _with_amounts(drafts, code, _settled(code, row_of))
     return Rows(loops, row_of, tuple(graphs))
 
@@ -325,15 +325,9 @@ def flop_of(one: Instruction, code: MachineCode) -> tuple[str, float] | None:
     Thread instructions by their opcode, matrix instructions by the warps that ran them; integer ones are named so.
     """
     if (scalar := thread_flop(one.opcode)) is not None:
-        if one.base.startswith("HFMA2") and is_constant_load(one):
+        if one.loads_constant:
             return None
         return scalar[0], scalar[1] * code.amounts.get("thread_inst", {}).get(one.offset, 0.0)
     if (matrix := tensor_op(one.opcode)) is not None:
         return f"tensor_{matrix.dtype}", matrix.ops * code.amounts.get("warp_inst", {}).get(one.offset, 0.0)
     return None
-
-
-def is_constant_load(one: Instruction) -> bool:
-    """Return whether a packed multiply-add has zero as a factor: compilers load constants with it."""
-    operands = [part.strip().lstrip("-|") for part in one.text.partition(" ")[2].split(",")]
-    return any(operand.startswith("RZ") for operand in operands[-3:-1] + operands[1:3])

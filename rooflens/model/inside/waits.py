@@ -1,7 +1,7 @@
 """What each sampled wait waits for: the instruction that made it wait.
 
 The encoding says it: an instruction that waits for a scoreboard waits for those that set it since somebody last waited
-for it. Where several did, registers tell which of them it needs. Without control bits registers alone tell.
+for it. Where several did, registers tell which of them it needs; where none did, registers alone tell.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeAlias
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph
-from rooflens.model.inside.sass import SCOREBOARDS, Instruction
+from rooflens.model.inside.instruction import SCOREBOARDS, Instruction
 from rooflens.model.records import Wait, WaitFound
 
 SCOREBOARD_WAITS: Mapping[str, frozenset[str]] = {
@@ -63,7 +63,7 @@ def find_waits(code: MachineCode, finders: Iterable[Finder]) -> dict[int, tuple[
                 if samples := at.get(one.offset):
                     producers, how = finder.producers(position, reason)
                     waits += (
-                        Wait(made.offset, made.file, made.line, made.text, samples / len(producers), reason, how)
+                        Wait(made.offset, made.file, made.line, made.base, samples / len(producers), reason, how)
                         for made in producers
                     )
             if waits:
@@ -87,20 +87,17 @@ class Finder:
         self._executed = code.amounts.get("warp_inst", {})
         self._barrier = code.amounts.get(f"{STALL}barrier", {})
         instructions = graph.instructions
-        self._has_control = any(one.has_control for one in instructions)
         self._async = sum(1 << place for place, one in enumerate(instructions) if one.base == _ASYNC_COPY)
-        self._pending = _pending(graph) if self._has_control else []
-        self._has_control = bool(self._pending)
+        self._scoreboards = Scoreboards(graph)
         self._at_barrier: dict[int, list[Instruction]] = {}
 
     def producers(self, position: int, reason: str) -> tuple[Sequence[Instruction], WaitFound]:
         """Return what an instruction waits for, and how that was found; nothing if unclear."""
         one = self._graph.instructions[position]
         if reason in SCOREBOARD_WAITS:
-            if self._has_control:
-                made = self._by_scoreboard(position, SCOREBOARD_WAITS[reason])
-                if made:
-                    return made, "scoreboard"
+            made = self._by_scoreboard(position, SCOREBOARD_WAITS[reason])
+            if made:
+                return made, "scoreboard"
             return self.by_registers(position), "registers"
         if reason in _OF_QUEUE:
             return self._nearest(position, lambda other: other.kind in _OF_QUEUE[reason], itself=True), "queue"
@@ -115,21 +112,22 @@ class Finder:
 
     def in_flight(self, offset: int) -> int | None:
         """Return how many global loads are under way where an instruction waits; None if no scoreboard tells."""
-        if not self._pending:
+        if not self._scoreboards.are_settled:
             return None
         under_way = 0
-        for of_board in self._pending[self._position[offset]]:
+        for of_board in self._scoreboards.held_at(self._position[offset]):
             under_way |= of_board
         return sum(self._graph.instructions[place].kind == "global load" for place in _places(under_way))
 
     def _by_scoreboard(self, position: int, kinds: frozenset[str]) -> list[Instruction]:
         """Return the instructions that set a scoreboard an instruction waits for, and whose registers it reads."""
+        if not self._scoreboards.are_settled:
+            return []
         one = self._graph.instructions[position]
-        pending = self._pending[position]
         waited = 0
-        for board in range(SCOREBOARDS):
+        for board, holders in enumerate(self._scoreboards.held_at(position)):
             if one.waits >> board & 1:
-                waited |= pending[board]
+                waited |= holders
         # The wait for asynchronous copies is sampled at the instruction after it.
         before = self._graph.instructions[position - 1] if position else one
         if self._async and "global load" in kinds and _ASYNC_WAIT in {one.base, before.base}:
@@ -223,7 +221,7 @@ class Finder:
                 most, best = samples, place
         found: list[Instruction] = []
         if best is not None:
-            found = self._by_scoreboard(best, frozenset()) if self._has_control else self.by_registers(best)
+            found = self._by_scoreboard(best, frozenset()) if self._scoreboards.are_settled else self.by_registers(best)
             found = found or [self._graph.instructions[best]]
         self._at_barrier[position] = found
         return found
@@ -235,44 +233,75 @@ Boards: TypeAlias = tuple[int, ...]
 _NOTHING: Boards = (0,) * SCOREBOARDS
 
 
-def _pending(graph: Graph) -> list[Boards]:
-    """Return, for each instruction, who may hold each scoreboard when it issues; nothing if that takes too long.
+class Scoreboards:
+    """Who may hold each scoreboard when an instruction issues; who waits for one finds it free afterwards.
 
-    Who waits for a scoreboard finds it free afterwards.
+    Attributes:
+        are_settled: False where that took too long to find, and nothing is known.
     """
-    entering: list[Boards] = [_NOTHING] * len(graph.blocks)
-    waiting = list(range(len(graph.blocks)))[::-1]
-    queued = set(waiting)
-    steps = 0
-    while waiting:
-        steps += 1
-        if steps > _MOST_VISITS * len(graph.blocks):
-            return []
-        block = waiting.pop()
-        queued.discard(block)
-        *_, leaving = _through(graph, block, entering[block])
-        for after in graph.after[block]:
-            merged = tuple(one | other for one, other in zip(entering[after], leaving, strict=True))
-            if merged != entering[after]:
-                entering[after] = merged
-                if after not in queued:
-                    queued.add(after)
-                    waiting.append(after)
-    return [state for block in range(len(graph.blocks)) for state in [*_through(graph, block, entering[block])][:-1]]
 
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._entering: list[Boards] = [_NOTHING] * len(graph.blocks)
+        self._before: dict[int, Sequence[Boards]] = {}
+        self.are_settled = self._settle()
 
-def _through(graph: Graph, block: int, state: Boards) -> Iterator[Boards]:
-    """Yield who may hold the scoreboards before each instruction of a block, and behind its last."""
-    for place in range(graph.blocks[block].first, graph.blocks[block].end):
-        yield state
-        one = graph.instructions[place]
-        sets = [board for board in (one.sets_written, one.sets_read) if board is not None]
-        if one.waits or sets:
-            state = tuple(
-                (0 if one.waits >> board & 1 else held) | (1 << place if board in sets else 0)
-                for board, held in enumerate(state)
-            )
-    yield state
+    def held_at(self, position: int) -> Boards:
+        """Return who may hold each scoreboard when the instruction at a position issues."""
+        block = self._graph.block_of(position)
+        if block not in self._before:
+            self._before[block] = [*self._through(block, self._entering[block])]
+        return self._before[block][position - self._graph.blocks[block].first]
+
+    def _settle(self) -> bool:
+        """Carry what blocks leave to those that run after them, until nothing changes; False if that takes too long."""
+        graph = self._graph
+        # A block hands on what it does not wait for, and what it sets itself.
+        kept_and_set = [self._effect(block) for block in range(len(graph.blocks))]
+        waiting = list(range(len(graph.blocks)))[::-1]
+        queued = set(waiting)
+        for _ in range(_MOST_VISITS * len(graph.blocks)):
+            if not waiting:
+                break
+            block = waiting.pop()
+            queued.discard(block)
+            leaving = [
+                held & kept | own for held, (kept, own) in zip(self._entering[block], kept_and_set[block], strict=True)
+            ]
+            for after in graph.after[block]:
+                merged = tuple(one | other for one, other in zip(self._entering[after], leaving, strict=True))
+                if merged != self._entering[after]:
+                    self._entering[after] = merged
+                    if after not in queued:
+                        queued.add(after)
+                        waiting.append(after)
+        return not waiting
+
+    def _effect(self, block: int) -> list[tuple[int, int]]:
+        """Return, by scoreboard, a mask of what a block leaves of what it finds, and what it sets."""
+        found = [(-1, 0)] * SCOREBOARDS
+        for place in range(self._graph.blocks[block].first, self._graph.blocks[block].end):
+            one = self._graph.instructions[place]
+            for board in range(SCOREBOARDS) if one.waits else ():
+                if one.waits >> board & 1:
+                    found[board] = (0, 0)
+            for sets in (one.sets_written, one.sets_read):
+                if sets is not None:
+                    kept, own = found[sets]
+                    found[sets] = (kept, own | 1 << place)
+        return found
+
+    def _through(self, block: int, state: Boards) -> Iterator[Boards]:
+        """Yield who may hold the scoreboards before each instruction of a block."""
+        for place in range(self._graph.blocks[block].first, self._graph.blocks[block].end):
+            yield state
+            one = self._graph.instructions[place]
+            sets = [board for board in (one.sets_written, one.sets_read) if board is not None]
+            if one.waits or sets:
+                state = tuple(
+                    (0 if one.waits >> board & 1 else held) | (1 << place if board in sets else 0)
+                    for board, held in enumerate(state)
+                )
 
 
 def _places(bits: int) -> Iterator[int]:

@@ -1,1 +1,1 @@
-"""Forecast operations by formula, and hold measurements against the forecast."""
+"""Forecast operations by formula, and compare measurements with the forecast."""

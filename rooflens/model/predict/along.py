@@ -1,4 +1,4 @@
-"""Kernels along the roofline: what each was predicted to reach by its intensity, beside what it reached.
+"""Kernels along the roofline: the FLOP/s that each should reach at its intensity, and what it reached.
 
 The peaks are those of a calibration of this GPU where there is one, else the datasheet's at the profiled clock, else
 those of the report itself.
@@ -19,7 +19,7 @@ Origin = Literal["calibrated", "datasheet", "report"]
 
 
 class Peaks(Struct, frozen=True):
-    """The two roofs that a prediction is made with."""
+    """The two roofs behind a prediction."""
 
     flop_per_s: float
     bytes_per_s: float
@@ -27,7 +27,7 @@ class Peaks(Struct, frozen=True):
 
     @property
     def ridge_flop_per_byte(self) -> float:
-        """Intensity from which the flat roof is the lower one."""
+        """Intensity where the two roofs meet."""
         return self.flop_per_s / self.bytes_per_s
 
 
@@ -35,7 +35,7 @@ class Spot(Struct, frozen=True):
     """One kernel: `predicted_*` by formula and peaks, the other numbers measured.
 
     Attributes:
-        predicted_bound: The roof that is the lower one at its intensity.
+        predicted_bound: Which roof is lower at its intensity.
     """
 
     checked: Checked
@@ -60,7 +60,7 @@ class Spot(Struct, frozen=True):
 
 
 class Along(Struct, frozen=True):
-    """The kernels of a report, by rising predicted intensity."""
+    """The kernels of a report, sorted by predicted intensity."""
 
     digest: str
     gpu: str
@@ -70,7 +70,7 @@ class Along(Struct, frozen=True):
 
 
 def find_along(checked: Sequence[Checked], reports: Iterable[AnalyzedReport]) -> tuple[Along, ...]:
-    """Find the reports whose workload predicts each of its kernels; those without peaks are left out."""
+    """Find reports whose workload has a formula for each of its kernels; skip those without peaks."""
     found = (_along(whole, checked, report) for report in reports for whole in checked if _is_whole_of(whole, report))
     return tuple(one for one in found if one is not None)
 

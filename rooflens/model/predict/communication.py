@@ -1,8 +1,8 @@
-"""What GPUs that share an operation must send each other, the link that carries it, and the rows of collectives.
+"""What GPUs must send one another to share an operation, over which link, and the formulas of collectives.
 
 T_comms = bytes that a GPU must send / bandwidth of its link in one direction; a GPU receives while it sends. The
-amounts are those of the ring and of the direct exchange, which no algorithm among the GPUs alone can go below. Switches
-that add up what passes through them do an all-reduce with fewer bytes.
+amounts are those of a ring or a direct exchange, the least that GPUs can send by themselves. Switches that add up what
+passes through them (NVLink SHARP) need fewer bytes for an all-reduce.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SPLIT = {"heads": "query heads", "kv_heads": "key heads", "ffn": "columns of th
 
 
 class Uneven(Struct, frozen=True):
-    """A size that GPUs cannot split evenly, so that together they do more than one GPU would.
+    """A size that does not divide evenly among the GPUs: the busiest one sets the pace.
 
     Attributes:
         what: What it counts: `query heads`.
-        most: The part of the GPU that has most, which all the others wait for.
+        most: The largest part of a GPU, which all others wait for.
     """
 
     what: str
@@ -33,12 +33,12 @@ class Uneven(Struct, frozen=True):
 
     @property
     def extra(self) -> float:
-        """Extra work as a share, 0.125, if every GPU did as much as the busiest."""
+        """Extra work if every GPU did as much as the busiest: 0.125 for an eighth more."""
         return self.most * self.gpus / self.amount - 1
 
 
 def uneven(s: Sizes) -> Iterator[Uneven]:
-    """Find the sizes that `tensor_parallel` does not divide evenly; vocabularies are padded, and left out."""
+    """Find sizes that `tensor_parallel` does not divide evenly. Vocabularies do not count, as they are padded."""
     gpus = s.get("tensor_parallel", 1)
     for name, what in _SPLIT.items():
         if (amount := s.get(name, 0)) and amount % gpus:
@@ -46,7 +46,7 @@ def uneven(s: Sizes) -> Iterator[Uneven]:
 
 
 def share_of(amount: int, gpus: int) -> int:
-    """Return the part of the busiest GPU where GPUs split an amount as evenly as they can."""
+    """Return the busiest GPU's part of an amount, split as evenly as possible."""
     return -(-amount // gpus)
 
 
@@ -69,7 +69,7 @@ def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
     Args:
         gpu: Their datasheet.
         gpus: How many take part.
-        wanted: The link to take; None for the fastest.
+        wanted: The link to use; None for the fastest.
 
     Raises:
         InputError: The GPU has no such link, it is not known, or it does not join so many.
@@ -83,7 +83,7 @@ def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
 
 
 def _lacking(gpu: Datasheet, kind: LinkKind) -> str:
-    """Say why a link cannot be taken."""
+    """Say why a link cannot be used."""
     if kind in gpu.links:
         return f"its {LINK_NAMES[kind]} bridge joins {gpu.links[kind].joins} GPUs"
     return f"it has no {LINK_NAMES[kind]}" if kind in gpu.absent_links else f"its {LINK_NAMES[kind]} is not known"
@@ -99,7 +99,7 @@ EXCHANGED = "(N - 1) / N of"
 def _collective(  # noqa: PLR0913, PLR0917 - one column each
     name: str, summary: str, buffer: str, words: tuple[str, str], sent: Share, moved: Share, *, pair: bool = False
 ) -> Operation:
-    """Make the row of a collective.
+    """Make a collective's row of the table of operations.
 
     Args:
         name: Its name.

@@ -1,6 +1,6 @@
-"""Predictions of whole reports and of kernels by name, as users write them, and what became of them.
+"""Read predictions of whole reports or of kernels by name, and check reports against them.
 
-One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
+A prediction is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _rule(table: Table) -> Rule:
 
 
 def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
-    """Find the first rule whose pattern covers a kernel's name."""
+    """Find the first rule whose pattern matches a kernel's whole name."""
     return next((rule for rule in rules if covers(rule.kernel, name)), None)
 
 
@@ -103,12 +103,12 @@ def check_reports(
     predictions: Mapping[str, Prediction],
     rules: Sequence[Rule] = (),
 ) -> tuple[Checked, ...]:
-    """Compare every report that has a prediction with it, and the kernels that a rule names, in the reports' order.
+    """Check each report against its prediction, and the kernels that a rule names against the rule.
 
     Args:
         reports: The reports with the analyses of their kernels.
-        predictions: By digest, what a whole report must compute and move.
-        rules: By kernel name, what one launch must compute and move; the first rule that matches counts.
+        predictions: What whole reports must compute and move, by digest.
+        rules: What one launch of a kernel must compute and move, by its name; the first match counts.
     """
     found: list[Checked] = []
     for report in reports:
@@ -121,7 +121,7 @@ def check_reports(
 
 
 def _by_rule(kernels: Sequence[Analysis], coverage: Coverage, rules: Sequence[Rule]) -> Iterator[Checked]:
-    """Check the launches of each rule together; the amounts are those of one of them."""
+    """Check the launches of each rule together, by their mean launch."""
     matched: dict[str, list[Analysis]] = {}
     for analysis in kernels:
         if rule := rule_of(analysis.kernel.name, rules):
@@ -140,13 +140,13 @@ def predict_case(
     iterations: int = 1,
     source: str | None = None,
 ) -> Prediction:
-    """Write down what a case must compute and move.
+    """Predict what a case must compute and move.
 
     Args:
         operation: Name of the workload.
-        case: The case whose formulas hold.
-        parameters: Sizes that are not those of the case; no limiter is expected of them.
-        iterations: How often the program does its work.
+        case: The case that has the formulas.
+        parameters: Sizes other than those of the case; its expected limiter does not hold for them.
+        iterations: How often the program repeats its work.
         source: Where the formulas come from; by default what the case says.
     """
     expect = case.expect if parameters is None else None
@@ -168,7 +168,7 @@ def predict_case(
 
 
 def _predict_part(operation: str, case: Case, part: Part, sizes: Mapping[str, int]) -> Prediction:
-    """Write down what a launch of a case's kernel must compute and move."""
+    """Predict what one launch of a case's kernel must compute and move."""
     return Prediction(
         operation=operation,
         case=part.name,

@@ -1,6 +1,6 @@
-"""Explain the gap between a prediction and its measurement in sentences with numbers, from the counters alone.
+"""Explain from the counters why a measurement differs from its prediction, in sentences with numbers.
 
-A sentence with `may` gives a reason that the counters do not show.
+A sentence with `may` gives a likely reason that the counters cannot show.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from rooflens.format import duration, percent, si, significant
 from rooflens.model.knowledge.items import find_item
+from rooflens.model.predict.compared import time_words
 from rooflens.model.predict.measured import (
     SAME_AMOUNT,
+    SAME_BYTES,
     Checked,
     Coverage,
     Gap,
@@ -22,27 +24,24 @@ from rooflens.model.predict.measured import (
     Prediction,
     belongs,
     is_expected,
+    is_same,
     measure,
     predicted_times,
 )
-from rooflens.model.predict.published import time_words
 from rooflens.model.records import LEVELS, Analysis, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import limiter_words, resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 
-SAME_BYTES = 0.05
-"""Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""
-
 REREAD_FROM = 1.5
-"""Traffic between the SMs and L2 above so many times the compulsory bytes is worth a sentence."""
+"""Traffic between the SMs and L2 is mentioned from this multiple of the compulsory bytes on."""
 
 WRONG_TYPE_FROM = 0.1
-"""Fraction of the predicted work that another pipe must have done for the type to be called wrong."""
+"""The type counts as wrong if another pipe did at least this part of the predicted work."""
 
 _TILE = 64
-"""Sizes that are not multiples of this leave tiles of usual matrix kernels partly empty."""
+"""Typical tile of a matrix kernel: other sizes leave tiles partly empty."""
 
 _MATRIX_TYPES = frozenset({"bf16", "fp16", "tf32", "fp8", "fp6", "fp4", "int8"})
 _UNCOUNTED = (
@@ -58,7 +57,7 @@ _IN_L2 = "dram_writes_stay_in_l2"
 
 
 class _Facts(Struct, frozen=True):
-    """A checked prediction with the kernels behind it, failed ones left out."""
+    """A checked prediction with its kernels that did not fail."""
 
     checked: Checked
     analyses: Sequence[Analysis]
@@ -72,7 +71,7 @@ class _Facts(Struct, frozen=True):
         return si(value, self.prediction.unit)
 
     def flags_of(self, names: Sequence[str]) -> list[str]:
-        """List the meanings of those flags that any kernel has."""
+        """List the meanings of the flags that are set on any kernel."""
         present = {flag for analysis in self.analyses for flag in analysis.flags}
         items = (find_item("flags", name) for name in names if name in present)
         return [item.sentence for item in items if item]
@@ -92,16 +91,12 @@ def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Covera
 
 
 def _is_lower_bound(checked: Checked) -> bool:
-    """Return whether launches may be missing: only an amount that equals the predicted one shows that none is."""
+    """Return whether launches may be missing. Only an amount equal to the predicted one proves that none is."""
     if not checked.coverage.once_each:
         return False
     if checked.prediction.flop:
-        return not _is_same(checked.work_ratio, SAME_AMOUNT)
-    return not _is_same(checked.bytes_ratio, SAME_BYTES)
-
-
-def _is_same(found: float | None, tolerance: float) -> bool:
-    return found is not None and abs(found - 1) <= tolerance
+        return not is_same(checked.work_ratio, SAME_AMOUNT)
+    return not is_same(checked.bytes_ratio, SAME_BYTES)
 
 
 def _times(factor: float) -> str:
@@ -112,15 +107,15 @@ def _scope(facts: _Facts) -> Iterator[Gap]:
     checked = facts.checked
     if failed := checked.measured.failed:
         subject = "1 kernel" if failed == 1 else f"{failed} kernels"
-        yield Gap("scope", f"{subject} failed while being profiled: the measured side is not known.")
+        yield Gap("scope", f"{subject} failed while being profiled: nothing can be compared.")
     if checked.at_least:
         text = (
-            "Each distinct launch was profiled once: where a kernel ran more often, what is measured is a lower bound."
+            "Each distinct launch was profiled once: if a kernel ran more often, the measured amounts are lower bounds."
         )
         yield Gap("scope", text)
     over = max((found for found in (checked.work_ratio, checked.bytes_ratio) if found), default=0.0)
     if not checked.coverage.in_range and over > 1 + SAME_BYTES:
-        text = "The profile is not limited to an NVTX range: set-up and checks may be in the measured side."
+        text = "The profile is not limited to an NVTX range, so it may include set-up and checks."
         yield Gap("scope", text)
 
 
@@ -132,8 +127,8 @@ def _work(facts: _Facts) -> Iterator[Gap]:
     if measured is None or found is None:
         reasons = facts.flags_of(_UNCOUNTED)
         yield Gap("work", f"This report does not count all {facts.prediction.unit}.", tuple(reasons[:1]))
-    elif _is_same(found, SAME_AMOUNT):
-        yield Gap("work", f"The work is the predicted one: {facts.amount(measured)}.", as_predicted=True)
+    elif is_same(found, SAME_AMOUNT):
+        yield Gap("work", f"The work is as predicted: {facts.amount(measured)}.", as_predicted=True)
     else:
         head = f"{facts.amount(measured)} were counted, {_times(found)} the predicted {facts.amount(predicted)}."
         explained = _more_work(facts, predicted) if found > 1 else _less_work(facts, measured)
@@ -144,7 +139,7 @@ def _more_work(facts: _Facts, predicted: float) -> Iterator[str]:
     work_of = facts.checked.measured.work_of
     on_tensor = sum(amount for pipe, amount in work_of.items() if pipe.startswith("tensor"))
     beside = {pipe: amount for pipe, amount in work_of.items() if not pipe.startswith("tensor")}
-    if _is_same(ratio(on_tensor, predicted), SAME_AMOUNT) and beside:
+    if is_same(ratio(on_tensor, predicted), SAME_AMOUNT) and beside:
         pipe = max(beside, key=lambda name: beside[name])
         extra = facts.amount(beside[pipe])
         yield f"The tensor pipes did what the formula counts; {extra} more ran on {resource_label(pipe)}."
@@ -160,7 +155,7 @@ def _more_work(facts: _Facts, predicted: float) -> Iterator[str]:
 
 
 def _tile_reason(parameters: Mapping[str, int]) -> str:
-    """Say why tiles may do more than the formula: sizes that do not fill them, masks, work done twice."""
+    """Say why tiles may do more work than the formula: padding, masks, recomputation."""
     uneven = [f"{name} = {value}" for name, value in parameters.items() if name in {"m", "n", "k"} and value % _TILE]
     if uneven:
         are = "is not a multiple" if len(uneven) == 1 else "are not multiples"
@@ -187,7 +182,7 @@ def _less_work(facts: _Facts, measured: float) -> Iterator[str]:
 
 
 def _type(facts: _Facts) -> Iterator[Gap]:
-    """Find work of the predicted kind on pipes of another type."""
+    """Find predicted work that ran on pipes of another type."""
     checked, predicted = facts.checked, facts.prediction.flop
     family = _expected_family(facts.prediction)
     work_of = checked.measured.work_of
@@ -212,7 +207,7 @@ def _expected_family(prediction: Prediction) -> str:
 
 
 def _matters(facts: _Facts, pipe: str) -> bool:
-    """Return whether another pipe changes the picture: vector work of narrow types runs on FP32 as it should."""
+    """Return whether another pipe matters: vector work of narrow types is meant to run on FP32."""
     resource = facts.prediction.resource
     if resource is not None and resource not in LEVELS:
         return True
@@ -248,7 +243,7 @@ def _bytes(facts: _Facts) -> Iterator[Gap]:
         return
     if moved is None or found is None:
         yield Gap("bytes", "The bytes at DRAM were not measured.")
-    elif _is_same(found, SAME_BYTES):
+    elif is_same(found, SAME_BYTES):
         text = f"DRAM moved the compulsory bytes: {si(moved, 'B')}."
         yield Gap("bytes", text, tuple(_rereads(facts, moved, predicted)), as_predicted=True)
     else:
@@ -263,7 +258,7 @@ def _directions(facts: _Facts) -> str:
 
 
 def _rereads(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
-    """Say how often the SMs moved the data to and from L2."""
+    """Say how often the SMs read the data from L2 again."""
     l2 = facts.checked.measured.level_bytes["l2"]
     if l2 is not None and l2 > REREAD_FROM * predicted and l2 > moved:
         again = f"Between the SMs and L2 {si(l2, 'B')} moved, {_times(l2 / predicted)} the compulsory bytes"
@@ -347,7 +342,7 @@ def _limiter(facts: _Facts) -> Iterator[Gap]:
 
 
 def _cause(facts: _Facts, limiter: Limiter) -> str:
-    """Return the cause of the longest kernel at a limiter, after a colon; empty if it has none."""
+    """Return `: CAUSE` of the longest kernel at a limiter; empty without a cause."""
     at_limiter = [one for one in facts.analyses if (one.verdict.shown_class, one.verdict.resource) == limiter]
     longest = max(at_limiter, key=lambda one: one.gpu_time_ns or 0.0)
     return f": {longest.verdict.cause}" if longest.verdict.cause else ""

@@ -2,11 +2,11 @@
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
 Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. The longest of them is the floor of its time. It
-holds for cold caches: where operands and results fit in L2 and are there already, T_memory falls away, and what is left
-is the warm floor. A kernel whose floor is shorter than its launch takes as long as the launch. Peaks are dense and at
-boost clock, as `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their floors
-add up. Where GPUs share an operation, all amounts and times are those of one of them.
+issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. The longest of them is the floor of its time, from
+cold caches. The warm floor leaves T_memory out: it holds if operands and results fit in L2 and are there already. A
+kernel whose floor is shorter than its launch takes as long as the launch. Peaks are dense and at boost clock, as
+`rooflens/gpus` holds them. The parts of a composite operation run one after another, so their floors
+add up. If GPUs share an operation, all amounts and times are those of one GPU.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from rooflens.model.predict.sizes import check_shape, checked_sizes, sweep_sizes
 from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind, the_datasheet
 
 if TYPE_CHECKING:
+    from rooflens.model.predict.compared import Compared
     from rooflens.model.predict.published import Attainable
 
 Regime = Literal["memory", "compute", "communication", "overhead"]
@@ -57,13 +58,13 @@ class Forecast(Struct, frozen=True):
 
     Attributes:
         label: Name of the operation, or what the part does.
-        count: How often it runs; the amounts and times are those of all of them.
+        count: How often it runs; amounts and times are for all runs.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
         t_lower_s: The floor from cold caches: the longest of its times, summed over the parts of a composite operation.
-        regime: What the longest time is of; for a composite operation, where most of its floor goes; `overhead` where
-            the floor is shorter than the launches.
+        regime: What takes longest; for a composite operation, what most of its floor goes to; `overhead` if the floor
+            is shorter than the launches.
         parts: The steps of a composite operation; empty for a simple one.
-        tokens: Tokens of one run, for operations of a whole model.
+        tokens: Tokens of one run, for whole models.
         sent_bytes: What one GPU must send to others.
         t_comms_s: Time that its link needs for that.
         link: The link over which GPUs share the operation; None if they do not.
@@ -71,13 +72,14 @@ class Forecast(Struct, frozen=True):
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
         special_s: Time that they take; 0 if their rate is unknown.
-        issued: Instructions that are counted besides the products: those that unpack weights.
+        issued: Instructions besides the products: those that unpack weights.
         issue_s: Time that issuing them takes; 0 if the rate is unknown.
         l2_bytes: Bytes between the SMs and L2.
         l2_s: Time that moving them takes; 0 if L2's bandwidth is unknown.
         rates: The rates behind these three times; infinite if not known.
         data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
         l2_size_bytes: What L2 holds; None if unknown.
+        measured_s: Its measured time, if that was given.
     """
 
     label: str
@@ -107,6 +109,7 @@ class Forecast(Struct, frozen=True):
     rates: SideRates = SideRates()
     data_bytes: float = 0.0
     l2_size_bytes: float | None = None
+    measured_s: float | None = None
 
     def __repr__(self) -> str:
         amounts = f"{si(self.flop, 'FLOP')}, {si(self.moved_bytes, 'B')}"
@@ -118,6 +121,16 @@ class Forecast(Struct, frozen=True):
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
         return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
+
+    @property
+    def compared(self) -> tuple[Compared, ...]:
+        """The measured time compared with the floor and with published kernels; empty if none was given."""
+        from rooflens.model.predict.compared import compared_times  # noqa: PLC0415 - published points need floors
+
+        if self.measured_s is None or not self.t_lower_s:
+            return ()
+        times_ns = 1e9 * self.measured_s, 1e9 * self.t_lower_s
+        return compared_times(*times_ns, self.attainable, 1e9 * self.t_without_dram_s)
 
     @property
     def t_lower_warm_s(self) -> float | None:
@@ -198,14 +211,14 @@ def forecast(
     gpu: Datasheet,
     options: Options = Options(),  # noqa: B008 - frozen
 ) -> Forecast:
-    """Predict one operation on one GPU, or on several of one kind that share it.
+    """Predict one operation on one GPU, or on several equal GPUs that share it.
 
     Args:
         operation: A row of the table.
         sizes: Its sizes by name; those with a default may be left out.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
         gpu: Where its peaks come from.
-        options: All else that can be asked for; its type and GPU are those above.
+        options: Everything else; its type and GPU are ignored in favour of those above.
 
     Raises:
         UsageError: A size is missing, unknown or out of range, or a type is unknown.
@@ -222,7 +235,7 @@ def forecast(
 
 
 def widths_in(part: Part, widths: Widths) -> Widths:
-    """Return the widths of a step of a composite operation: steps that are not products work on their results."""
+    """Return the widths of a step of a composite operation: only products have operands narrower than results."""
     return widths if OPERATIONS[part.operation].results else Widths(widths.result, widths.result)
 
 
@@ -255,7 +268,7 @@ def _work_of_part(part: Part, widths: Widths) -> tuple[float, float]:
 
 
 def _wider_bytes(part: Part, widths: Widths) -> float:
-    """Count the bytes by which results are larger than as many operands; negative where they are narrower."""
+    """Count the extra bytes of results that are wider than the operands; negative if they are narrower."""
     results = OPERATIONS[part.operation].results
     return (widths.result - widths.operand) * results(part.sizes) if results else 0.0
 
@@ -286,14 +299,14 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     rates: SideRates,
     link: tuple[LinkKind, float] | None = None,
 ) -> Forecast:
-    """Predict a step from what its type and GPU come to: plain arithmetic, which `tracing` can follow.
+    """Predict a step from peaks and rates: plain arithmetic, which `tracing` can follow.
 
     Args:
         part: A step, with all its sizes.
         widths: Bytes of an element of its operands and of its results.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
         bandwidth_bytes_per_s: Bandwidth of DRAM.
-        rates: Those of special functions, instructions and L2; infinite if they are unknown.
+        rates: Rates of special functions, instructions and L2; infinite if unknown.
         link: The link between GPUs that share it, with its bandwidth in one direction; None for one GPU.
     """
     flop, moved_bytes = _work_of_part(part, widths)
@@ -356,7 +369,7 @@ def composite(
     pipe: tuple[str, float],
     bandwidth_bytes_per_s: float,
 ) -> Forecast:
-    """Add up the steps of a composite operation; its pipe is that of its products."""
+    """Add up the steps of a composite operation; its pipe is the one that its products use."""
     sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in _ADDED}
     spent_s = (
         sum(part.t_lower_s * (part.regime == regime) for part in parts)
@@ -387,7 +400,7 @@ _ADDED = (
 
 
 def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
-    """Say which of three times is the longest."""
+    """Name the longest of three times."""
     if comms_s > max(math_s, memory_s):
         return "communication"
     return "compute" if math_s > memory_s else "memory"
@@ -396,9 +409,8 @@ def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
 def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     """Choose the pipe that an operation's FLOPs run on, and its dense peak in FLOP per second.
 
-    Products run on the tensor cores of their type, those of fp32 on the CUDA cores, as do all where a GPU has no tensor
-    cores for the type, and fp64 that was counted elsewhere; all else is computed in fp32, whatever the type in memory,
-    or in fp64.
+    Products run on the tensor cores of their type if the GPU has them, but those of fp32, and fp64 FLOPs that a user
+    counted, run on the CUDA cores. All else is computed in fp32, whatever the type in memory, or in fp64.
 
     Raises:
         InputError: The GPU has no such pipe.
@@ -415,10 +427,10 @@ def _known_peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float] | N
 
 
 def usual_dtype(operation: Operation, gpu: Datasheet) -> str:
-    """Name the type to predict where none is given: the operation's, or where a GPU lacks it the faster of fp16, fp32.
+    """Choose the default type: the operation's own, or the faster of fp16 and fp32 on a GPU that lacks it.
 
-    A GPU has a type that it multiplies matrices in, whatever pipe the operation runs on. Some chips compute fp16 at a
-    small part of their fp32 rate.
+    A GPU has a type if it multiplies matrices in it, whatever pipe the operation runs on. Some chips compute fp16 at a
+    small part of their fp32 rate, so the faster one is taken.
     """
     peaks = {dtype: _known_peak("matrix", dtype, gpu) for dtype in (operation.dtype, "fp16", "fp32")}
     known = {dtype: peak[1] for dtype, peak in peaks.items() if peak}
@@ -430,9 +442,8 @@ class Row(Struct, frozen=True):
 
     Attributes:
         steps: Sizes and forecast of each step, in order.
-        crossings: Where the regime changes along the sweep: each time the sizes and the new regime.
+        crossings: Where the regime changes along the sweep: the sizes there and the new regime.
         options: What was asked for.
-        measured_s: A measured time of the one step.
     """
 
     operation: Operation
@@ -441,7 +452,6 @@ class Row(Struct, frozen=True):
     steps: tuple[tuple[Sizes, Forecast], ...]
     crossings: tuple[tuple[Sizes, Regime], ...] = ()
     options: Options = Options()
-    measured_s: float | None = None
 
     @property
     def result_dtype(self) -> str:
@@ -450,7 +460,7 @@ class Row(Struct, frozen=True):
 
 
 def predicted(operation: str, sizes: Mapping[str, int], options: Options) -> Row:
-    """Predict one set of sizes of an operation, in its usual type on that GPU where none is asked for.
+    """Predict an operation at one set of sizes; without a type, in the default one for that GPU.
 
     Raises:
         UsageError: There is no such operation, type or size, a size does not fit another one, or no GPU, or more than
@@ -479,34 +489,27 @@ def swept(
 
 def _row(operation: Operation, steps: Iterable[Mapping[str, int]], dtype: str, gpu: Datasheet, options: Options) -> Row:
     sizes = [checked_sizes(operation, step) for step in steps]
+    if options.measured_ms is not None and len(sizes) > 1:
+        raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
     for step in sizes:
         check_shape(step)
 
+    measured_s = None if options.measured_ms is None else options.measured_ms / 1e3
+
     def at(step: Sizes) -> Forecast:
-        return forecast(operation, step, dtype, gpu, options)
+        return replace(forecast(operation, step, dtype, gpu, options), measured_s=measured_s)
 
     return Row(operation, dtype, gpu, tuple((step, at(step)) for step in sizes), crossings(sizes, at), options)
-
-
-def measured(row: Row, measured_s: float | None) -> Row:
-    """Set a measured time beside a forecast.
-
-    Raises:
-        UsageError: The forecast is of several sizes.
-    """
-    if measured_s is not None and len(row.steps) > 1:
-        raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
-    return replace(row, measured_s=measured_s)
 
 
 def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[tuple[Sizes, Regime], ...]:
     """Find every change of regime from a step of a sweep to the next.
 
-    Where all swept sizes walk in step, the exact size is found by bisection between the two steps; elsewhere the step
-    after the change is given.
+    If all swept sizes are equal, the exact size is found by bisection between the two steps; otherwise the step after
+    the change is returned.
 
     Returns:
-        Each time the sizes at which the new regime begins, and that regime.
+        For each change the sizes at which the new regime begins, and that regime.
     """
     regimes = [evaluate(step).regime for step in steps]
     changes = (i for i in range(1, len(steps)) if regimes[i] != regimes[i - 1])
@@ -529,7 +532,7 @@ def _begin(low: Sizes, high: Sizes, regime: Regime, evaluate: Callable[[Sizes], 
 
 
 def moving(row: Row) -> list[str]:
-    """Name the sizes that differ along the sweep, or the ones without a usual value where there is one step."""
+    """Name the sizes that change along a sweep; for a single step, those that differ from their defaults."""
     if len(row.steps) > 1:
         first = row.steps[0][0]
         return [name for name in first if any(sizes[name] != first[name] for sizes, _ in row.steps)]
@@ -537,13 +540,13 @@ def moving(row: Row) -> list[str]:
 
 
 _EACH_ONCE = frozenset({"gemv", "gemm", "quantized-gemm", "batched-gemm", "attention-flash", "attention-decode"})
-"""Operations that move each operand once, which must all be there at once."""
+"""Operations whose compulsory traffic is what memory must hold: each operand moves once."""
 
 
 def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | None = None) -> float | None:
-    """Return the bytes that one GPU must hold at once; None for operations where that is not known.
+    """Return the bytes that one GPU must hold at once; None if unknown for this operation.
 
-    Of a whole model it is the weights of its products and the cache, a lower bound; activations come on top.
+    For a whole model that is its weights and its cache: a lower bound, as activations come on top.
 
     Args:
         operation: A row of the table.
@@ -569,7 +572,7 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | 
 def gpus_to_hold(
     operation: Operation, sizes: Sizes, dtype: str, gpu: Datasheet, out_dtype: str | None = None
 ) -> int | None:
-    """Return how many GPUs it takes to hold the data; None if its size or the memory's is unknown."""
+    """Return how many GPUs it takes to hold the data; None if its size or that of the memory is unknown."""
     held = held_bytes(operation, sizes, dtype, out_dtype)
     if held is None or gpu.dram_size is None:
         return None

@@ -1,4 +1,4 @@
-"""Formulas: FLOPs, elements moved and steps of each operation, over its sizes."""
+"""The formulas of operations: FLOPs, elements moved and steps as functions of their sizes."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def gemm_flop(s: Sizes) -> float:
 
 
 def gemm_elements(s: Sizes) -> float:
-    """Count the elements a product moves: operands once, or once for each row or column of tiles of the result."""
+    """Count the elements that a product moves: operands once, or once per row or column of result tiles."""
     return _tiled(s, s["tile"])
 
 
 def _tiled(s: Sizes, tile: int) -> float:
-    """Count elements where each row or column of tiles loads its operands; packed weights do not count as elements."""
+    """Count elements if each row or column of tiles loads its operands; packed weights count as bytes instead."""
     m, n, k = s["m"], s["n"], share_of(s["k"], s["tensor_parallel"])
     tiles_down, tiles_across = _tiles(m, tile), _tiles(n, tile)
     return s["batch"] * (m * k * tiles_across + k * n * tiles_down * _is_wide(s) + m * n)
 
 
 def _tiles(amount: int, tile: int) -> int:
-    """Count the tiles along a side of the result; one without tiles."""
+    """Count the tiles along a side of the result; 1 without tiling."""
     return -(-amount // tile) if tile else 1
 
 
@@ -70,7 +70,7 @@ def _is_wide(s: Sizes) -> bool:
 
 
 def packed_bytes(s: Sizes) -> float:
-    """Count the bytes of packed weights, each column of a group with a scale and, where it has one, a zero point."""
+    """Count the bytes of packed weights; each column of a group has a scale and maybe a zero point."""
     bits = s.get("weight_bits", 0)
     n, k = s["n"], share_of(s["k"], s.get("tensor_parallel", 1))
     scaled = -(-k // s.get("weight_group", 1)) * n * (1 - _is_wide(s))
@@ -95,12 +95,12 @@ def gemm_l2(s: Sizes, element_bytes: float) -> float:
 
 
 def gemm_results(s: Sizes) -> float:
-    """Count the results, written once however operands are loaded."""
+    """Count the results: each is written once, however operands are loaded."""
     return s["batch"] * s["m"] * s["n"]
 
 
 def gemm_sent(s: Sizes) -> float:
-    """Count the bytes that the all-reduce of a split product sends: each GPU holds a partial sum of each result."""
+    """Count the bytes of the all-reduce after a product that is split along k: each GPU has partial sums."""
     return all_reduced(gemm_results(s), s["tensor_parallel"])
 
 
@@ -126,7 +126,7 @@ def _pairs(s: Sizes) -> float:
 
 
 def attention_exponentials(s: Sizes) -> float:
-    """Count an exponential for each pair of every head; those that rescale a tile's sums are left out."""
+    """Count an exponential per pair and head, without those that rescale the sums of a tile."""
     return s["batch"] * s["heads"] * _pairs(s)
 
 
@@ -136,17 +136,17 @@ def attention_flop(s: Sizes) -> float:
 
 
 def flash_elements(s: Sizes) -> float:
-    """Count query and result of every head, and keys and values of every key head."""
+    """Count queries and results of every head, and keys and values of every key head."""
     return s["batch"] * s["length"] * s["width"] * 2 * (s["heads"] + _kv_heads(s))
 
 
 def attention_results(s: Sizes) -> float:
-    """Count the result of every query head."""
+    """Count the results of every query head."""
     return s["batch"] * s["length"] * s["width"] * s["heads"]
 
 
 def flash_l2(s: Sizes, element_bytes: float) -> float:
-    """Count query and result once, and keys and values once for every tile of queries of every query head."""
+    """Count queries and results once, and keys and values once per tile of queries and query head."""
     tile, once = s["l2_tile"], s["batch"] * s["length"] * s["width"] * 2
     if not tile:
         return element_bytes * flash_elements(s)
@@ -157,7 +157,7 @@ def flash_l2(s: Sizes, element_bytes: float) -> float:
 
 
 def naive_elements(s: Sizes) -> float:
-    """Add the matrix of scores, written once and read once; a mask is applied to it and saves no traffic."""
+    """Add the matrix of scores, written and read once; masking it saves no traffic."""
     return flash_elements(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
 
 
@@ -172,7 +172,7 @@ def attention_gradients(s: Sizes) -> float:
 
 
 def decode_elements(s: Sizes) -> float:
-    """Count query and result of every head, and the cache once unless it has a type of its own."""
+    """Count queries and results of every head, and the cache unless it has a type of its own."""
     return _cached(s) * (s["kv_bits"] == 0) + s["batch"] * 2 * s["heads"] * s["width"]
 
 
@@ -316,14 +316,14 @@ def decode_parts(s: Sizes) -> Iterator[Part]:
 
 
 def _columns_of_one(s: Sizes) -> int:
-    """Return one GPU's part of the vocabulary: it keeps the logits of these."""
+    """Return one GPU's part of the vocabulary, whose logits it keeps."""
     return share_of(s["vocabulary"], s["tensor_parallel"])
 
 
 def touched_share(experts: int, top_k: int, tokens: int) -> float:
-    """Return the expected fraction of experts that any token chooses, where each chooses `top_k` at random.
+    """Return the expected fraction of experts that at least one token chooses, if each chooses `top_k` at random.
 
-    A token leaves an expert out with probability 1 - top_k / experts; all tokens do with that to the power of tokens.
+    A token skips an expert with probability 1 - top_k / experts; all tokens skip it with that to the power of tokens.
     """
     return 1 - (1 - top_k / experts) ** tokens
 
@@ -331,8 +331,8 @@ def touched_share(experts: int, top_k: int, tokens: int) -> float:
 def moe_parts(s: Sizes) -> Iterator[Part]:
     """List the steps of a feed-forward layer of experts, for the tokens of one GPU.
 
-    With experts on several GPUs, each GPU gets as many rows from the others as it gives away, and the busiest so
-    many per cent of that: all wait for it. A token is sent once for each of its experts.
+    If experts are on several GPUs, each GPU receives as many rows as it sends. The busiest one, for which all wait,
+    gets `imbalance_percent` of that. A token is sent once for each of its experts.
     """
     tokens, hidden, ffn, gpus = s["tokens"], s["hidden"], s["ffn"], s["expert_parallel"]
     rows = tokens * s["top_k"]
@@ -359,7 +359,7 @@ def backward_parts(s: Sizes) -> Iterator[Part]:
 
 
 def flash_backward_flop(s: Sizes) -> float:
-    """Count five products of 2 x width a pair, the scores among them once more, and the softmax once more."""
+    """Count five products of 2 x width per pair, recomputed scores included, and the softmax once more."""
     return attention_exponentials(s) * (10 * s["width"] + SOFTMAX_FLOP)
 
 

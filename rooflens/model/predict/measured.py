@@ -1,4 +1,4 @@
-"""What a report's program was predicted to compute and move against what its kernels did: amounts, bounds, limiters."""
+"""Compare what a program was predicted to compute and move with what its kernels did."""
 
 from __future__ import annotations
 
@@ -10,27 +10,38 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.bounds import Bound, bound_of
+from rooflens.model.predict.compared import Compared, compared_times
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import Attainable, attainable
 from rooflens.model.predict.rows import pipes_for
-from rooflens.model.records import LEVELS, Analysis, Kernel, Pipe, Run, ratio, timed
+from rooflens.model.records import (
+    LEVELS,
+    AmountVerdict,
+    Analysis,
+    Kernel,
+    Pipe,
+    PredictedQuantity,
+    PredictedVerdict,
+    Run,
+    ratio,
+    timed,
+)
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
+from rooflens.model.verdict_classes import Bound, bound_of
 
 Limiter = tuple[str, str | None]
-"""Class as it is shown, an open one apart from the sure one, and resource."""
+"""Class as it is shown (`latency?` if it is open), and resource."""
 Topic = Literal["scope", "work", "type", "bytes", "time", "limiter"]
 
 _ONE_OF_EACH = re.compile(r"(?:^|\s)--filter-mode[ =]per-launch-config(?:\s|$)")
 _IN_RANGE = re.compile(r"(?:^|\s)--nvtx-include[ =]\S")
 
 SAME_AMOUNT = 0.02
-"""Counted and predicted work that differ by less than this are the same: counters of several passes do."""
+"""Counted work within this of the predicted is the same: counters from several passes differ by as much."""
 
-
-Quantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
-"""What is predicted and measured; the last two are times."""
+SAME_BYTES = 0.05
+"""Bytes within this of the predicted are the same: metadata, partial sectors and write-backs of other data add some."""
 
 
 class Prediction(Struct, frozen=True):
@@ -44,11 +55,11 @@ class Prediction(Struct, frozen=True):
         flop: FLOP of one iteration; None if none is defined.
         moved_bytes: Compulsory bytes to and from DRAM of one iteration.
         source: Where the formulas come from.
-        bound: Class of the limiter expected of it.
-        resource: Level or pipe of that limiter, where the class has one.
-        why: The reason for that expectation.
-        iterations: How often the profiled program did its work; the amounts are those of one.
-        parts: What one launch of each kernel does, where each is predicted alone; in the order of patterns.
+        bound: Class of the expected limiter.
+        resource: Level or pipe of that limiter, if the class has one.
+        why: Why that limiter is expected.
+        iterations: How often the profiled program repeated its work; the amounts are those of one iteration.
+        parts: What one launch of each kernel does, if kernels are predicted separately; in the order of patterns.
     """
 
     operation: str
@@ -66,15 +77,15 @@ class Prediction(Struct, frozen=True):
 
     @property
     def unit(self) -> str:
-        """`FLOP`, or `op` where the work is integer operations, which are counted apart from FLOP."""
+        """`FLOP`, or `op` for integer operations, which are counted separately."""
         return "op" if self.dtype.startswith("int") else "FLOP"
 
 
 class Rule(Struct, frozen=True):
-    """What kernels of a name are predicted to do.
+    """A prediction for kernels by name.
 
     Attributes:
-        kernel: Pattern of the name, `*` and `?` as in file names; it must cover the whole name.
+        kernel: Pattern of the name, with `*` and `?` as in file names; it must match the whole name.
         prediction: What one launch does, or `iterations` launches together.
     """
 
@@ -83,7 +94,7 @@ class Rule(Struct, frozen=True):
 
 
 class Coverage(Struct, frozen=True):
-    """How much of a program its report holds, as the profiler's command line says.
+    """How much of a program its report covers, by the profiler's command line.
 
     Attributes:
         once_each: Equal launches were profiled once, however often they ran.
@@ -97,15 +108,15 @@ class Coverage(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """What the kernels of a report did in one iteration, added up.
+    """What the kernels of a report did in one iteration, summed.
 
     Attributes:
-        launches: Launches that the profiled kernels stand for, failed ones left out.
+        launches: Launches that the profiled kernels stand for, without failed ones.
         failed: Kernels that failed while they were profiled.
-        work: FLOP, or integer operations where those were predicted; None if a kernel's are unknown.
+        work: FLOP, or integer operations if those were predicted; None if unknown for any kernel.
         work_of: The same work by pipe.
-        level_bytes: Bytes by memory level; None if a kernel's are unknown.
-        limiter: Class and resource of the limiter that most of the time is spent at.
+        level_bytes: Bytes by memory level; None if unknown for any kernel.
+        limiter: Class and resource of the limiter of most of the time.
         limiter_share: Fraction of the time spent there, 0 to 1.
     """
 
@@ -138,13 +149,12 @@ class Measured(Struct, frozen=True):
 
 
 class PredictedTimes(Struct, frozen=True):
-    """How long the predicted work takes at the report's own peaks, else at the published ones.
+    """How long the predicted work takes at the report's own peaks, or at published ones if it lacks them.
 
     Attributes:
-        pipe: The pipe whose peak was taken: the expected one, or the one that did most where none is named.
-        is_published: The peak is the published one: in the report, that pipe did nothing, or was not counted.
-        attainable: What published kernels of the operation would take; None if none are published, or a launch takes
-            longer.
+        pipe: The pipe whose peak is used: the expected one, or else the one that did most.
+        is_published: The peak is a published one, because that pipe is idle or uncounted in the report.
+        attainable: The times of published kernels of the operation; None if there are none, or a launch takes longer.
     """
 
     pipe: str | None = None
@@ -161,30 +171,14 @@ class PredictedTimes(Struct, frozen=True):
         return max((time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None), default=None)
 
 
-class Compared(Struct, frozen=True):
-    """One quantity, predicted and measured, in its unit.
-
-    Attributes:
-        name: What it is; `floor` and `attainable` are times that the measured one is set against.
-        unit: `FLOP`, `op`, `B`, `FLOP/B` or `ns`.
-        factor: Measured over predicted; None if either is missing.
-    """
-
-    name: Quantity
-    unit: str
-    predicted: float
-    measured: float | None
-    factor: float | None
-
-
 class Gap(Struct, frozen=True):
-    """What to say about one difference between predicted and measured, or about their agreement.
+    """One difference between predicted and measured, or their agreement, in sentences.
 
     Attributes:
-        topic: What it is about; `scope` is what the report holds of the program at all.
-        finding: One sentence with the numbers.
-        reasons: Sentences on what explains it, as far as the counters show it.
-        as_predicted: True where both agree.
+        topic: What it is about; `scope` is which part of the program was profiled.
+        finding: A sentence with the numbers.
+        reasons: Sentences that explain it, as far as the counters show.
+        as_predicted: True if both agree.
     """
 
     topic: Topic
@@ -203,9 +197,9 @@ class Checked(Struct, frozen=True):
 
     Attributes:
         digest: The report that was measured.
-        at_least: The measured side is a lower bound: equal launches were profiled once, and the work does not add up.
-        gaps: What to say about it, topic by topic.
-        kernel: Pattern of the kernels that it is about; None for a whole report.
+        at_least: The measured amounts are lower bounds: equal launches were profiled once, and work is missing.
+        gaps: Differences and agreements, by topic.
+        kernel: Pattern of the kernels; None for a whole report.
     """
 
     digest: str
@@ -219,9 +213,10 @@ class Checked(Struct, frozen=True):
 
     @property
     def rows(self) -> tuple[Compared, ...]:
-        """Each predicted quantity with its measurement."""
+        """Each predicted quantity beside the measured one."""
         measured = self.measured
-        return compared(self.prediction, self.times, measured.work, measured.moved_bytes, measured.time_ns)
+        rows = compared(self.prediction, self.times, measured.work, measured.moved_bytes, measured.time_ns)
+        return tuple(map(_as_lower_bound, rows)) if self.at_least else rows
 
     @property
     def work_ratio(self) -> float | None:
@@ -241,26 +236,56 @@ def compared(
     moved_bytes: float | None,
     time_ns: float | None,
 ) -> tuple[Compared, ...]:
-    """Set what was measured against each predicted quantity, and the time against its floor and published kernels'."""
+    """Compare each measured quantity with the predicted one, and the time with the floor and with published kernels.
+
+    Args:
+        prediction: What must be computed and moved.
+        times: What that takes at the report's peaks.
+        work: FLOP, or integer operations where those were predicted.
+        moved_bytes: Bytes to and from DRAM.
+        time_ns: How long it took.
+    """
     unit, flop, compulsory = prediction.unit, prediction.flop, prediction.moved_bytes
     reached = ratio(work or None, moved_bytes)
-    found = times.attainable
-    pairs: tuple[tuple[Quantity, str, float | None, float | None], ...] = (
-        ("work", unit, flop, work),
-        ("dram_bytes", "B", compulsory, moved_bytes),
-        ("intensity", "FLOP/B", ratio(flop, compulsory) if unit == "FLOP" else None, reached),
-        ("floor", "ns", times.floor_ns, time_ns),
-        ("attainable", "ns", found.typical_s * 1e9 if found and times.floor_ns else None, time_ns),
+    amounts: tuple[tuple[PredictedQuantity, str, float | None, float | None, float], ...] = (
+        ("work", unit, flop, work, SAME_AMOUNT),
+        ("dram_bytes", "B", compulsory, moved_bytes, SAME_BYTES),
+        ("intensity", "FLOP/B", ratio(flop, compulsory) if unit == "FLOP" else None, reached, SAME_BYTES),
     )
-    return tuple(
-        Compared(name, unit, predicted, measured, ratio(measured, predicted))
-        for name, unit, predicted, measured in pairs
-        if predicted and (unit != "ns" or time_ns)
-    )
+    rows = [
+        Compared(name, of, predicted, measured, _amount_verdict(ratio(measured, predicted), same))
+        for name, of, predicted, measured, same in amounts
+        if predicted
+    ]
+    if times.floor_ns and time_ns:
+        rows += compared_times(time_ns, times.floor_ns, times.attainable, times.math_ns or 0.0)
+    return tuple(rows)
+
+
+def _amount_verdict(found: float | None, same: float) -> AmountVerdict:
+    if found is None:
+        return "not measured"
+    if is_same(found, same):
+        return "as predicted"
+    return "more" if found > 1 else "less"
+
+
+_SURE: frozenset[PredictedVerdict] = frozenset({"more", "not measured", "above the floor", "slower than most"})
+"""Verdicts that hold even if launches are missing, which could only add work, bytes and time."""
+
+
+def _as_lower_bound(row: Compared) -> Compared:
+    """Mark an amount as a lower bound, unless its verdict holds anyway."""
+    return row if row.name == "intensity" or row.verdict in _SURE else replace(row, verdict="lower bound")
+
+
+def is_same(found: float | None, tolerance: float) -> bool:
+    """Return whether a ratio is 1 within a tolerance."""
+    return found is not None and abs(found - 1) <= tolerance
 
 
 def read_coverage(run: Run) -> Coverage:
-    """Read from a report's provenance how much of its program it holds."""
+    """Read from a report's command line how much of its program it covers."""
     command_line = run.command_line or ""
     return Coverage(
         once_each=bool(_ONE_OF_EACH.search(command_line)),
@@ -270,7 +295,7 @@ def read_coverage(run: Run) -> Coverage:
 
 
 def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Coverage) -> Measured:
-    """Add up the kernels of one report; a report of several iterations is divided by their number."""
+    """Sum the kernels of a report, per iteration."""
     good = timed(analyses)
     is_whole = len(good) == len(analyses)
     share = 1.0 if coverage.once_each else 1.0 / prediction.iterations
@@ -312,7 +337,7 @@ def _work_of(prediction: Prediction, analyses: Iterable[Analysis]) -> dict[str, 
 
 
 def _main_limiter(analyses: Iterable[Analysis]) -> tuple[Limiter | None, float | None]:
-    """Find the limiter of most of the time, with its share of the time."""
+    """Find the limiter of most of the time, and its share of the time."""
     times_ns: defaultdict[Limiter, float] = defaultdict(float)
     for analysis in analyses:
         times_ns[analysis.verdict.shown_class, analysis.verdict.resource] += analysis.gpu_time_ns or 0.0
@@ -324,7 +349,7 @@ def _main_limiter(analyses: Iterable[Analysis]) -> tuple[Limiter | None, float |
 
 
 def is_expected(limiter: Limiter, prediction: Prediction) -> bool:
-    """Compare limiters: `tensor_bf16` is expected of `tensor_bf16_wgmma` too, and any resource where none is named."""
+    """Compare limiters: `tensor_bf16` includes `tensor_bf16_wgmma`; any resource will do if none is named."""
     bound, resource = bound_of(limiter[0]), limiter[1]
     if prediction.resource is None:
         return bound == prediction.bound
@@ -332,14 +357,14 @@ def is_expected(limiter: Limiter, prediction: Prediction) -> bool:
 
 
 def belongs(pipe: str | None, family: str) -> bool:
-    """Return whether a pipe is one of a family: `tensor_bf16_wgmma` of `tensor_bf16`."""
+    """Return whether a pipe belongs to a family, as `tensor_bf16_wgmma` does to `tensor_bf16`."""
     return pipe is not None and f"{pipe}_".startswith(f"{family}_")
 
 
 def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> PredictedTimes:
-    """Work out the times of the predicted amounts, and what published kernels make of them.
+    """Compute the times of the predicted amounts, and those of published kernels.
 
-    Peaks that the report lacks are those of the GPU's datasheet, so that a time alone can be set against them.
+    Peaks that the report lacks come from the GPU's datasheet, so that a report with nothing but times can be judged.
     """
     good = timed(analyses)
     published = _expected_peak(prediction, good)
@@ -365,14 +390,14 @@ def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> Pre
 
 
 def _datasheet_peak(prediction: Prediction, gpu: Datasheet) -> tuple[str | None, float | None]:
-    """Choose the pipe of an operation's type by its datasheet, with its peak."""
+    """Choose the pipe for an operation's type, and its peak by the datasheet."""
     operation = OPERATIONS.get(prediction.operation)
     pipes = pipes_for(operation.unit if operation else "counted", prediction.dtype)
     return next(((name, gpu.peaks[name].value) for name in pipes if name in gpu.peaks), (None, None))
 
 
 def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:
-    """Scale the published peak of the expected pipe to the profiled clock; None if the report shows its work."""
+    """Scale the published peak of the expected pipe to the profiled clock; None if the report counts its work."""
     family = prediction.resource
     if family is None or any(belongs(name, family) and pipe.amount for a in analyses for name, pipe in a.pipes.items()):
         return None

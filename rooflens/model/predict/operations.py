@@ -1,7 +1,7 @@
-"""What each operation must compute and move, as one table of formulas over its sizes.
+"""The table of operations: what each must compute and move, by formulas over its sizes.
 
-FLOPs are those of the algorithm. Bytes are compulsory DRAM traffic: every operand read once, every result
-written once, unless a row says otherwise. A composite operation is a sequence of simple ones that run one by one.
+FLOPs are those of the algorithm. Bytes are compulsory DRAM traffic: every operand is read once and every result
+written once, unless a row says otherwise. The steps of a composite operation run one after another.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ _TABLE = (
     ),
     Operation(
         "attention-decode",
-        "attention of one new token to the cached ones",
+        "attention of a new token to the cached tokens",
         "matrix",
         (*_ATTENTION, _KV_BITS),
         "two products of 2 x width for each cached token and query head; softmax not counted",
@@ -399,7 +399,7 @@ _TABLE = (
         "the gradients of both operands of a product",
         "matrix",
         _PRODUCT,
-        "two products, each of as many FLOPs as the one forward",
+        "two products, each with as many FLOPs as the forward product",
         "each product reads the gradient of the result and the other operand, and writes a gradient",
         parts=formulas.backward_parts,
     ),
@@ -512,14 +512,14 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
         "loss": "cross-entropy",
     }
 )
-"""What else an operation is called, for hints."""
+"""Other names of operations, for hints."""
 
 
 def the_operation(name: str) -> Operation:
     """Find an operation by its name.
 
     Raises:
-        UsageError: No operation has that name; the hint has those that come close, or else all of them.
+        UsageError: No operation has that name; the hint lists similar names, or all.
     """
     if name not in OPERATIONS:
         raise UnknownNameError("operation", name, OPERATIONS, synonyms=_SYNONYMS)

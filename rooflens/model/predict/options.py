@@ -1,57 +1,65 @@
-"""What a forecast can be asked for besides its operation and sizes: the options of every door, once, in these words."""
+"""Options of a forecast besides its operation and sizes: command, Python and MCP offer them from this one list."""
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import get_args
 
 from msgspec import Struct
 
-from rooflens.errors import UnknownNameError
+from rooflens.errors import UnknownNameError, UsageError
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.roofline.datasheets import LinkKind
 
 DEFAULT_GPU = "h100-sxm"
-"""What is predicted where no GPU is named."""
+"""Used if no GPU is named."""
 
 
 class Option(Struct, frozen=True):
-    """One option as doors offer it.
+    """One option as every door offers it.
 
     Attributes:
-        meaning: In words that begin small and end without a point.
-        default: None for the usual, which depends on operation and GPU.
-        choices: What it can be, where that is a few words.
+        meaning: Starts in lower case and ends without a full stop.
+        default: None if it depends on operation and GPU.
+        choices: The allowed words, if there are only a few.
+        kind: `float` for a number, which must be above 0.
     """
 
     name: str
     meaning: str
     default: str | None = None
     choices: tuple[str, ...] = ()
+    kind: type[str | float] = str
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("gpu", "short name of a GPU, or part of its name", DEFAULT_GPU),
-    Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the usual one"),
-    Option("out_dtype", "type of a product's results; by default the operands', bf16 of narrow ones"),
+    Option("gpu", "short name of a GPU, or part of it", DEFAULT_GPU),
+    Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the operation's"),
+    Option("out_dtype", "type of a product's results; by default the operands', or bf16 for narrower ones"),
     Option("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
+    Option("measured_ms", "measured time in ms, to compare with the floor", kind=float),
 )
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was asked for, a field for each of `OPTIONS`; None for the usual.
+    """The chosen options, a field for each of `OPTIONS`; None for the default.
 
     Raises:
-        UnknownNameError: A value is none of the few that its option has.
+        UnknownNameError: A value is not one of the option's choices.
+        UsageError: A number is not above 0.
     """
 
     gpu: str = DEFAULT_GPU
     dtype: str | None = None
     out_dtype: str | None = None
     link: LinkKind | None = None
+    measured_ms: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a word that an option does not have."""
+        """Reject invalid values."""
         for one in OPTIONS:
             value = getattr(self, one.name)
             if one.choices and value not in (None, *one.choices):
                 raise UnknownNameError(one.name, value, one.choices)
+            if one.kind is float and value is not None and not (isfinite(value) and value > 0):
+                raise UsageError(f"{one.name} must be a positive number, not {value:g}", "for example 1.7")

@@ -1,7 +1,7 @@
-"""What a kernel would take on another GPU, or in another type: by the lower bound of its time there.
+"""Predict a measured kernel on another GPU or in another type, from the lower bound of its time there.
 
-T_math = sum(FLOP_i / peak_i), T_memory = DRAM bytes / bandwidth, lower bound = max of the two, as the roofline has it.
-Both GPUs are taken by their datasheets, dense peaks at the boost clock. FLOPs and bytes are those measured.
+T_math = sum(FLOP_i / peak_i), T_memory = DRAM bytes / bandwidth, lower bound = max of the two, as in the roofline.
+Both GPUs have the dense peaks of their datasheets, at boost clock. FLOPs and bytes are measured.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 Side = Literal["memory", "compute"]
 
 SMALL_PART = 0.01
-"""Work below this part of a kernel's operations needs no peak: compilers load constants with fp16 pipes."""
+"""Pipes with less than this part of a kernel's operations need no peak: compilers load constants by fp16 pipes."""
 
 _INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
 
@@ -55,7 +55,7 @@ class Load(Struct, frozen=True):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Pipes without whose peaks nothing can be said of it."""
+        """Pipes whose peaks are needed for a prediction."""
         least = SMALL_PART * sum(self.ops.values())
         return tuple(key for key, amount in self.ops.items() if amount >= least)
 
@@ -85,12 +85,12 @@ class Place(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """A kernel where it was measured.
+    """A measured kernel on its own GPU.
 
     Attributes:
-        place: Under the roofs of its own GPU; under those of its report where no file has that GPU.
-        told: Its limiter is DRAM or a pipe with FLOPs: the lower bound says something of its time. It says
-            nothing of latency, of overhead, or of the caches.
+        place: Under the roofs of its own GPU, or of its report if there is no datasheet of that GPU.
+        told: Its limiter is DRAM or a pipe with FLOPs, so that the lower bound tells its time. It does not if latency,
+            overhead or a cache limits it.
     """
 
     load: Load
@@ -99,12 +99,12 @@ class Standing(Struct, frozen=True):
 
 
 def peak_key(pipe: str) -> str:
-    """Name a pipe's work as the GPU files do: the instruction that issues it does not count."""
+    """Name a pipe as GPU files do, without the instruction that issues it."""
     return _INSTRUCTION.sub("", pipe)
 
 
 def load_of(analysis: Analysis) -> Load | None:
-    """Collect what a kernel computes and moves; None if the report does not hold all of it, or there is nothing."""
+    """Collect what a kernel computes and moves; None if the report lacks a part, or it does neither."""
     moved_bytes = analysis.levels["dram"].amount_bytes
     if analysis.flop_total is None or moved_bytes is None:
         return None
@@ -116,26 +116,26 @@ def load_of(analysis: Analysis) -> Load | None:
 
 
 def gpu_roofs(gpu: Datasheet) -> Roofs:
-    """Take a GPU's roofs from its datasheet."""
+    """Return the roofs of a datasheet."""
     peaks = {key: peak.value for key in PEAK_KEYS if (peak := gpu.peak(key))}
     return Roofs(gpu.dram_bandwidth.value, MappingProxyType(peaks))
 
 
 def report_roofs(analysis: Analysis) -> Roofs | None:
-    """Take the roofs that a kernel's own report holds, at the profiled clock; None without the bandwidth."""
+    """Return the roofs in a kernel's own report, at the profiled clock; None without a bandwidth."""
     bandwidth = analysis.levels["dram"].peak_bytes_per_s
     if not bandwidth:
         return None
     peaks: dict[str, float] = {}
     for name, pipe in analysis.pipes.items():
         if pipe.unit in {"FLOP", "op"} and pipe.peak_per_s:
-            # Two instructions of one type have a peak each; the slower one keeps the lower bound a careful one here.
+            # Two instructions of one type have a peak each; the slower one is the careful choice here.
             peaks[peak_key(name)] = min(pipe.peak_per_s, peaks.get(peak_key(name), pipe.peak_per_s))
     return Roofs(bandwidth, MappingProxyType(peaks))
 
 
 def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
-    """Name the pipes that a load uses and a GPU has no peak for."""
+    """Name the pipes of a load that a GPU has no peak for."""
     return tuple(key for key in load.needed if key not in roofs.peaks_per_s)
 
 
@@ -150,7 +150,7 @@ def place(load: Load, roofs: Roofs) -> Place | None:
 def standing(analysis: Analysis) -> Standing | None:
     """Place a kernel under the roofs of its own GPU.
 
-    None if the report does not hold what it computes and moves, or the peak of a pipe it uses is not known.
+    None if the report lacks what it computes or moves, or a peak of its pipes is unknown.
     """
     load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
     roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
@@ -168,13 +168,13 @@ class WhatIf(Struct, frozen=True):
     """A measured kernel on another GPU, in another type, or both.
 
     Attributes:
-        kernel: All of its launches; the median gives the factor, as everywhere.
+        kernel: All of its launches; the median one gives the factor.
         dtype: The other type; None for the types as measured.
         lower_ns: Lower bound of their time there; None if a peak is missing.
-        about_ns: Their time there if each keeps its distance from the lower bound; None if that says nothing of it.
-        side: What takes longer there, `memory` or `compute`; None if nothing is said of its time.
-        reason: Why nothing is said of its time; empty where something is.
-        pipe: Where its main arithmetic runs in the other type; None without one.
+        about_ns: Their time there if each stays as far above the lower bound as here; None if that cannot be said.
+        side: What takes longer there, `memory` or `compute`; None if there is no prediction.
+        reason: Why there is no prediction; empty if there is one.
+        pipe: Where its main arithmetic runs in the other type; None without another type.
     """
 
     kernel: KernelSummary
@@ -193,7 +193,7 @@ class WhatIf(Struct, frozen=True):
 
     @property
     def worth(self) -> bool | None:
-        """Whether the other type is worth it; None without one, and where nothing can be said of its time."""
+        """Whether the other type is worth it; None without one, or without a prediction."""
         return None if self.dtype is None or self.factor is None else self.factor > WORTH_FROM
 
     @property
@@ -203,28 +203,28 @@ class WhatIf(Struct, frozen=True):
 
     @property
     def factor(self) -> float | None:
-        """How many times faster it is there, about."""
+        """How many times as fast it would be there, roughly."""
         return self.measured_ns / self.about_ns if self.measured_ns and self.about_ns else None
 
 
 def main_type(load: Load) -> tuple[str, str] | None:
-    """Return the pipe that does most of a kernel's floating-point work, and the type of it; None without such work."""
+    """Return the pipe and type of most of a kernel's floating-point work; None without such work."""
     flops = {key: amount for key, amount in load.ops.items() if _type_of(key) in _FLOATING}
     pipe = max(flops, key=lambda key: flops[key], default=None)
     return None if pipe is None or not flops[pipe] else (pipe, _type_of(pipe))
 
 
 def next_type(analysis: Analysis) -> str:
-    """Name the type to ask about first: fp32 of a kernel in fp64, fp16 of every other."""
+    """Name the narrower type to try first: fp32 for a kernel in fp64, else fp16."""
     load = load_of(analysis)
     main = main_type(load) if load is not None else None
     return "fp32" if main is not None and main[1] == "fp64" else "fp16"
 
 
 def type_answer(analysis: Analysis) -> WhatIf | None:
-    """Say what `next_type` would bring to a kernel on its own GPU: the one answer to whether fp16 is worth it.
+    """Say whether `next_type` is worth it for a kernel on its own GPU; every output gives this answer.
 
-    None where it computes in that type already or not at all, or its GPU is not known.
+    None if it computes in that type already or not at all, or its GPU is unknown.
     """
     (kernel,) = summarize([analysis])
     try:
@@ -241,9 +241,9 @@ _FLOATING = frozenset(name for name in ELEMENT_BYTES if not name.startswith("int
 
 
 def retyped(load: Load, dtype: str, *, product: bool = False) -> Load:
-    """Put the main arithmetic of a load into another type, with all its bytes: the best case.
+    """Convert the main arithmetic of a load, and all its bytes, to another type: the best case.
 
-    Tensor work stays on tensor cores, and products go there. Else narrow values are only stored, and computed in fp32.
+    Products run on tensor cores then. Other work only stores narrow values, and computes in fp32.
 
     Raises:
         UsageError: The type has no effect on it.
@@ -263,7 +263,7 @@ def retyped(load: Load, dtype: str, *, product: bool = False) -> Load:
 
 
 def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> WhatIf:
-    """Say what becomes of a measured kernel on another GPU, in another type, or both.
+    """Predict a measured kernel on another GPU, in another type, or both.
 
     Args:
         kernel: The kernel, with all its launches.
@@ -272,7 +272,7 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
 
     Raises:
         UsageError: The type has no effect on it.
-        InputError: No other GPU was given, and no datasheet of its own one is known.
+        InputError: No other GPU was given, and there is no datasheet of its own.
     """
     analysis = kernel.analysis
     there = gpu or datasheet_of(analysis.kernel.gpu)
@@ -315,7 +315,7 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
 
 
 def _far_from_bound(analysis: Analysis, here: Standing) -> str:
-    """Say why the lower bound says nothing of a kernel's time; empty if it does."""
+    """Say why the lower bound does not tell a kernel's time; empty if it does."""
     bound, resource = analysis.verdict.bound, analysis.verdict.resource
     limiter = bound if resource is None else resource_label(resource, analysis.kernel.gpu)
     if bound == "unknown":
@@ -329,10 +329,10 @@ def _far_from_bound(analysis: Analysis, here: Standing) -> str:
 
 
 def check_change(gpus: Sequence[object], dtype: str | None, hint: str) -> None:
-    """Refuse to predict kernels as they are, or in a type that there is not; `hint` says what can be changed.
+    """Check that a GPU or a known type was given; `hint` says what to give.
 
     Raises:
-        UsageError: That is so.
+        UsageError: Neither was, or there is no such type.
     """
     if not gpus and dtype is None:
         raise UsageError("nothing to predict", hint)
@@ -346,16 +346,16 @@ def elsewhere(
     """Predict what each kernel would take on other GPUs, in another type, or both; most to win here first.
 
     Args:
-        analyses: All launches; those that failed are passed over.
-        gpus: The other GPUs; none for the one that a kernel ran on.
+        analyses: All launches; failed ones are skipped.
+        gpus: The other GPUs; if empty, each kernel stays on its own.
         dtype: The other type; None for the types as measured.
 
     Returns:
-        The predictions, and by name of a kernel why it is left out.
+        The predictions, and why kernels are left out, by name.
 
     Raises:
         UsageError: The type has no effect on any of them.
-        InputError: No kernel was measured; or no GPU was given, and none of them ran on one with a datasheet.
+        InputError: No kernel was measured; or no GPU was given, and there is no datasheet of theirs.
     """
     kernels = [kernel for kernel in in_order(summarize(analyses)) if not kernel.is_failed]
     if not kernels:
@@ -377,7 +377,7 @@ def _named(pipes: Iterable[str]) -> str:
 
 
 def _lacking(analysis: Analysis) -> str:
-    """Say why a kernel has no standing."""
+    """Say what is missing to place a kernel."""
     lacking = []
     if analysis.flop_total is None:
         lacking.append("some FLOPs not counted" if analysis.flop else "FLOPs not counted")

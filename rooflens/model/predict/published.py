@@ -1,4 +1,4 @@
-"""What published kernels attain: the best times of an operation that others measured, over our floor of each.
+"""What published kernels attain: the best times that others measured of an operation, over our floor of each.
 
     eta = floor / time        attainable = floor / eta, for the best of the points, the median, and nearly all
 
@@ -24,22 +24,22 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import the_datasheet
 
 LONG_S = 20e-6
-"""Floor from which a time says what a kernel attains; a shorter one says more of its launch: products of 512 take 9 us
+"""Floor from which a time tells what a kernel attains; a shorter time is mostly its launch: products of 512 take 9 us
 in any type."""
 
 LAUNCH_S = 10e-6
-"""What a launch, and what measures it, add to a short time at most; half of it is usual."""
+"""What launch and measurement add to a short time at most; half of it is usual."""
 
 _BETTER, _WORSE, _NEARLY_ALL = 0.5, 4 / 3, 0.95
-"""How far the times of another source lie beyond those that are known, of what they take above the floor: the best
-takes half as much, and the slowest a third more than 95 % of them do. A source has seldom more than 20 points, so that
-its ends say little of the next one's."""
+"""How far another source's times lie beyond the known ones, in time above the floor: the best is half of the best
+known, the slowest a third more than 95 % of them. A source seldom has more than 20 points, so its extremes tell little
+about the next source."""
 
 _KINDS: tuple[frozenset[str], ...] = (
     frozenset({"rmsnorm", "layernorm", "softmax"}),
     frozenset({"gemm", "grouped-gemm", "batched-gemm"}),
 )
-"""Operations whose kernels attain alike: those that go row by row, and products."""
+"""Operations whose kernels come equally near their floors: row-wise ones, and products."""
 
 
 class Point(Struct, frozen=True):
@@ -48,9 +48,9 @@ class Point(Struct, frozen=True):
     Attributes:
         gpu: As `rooflens gpus` lists it.
         sizes: By name, as `rooflens predict` takes them.
-        untuned: Why it says nothing of what can be attained; empty for a tuned kernel.
-        floor_s: Our floor of it, from cold caches.
-        is_long: Its floor is long enough to say what the kernel attains: no launch takes most of its time.
+        untuned: Why the kernel does not count as tuned; empty if it does.
+        floor_s: Our floor, from cold caches.
+        is_long: Its floor is long enough that the launch does not matter.
     """
 
     operation: str
@@ -71,12 +71,12 @@ class Point(Struct, frozen=True):
 
 
 class Attainable(Struct, frozen=True):
-    """What published kernels of an operation would take, as times in seconds.
+    """The times that published kernels of an operation would take, in seconds.
 
     Attributes:
-        low_s: Half as far above the floor as the best of them.
-        typical_s: As near to the floor as the median; for short kernels half a launch more.
-        high_s: A third farther above the floor than nearly all of them; for short kernels a launch more.
+        low_s: Half as far above the floor as the best one.
+        typical_s: As far above the floor as the median; plus half a launch for short kernels.
+        high_s: A third farther above the floor than 95 % of them; plus a launch for short kernels.
         points: How many tuned kernels were published.
         sources: Who published them.
     """
@@ -89,7 +89,7 @@ class Attainable(Struct, frozen=True):
 
     @property
     def proven(self) -> bool:
-        """True where more than one source measured them."""
+        """True if they come from more than one source."""
         return len(self.sources) > 1
 
 
@@ -101,7 +101,7 @@ def published_points() -> tuple[Point, ...]:
 
 
 def _point(row: dict[str, str]) -> Point:
-    """Read one line, and predict its floor."""
+    """Read one line and predict its floor."""
     sizes = {name: int(value) for name, _, value in (pair.partition("=") for pair in row["sizes"].split())}
     found = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"]))
     names = ("operation", "dtype", "gpu", "implementation", "untuned", "source")
@@ -115,7 +115,7 @@ def _point(row: dict[str, str]) -> Point:
 
 
 def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = None) -> Attainable | None:
-    """Return what published kernels of an operation and of its kind would take; None if none are published.
+    """Return the times that published kernels of an operation and its kind would take; None if there are none.
 
     Args:
         operation: Name of an operation.
@@ -138,7 +138,7 @@ def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = 
 
 
 def _below(ordered: list[float], part: float) -> float:
-    """Return the value that a part of the ordered ones, 0 to 1, lies below: by a straight line between two of them."""
+    """Return a quantile of ordered values, interpolated linearly; `part` is 0 to 1."""
     at = part * (len(ordered) - 1)
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
@@ -146,17 +146,17 @@ def _below(ordered: list[float], part: float) -> float:
 
 
 def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
-    """Return a time over a floor: a short kernel has a launch on top, but takes no longer than one of `LONG_S`."""
+    """Scale a floor by a factor; a short kernel has a launch on top, but takes no longer than one of `LONG_S`."""
     return max(factor * floor_s, min(factor * floor_s + launch_s, factor * LONG_S))
 
 
 def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None = None) -> str:
-    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
+    """Write the floors and what published kernels attain: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
 
     Args:
         floor_s: From cold caches.
         found: What published kernels attain; None if none are published.
-        warm_s: Where L2 holds operands and results; None if they do not fit.
+        warm_s: With operands and results in L2; None if they do not fit.
     """
     floor = f"floor {duration(floor_s * 1e9)}"
     if warm_s is not None:
@@ -168,27 +168,3 @@ def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None =
     unproven = "" if found.proven else " (unproven: one source)"
     cold = " as the cold one" if warm_s is not None and warm_s < floor_s else ""
     return f"{floor}; tuned kernels take {low} to {high}x as long{cold}, typically {typical}x{unproven}"
-
-
-def time_words(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
-    """Set a known time against the floor and against what is attained, and say whether to stop.
-
-    Args:
-        time_s: As measured.
-        floor_s: From cold caches.
-        found: What published kernels attain; None if none are published.
-        without_dram_s: The longest time of the work without DRAM: caches cannot make it shorter.
-    """
-    taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
-    if time_s < without_dram_s:
-        return f"{taken}: it did less work than predicted, or the time is wrong"
-    if time_s < floor_s:
-        return f"{taken} from cold caches: L2 held some of its data, or it did less work than predicted"
-    if found is None:
-        return taken
-    taken += f" and {significant(time_s / found.typical_s)} times the median of published kernels"
-    if time_s > found.high_s:
-        return f"{taken}: slower than nearly all of them"
-    if time_s > found.typical_s:
-        return f"{taken}: slower than half of them; the best would take {duration(found.low_s * 1e9)}"
-    return f"{taken}: faster than half of them, stop here"

@@ -12,11 +12,11 @@ from rooflens.model.roofline.datasheets import Datasheet
 
 
 class ClockRates(Struct, frozen=True):
-    """What an SM does in a clock cycle.
+    """Rates of an SM per clock cycle.
 
     Attributes:
         special: Special functions (MUFU), such as a power of two or a reciprocal.
-        issued: Instructions of a thread that its schedulers issue: 32 for each of them.
+        issued: Thread instructions that its schedulers issue: 32 each.
     """
 
     special: int
@@ -57,7 +57,7 @@ SOFTWARE_ONLY = frozenset({"fp64"})
 class SideRates(Struct, frozen=True):
     """A GPU's rates besides its peaks and DRAM bandwidth; infinite if unknown.
 
-    Infinite rates bound nothing, and need no choice of the formulas that `tracing` follows.
+    Infinite rates bound nothing, so that the formulas need no branches.
     """
 
     special_per_s: float = inf
@@ -66,13 +66,13 @@ class SideRates(Struct, frozen=True):
 
 
 def rates_of_gpu(gpu: Datasheet) -> tuple[float, float]:
-    """Return special functions and instructions per clock cycle of all SMs of a GPU; infinite if not known."""
+    """Return special functions and instructions per clock cycle for a whole GPU; infinite if unknown."""
     known = CLOCK_RATES.get(gpu.compute_capability)
     return (known.special * gpu.sm_count.value, known.issued * gpu.sm_count.value) if known else (inf, inf)
 
 
 def side_rates(gpu: Datasheet, pipe: str, dtype: str) -> SideRates:
-    """Work out the rates at the clock of a pipe's published peak."""
+    """Compute the rates at the clock of a pipe's published peak."""
     special, issued = rates_of_gpu(gpu)
     clock_hz = gpu.clock_of(pipe).value
     return SideRates(

@@ -1,4 +1,4 @@
-"""What a row of the table of operations is: its sizes, what is counted over them, and in which types."""
+"""A row of the table of operations: its sizes, formulas and types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Sizes: TypeAlias = Mapping[str, int]
 Amount = Callable[[Sizes], float]
 
 LARGEST_SIZE = 10**15
-"""Sizes above this are taken for typing errors."""
+"""Larger sizes are taken for typing errors."""
 
 Unit = Literal["matrix", "vector", "counted"]
 """Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores; FLOPs that were counted
@@ -24,7 +24,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
-    """Name the pipes that may run FLOPs of a type; the first one that a GPU has is used."""
+    """Name the pipes that can run FLOPs of a type, best first; a GPU uses the first that it has."""
     if unit == "vector":
         return ("fp64",) if dtype == "fp64" else ("fp32",)
     if dtype == "fp32":
@@ -37,8 +37,8 @@ class Size(Struct, frozen=True):
     """One size of an operation.
 
     Attributes:
-        default: Its usual value; None if it must be given.
-        least: The smallest value that it may have; None if it is 1, or 0 for a size that is 0 by default.
+        default: None if it must be given.
+        least: The smallest allowed value; None for 1, or for 0 if the default is 0.
         most: The largest; 1 makes it a switch.
     """
 
@@ -50,13 +50,13 @@ class Size(Struct, frozen=True):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The smallest and the largest value that it may have; one from 0 to 1 is a switch."""
+        """The smallest and the largest allowed value; a size from 0 to 1 is a switch."""
         least = (0 if self.default == 0 else 1) if self.least is None else self.least
         return least, self.most
 
 
 class Part(Struct, frozen=True):
-    """One step of a composite operation, `count` times over; a size may be an expected value, not a whole number."""
+    """One step of a composite operation, run `count` times; a size may be an expected value with a fraction."""
 
     operation: str
     sizes: Mapping[str, Any]
@@ -74,20 +74,20 @@ class Operation(Struct, frozen=True):
         flop_source: How the FLOPs are counted.
         bytes_source: What is moved.
         extra_bytes: Bytes moved that do not depend on the type, such as indices.
-        parts: The simple operations of a composite one, in order; its own amounts are their sums.
-        tokens: Tokens that one run produces or takes in, for operations of a whole model.
-        group: GPUs that share it; all its amounts are those of one of them.
-        results: Those of the elements that are results of a product, whose type may be wider; None if none is.
+        parts: The steps of a composite operation, in order; its own amounts are their sums.
+        tokens: Tokens that one run produces or takes in, for whole models.
+        group: GPUs that share it; all amounts are those of one GPU.
+        results: How many of the elements are results of a product, which may have a wider type; None if none are.
         sent: Elements of the operands' type that a GPU must send to others.
         sent_results: Elements of the result's type that it must send.
         sent_bytes: Bytes that a GPU must send to others, whatever the type.
-        sent_source: What is sent; empty if one GPU always does it alone.
+        sent_source: What is sent; empty if GPUs never share it.
         special: Special functions, such as exponentials; None if none are counted.
-        issued: Instructions besides the products that each take a slot to issue; None if none are counted.
-        l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None if they are those
-            of DRAM.
+        issued: Instructions besides the products, each of which takes an issue slot; None if none are counted.
+        l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None if equal to those at
+            DRAM.
         extra_costs: How special functions, instructions and L2 bytes are counted; empty if none are.
-        dtype: The usual type of its operands.
+        dtype: The default type of its operands.
     """
 
     name: str
@@ -120,7 +120,7 @@ ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
 """Bytes of one element by type; tf32 is stored as fp32. Scales of block formats are not counted."""
 
 USUAL_RESULT = "bf16"
-"""Type of what products of 8 and 4 bits write: their sums are too long for the type of the operands."""
+"""Result type of products of 8 and 4 bits: their sums do not fit the operands' type."""
 
 
 class Widths(Struct, frozen=True):
@@ -131,23 +131,23 @@ class Widths(Struct, frozen=True):
 
 
 def result_type(operation: Operation, dtype: str, out_dtype: str | None = None) -> str:
-    """Name the type of an operation's results: that of the operands, or 16 bits of products of narrower ones.
+    """Name the type of an operation's results: the operands', or 16 bits for products of narrower ones.
 
     Raises:
-        UsageError: A type is unknown, or one is given for an operation whose results have none of their own.
+        UsageError: A type is unknown, or one is given although the operation's results cannot have another.
     """
     for name in (dtype, out_dtype or dtype):
         if name not in ELEMENT_BYTES:
             raise UnknownNameError("type", name, ELEMENT_BYTES)
     if operation.results is None and operation.parts is None:
         if out_dtype not in {None, dtype}:
-            raise UsageError(f"`{operation.name}` has no result of a type of its own", "leave it out")
+            raise UsageError(f"`{operation.name}` cannot have results of another type", "leave out_dtype out")
         return dtype
     return out_dtype or (dtype if ELEMENT_BYTES[dtype] >= ELEMENT_BYTES[USUAL_RESULT] else USUAL_RESULT)
 
 
 def widths_of(operation: Operation, dtype: str, out_dtype: str | None = None) -> Widths:
-    """Say how wide operands and results of an operation are.
+    """Return the bytes of an operand and of a result.
 
     Raises:
         UsageError: As `result_type` does.

@@ -21,10 +21,10 @@ _HINT = "write 4096, 64e9, 64G or 4Ki, 1,2,4 or 128:8192:x2 or 64:1024:+64, or t
 def parse_values(text: str) -> tuple[int, ...]:
     """Read the values of one size: `4096`, `1,2,4`, `128:8192:x2` (times two) or `64:1024:+64`.
 
-    A number may be written `64e9`, `1.5e3`, `64G` (of a thousand) or `4Ki` (of 1024), if it comes out whole.
+    A number may be written `64e9`, `1.5e3`, `64G` (powers of 1000) or `4Ki` (of 1024), if the result is whole.
 
     Raises:
-        UsageError: The text is none of these, or stands for too many values.
+        UsageError: The text is none of these, or means too many values.
     """
     cleaned = text.replace("_", "").strip()
     if max(map(len, _NUMBERS.findall(cleaned)), default=0) > MOST_DIGITS:
@@ -35,7 +35,7 @@ def parse_values(text: str) -> tuple[int, ...]:
 
 
 def _whole(text: str) -> int:
-    """Read a whole number, exactly: no float in between."""
+    """Read a whole number without rounding it through a float."""
     match = re.fullmatch(_PARTS, text)
     if match is None or not text.isascii():
         raise UsageError(f"`{text}` is not a size", _HINT)
@@ -52,7 +52,7 @@ def _whole(text: str) -> int:
 
 def _walk(first: int, last: int, sign: str, step: int) -> tuple[int, ...]:
     if (sign == "x" and (step < 2 or first < 1)) or step < 1 or first > last:
-        raise UsageError(f"`{first}:{last}:{sign}{step}` leads nowhere", _HINT)
+        raise UsageError(f"`{first}:{last}:{sign}{step}` has no steps", _HINT)
     values = [first]
     while (following := values[-1] * step if sign == "x" else values[-1] + step) <= last:
         values.append(following)
@@ -62,9 +62,9 @@ def _walk(first: int, last: int, sign: str, step: int) -> tuple[int, ...]:
 
 
 def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
-    """Turn the sizes as written into one mapping for each step.
+    """Turn sizes as written into a mapping for each step of the sweep.
 
-    A size may name another one (`--m n`) and then has its value; several swept sizes walk together.
+    A size may name another one (`--m n`), whose value it takes; several swept sizes advance together.
 
     Raises:
         UsageError: A size cannot be read, names an unknown one, or two sweeps have different lengths.
@@ -87,7 +87,7 @@ def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
 
 
 def _end_of(name: str, names: Mapping[str, str]) -> str:
-    """Follow a size that names another one until one has a value."""
+    """Follow a size that names another one to a value."""
     passed = [name]
     while (other := names[passed[-1]]) in names:
         if other in passed:
@@ -124,20 +124,20 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
 
 
 def check_shape(sizes: Sizes) -> None:
-    """Refuse sizes that do not fit each other.
+    """Reject sizes that do not fit each other.
 
     Raises:
-        UsageError: Heads do not share the width or each other evenly, a kernel is larger than its image, a token has
-            more experts than there are, groups do not share the channels or GPUs the experts evenly, or there are more
-            GPUs than heads.
+        UsageError: `heads` does not divide `hidden`, or `kv_heads` the heads; a filter is larger than its image; a
+            token has more experts than there are; `groups` does not divide the channels, or the GPUs the experts; or
+            there are more GPUs than heads.
     """
     heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
     if heads and hidden % heads:
-        raise UsageError(f"`hidden` must be a multiple of `heads`: {hidden} is not a multiple of {heads}")
+        raise UsageError(f"`hidden` must be a multiple of `heads`, and {hidden} is not a multiple of {heads}")
     if kv_heads and heads % kv_heads:
-        raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is not a multiple of {kv_heads}")
+        raise UsageError(f"`heads` must be a multiple of `kv_heads`, and {heads} is not a multiple of {kv_heads}")
     if "stride" in sizes and min(sizes["height"], sizes["image_width"]) + 2 * sizes["padding"] < sizes["kernel"]:
-        raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
+        raise UsageError(f"a kernel of {sizes['kernel']} is larger than the padded image")
     if "stride" in sizes and "groups" in sizes and (groups := sizes["groups"]):
         for name in ("in_channels", "out_channels"):
             if sizes[name] % groups:

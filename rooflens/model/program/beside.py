@@ -1,4 +1,4 @@
-"""Refine the kernels of a timeline by reports beside it: what counters say of a kernel stands in its row."""
+"""Add to the kernels of a timeline what reports beside it have counted."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rooflens.model.timeline import Matching
 
 
 def refined(program: Program, analyses: Sequence[Analysis]) -> Program:
-    """Give each kernel that reports hold its verdict, and what its first move wins or its limit leaves to win.
+    """Add verdict and gain from the reports to each kernel that they hold.
 
-    Kernels match by name, grid and block, as a timeline beside a report does; one that several launches of the reports
-    can be has the median of these. What is won is of the time in the timeline, and never below a floor that is known.
+    Kernels match by name, grid and block, as for a timeline beside a report; if several launches match, the median one
+    counts. The gain applies to the time in the timeline, and never goes below a known floor.
 
     Args:
         program: The timeline.
         analyses: All launches of the reports; failed ones match nothing.
 
     Returns:
-        The same program; a note says so where no kernel is in the reports.
+        The same program; a note says if the reports hold none of its kernels.
     """
     sound = [analysis for analysis in analyses if not analysis.kernel.failed]
     beside = _Beside(sound)
@@ -32,7 +32,7 @@ def refined(program: Program, analyses: Sequence[Analysis]) -> Program:
     notes = program.notes
     if not any(one.measured for one in known.values()):
         named = count(len({analysis.kernel.name for analysis in sound}), "kernel")
-        notes = (*notes, f"none of the {named} of the reports is in it: were both recorded of one program?")
+        notes = (*notes, f"none of the reports' {named} is in it: are they of the same program?")
     return replace(
         program,
         kernels=in_order([known[id(one)] for one in program.kernels]),
@@ -42,14 +42,14 @@ def refined(program: Program, analyses: Sequence[Analysis]) -> Program:
 
 
 class _Beside:
-    """The launches of reports, and which of them a launch of a timeline can be."""
+    """Finds the launches of reports that match a launch of a timeline."""
 
     def __init__(self, analyses: Sequence[Analysis]) -> None:
         self._analyses = analyses
         self._matching = Matching(analysis.kernel for analysis in analyses)
 
     def measured(self, kernel: ProgramKernel) -> ProgramKernel:
-        """Return a row with what counters say of it; as it was where no report has it."""
+        """Return a row with the counters' verdict and gain; unchanged if no report has the kernel."""
         found = [(shape, self._of(kernel.name, shape)) for shape in kernel.shapes]
         known = [(shape, analysis) for shape, analysis in found if analysis is not None]
         if not known or kernel.is_communication:
@@ -73,7 +73,7 @@ class _Beside:
 
 
 def _won_ns(shape: OfShape, analysis: Analysis) -> float | None:
-    """Return what the first move wins of some launches, else what lies above the limit; None if neither is known."""
+    """Return what the first move wins in some launches, else the time above the limit; None if neither is known."""
     verdict = analysis.verdict
     factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
     return None if factor is None else shape.time_ns * (1 - 1 / factor)

@@ -1,8 +1,8 @@
-"""What an operator of PyTorch must compute and move, by the sizes and types that it was called with.
+"""What a PyTorch operator must compute and move, by the sizes and types of its call.
 
-An operator that has no row here, or a call whose sizes do not say enough, has no work: nothing is guessed. FLOPs are
-those of the algorithm; bytes are every operand read once and every result written once. Where a trace does not say
-whether attention is causal, which sizes a reduction leaves, or which gradients are wanted, the smaller amount counts.
+Nothing is guessed: an operator without a row here, or a call with too few sizes, has no work. FLOPs are those of the
+algorithm; bytes are every operand read once and every result written once. If a trace does not tell whether attention
+is causal, which sizes a reduction keeps, or which gradients are wanted, the smaller amount counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
         "bool": ("", 1),
     }
 )
-"""Type as PyTorch names it, in small letters -> ours for arithmetic, empty if no peak counts it; bytes."""
+"""PyTorch's name of a type in lower case -> our name for its arithmetic, empty if it has no peak; its bytes."""
 
 _FLOATS = ("fp64", "fp32", "bf16", "fp16", "fp8")
 _NO_TENSOR = frozenset({"", "Scalar", "ScalarList"})
@@ -50,8 +50,8 @@ class Work(Struct, frozen=True):
     """What one call must compute and move.
 
     Attributes:
-        operation: The row of `predict` that forecasts it; `custom` where FLOPs and bytes are counted here.
-        sizes: The sizes of that row.
+        operation: The operation of `predict` that forecasts it; `custom` if FLOPs and bytes are counted here.
+        sizes: The sizes of that operation.
         dtype: Type of its arithmetic.
         is_product: Whether its FLOPs may run on tensor cores.
     """
@@ -63,7 +63,7 @@ class Work(Struct, frozen=True):
 
 
 class _Tensor(Struct, frozen=True):
-    """One operand: sizes, type, and the bytes of it that differ; an expanded one repeats what it has."""
+    """One operand: sizes, type and distinct elements; an expanded tensor repeats some."""
 
     dims: tuple[int, ...]
     dtype: str
@@ -76,24 +76,28 @@ class _Tensor(Struct, frozen=True):
 
 
 class _UnknownError(Exception):
-    """The sizes of a call do not say what it must do."""
+    """The sizes of a call do not tell its work."""
 
 
 class _Call:
-    """The operands of one call, as recipes ask for them."""
+    """The operands of one call, for recipes."""
 
     def __init__(self, operands: Operands) -> None:
         self._of = operands
 
     def tensor(self, at: int) -> _Tensor:
-        """Return an operand that must be a tensor of a known type."""
+        """Return a tensor of a known type.
+
+        Raises:
+            _UnknownError: The operand is not a tensor, or its type is unknown.
+        """
         found = self.maybe(at)
         if found is None:
             raise _UnknownError
         return found
 
     def maybe(self, at: int) -> _Tensor | None:
-        """Return an operand; None if it is no tensor."""
+        """Return a tensor; None if the operand is not one."""
         operands = self._of
         if at >= len(operands.dims) or operands.types[at] in _NO_TENSOR:
             return None
@@ -106,16 +110,27 @@ class _Call:
         return _Tensor(dims, *known, prod(size for size, stride in repeats if stride))
 
     def only(self, operands: int) -> None:
-        """Check that so many first arguments hold all tensors but a result that was given: a fused group has more.
+        """Check that only the first arguments are tensors, besides an output: a fused group has more.
 
         Raises:
-            _UnknownError: There are more.
+            _UnknownError: There are more tensors.
         """
         if sum(one not in _NO_TENSOR for one in self._of.types[operands:]) > 1:
             raise _UnknownError
 
+    def pair(self, first: int, *ranks: int) -> tuple[_Tensor, _Tensor]:
+        """Return an operand and the next one.
+
+        Raises:
+            _UnknownError: They do not have as many dimensions as `ranks` says.
+        """
+        left, right = self.tensor(first), self.tensor(first + 1)
+        if (len(left.dims), len(right.dims)) != ranks:
+            raise _UnknownError
+        return left, right
+
     def value(self, at: int) -> object:
-        """Return an argument that is no tensor: a number, a truth value or a list; None if the trace lacks it."""
+        """Return an argument that is not a tensor: a number, a Boolean or a list; None if the trace lacks it."""
         text = self._of.values[at] if at < len(self._of.values) else ""
         try:
             return ast.literal_eval(text) if text else None
@@ -123,10 +138,10 @@ class _Call:
             return None
 
     def whole(self, at: int) -> tuple[int, ...]:
-        """Return an argument that is a list of whole numbers.
+        """Return a list of integers.
 
         Raises:
-            _UnknownError: It is none, or the trace lacks it.
+            _UnknownError: The argument is not one, or the trace lacks it.
         """
         found = self.value(at)
         if isinstance(found, (list, tuple)) and all(type(one) is int for one in found):
@@ -141,7 +156,7 @@ def _custom(flop: int, moved_bytes: int, dtype: str, *, is_product: bool = False
 
 
 def _product(left: _Tensor, right: _Tensor, added: _Tensor | None = None, result_bytes: int | None = None) -> Work:
-    """Multiply matrices, or as many pairs of them as the sizes before say; `added` is read as it is."""
+    """Multiply matrices, or batches of them; `added` is read once."""
     *batches, m, k = left.dims if len(left.dims) > 1 else (1, *left.dims)
     n = right.dims[-1] if len(right.dims) > 1 else 1
     inner = right.dims[-2] if len(right.dims) > 1 else right.dims[-1] if right.dims else 0
@@ -153,44 +168,23 @@ def _product(left: _Tensor, right: _Tensor, added: _Tensor | None = None, result
     return _custom(2 * batch * m * n * k, moved, left.dtype, is_product=True)
 
 
-def _mm(call: _Call) -> Work:
-    call.only(2)
-    left, right = call.tensor(0), call.tensor(1)
-    if len(left.dims) != 2 or len(right.dims) != 2:
-        raise _UnknownError
-    return _product(left, right)
+def _multiplied(left_rank: int, right_rank: int, *, added: bool = False) -> Callable[[_Call], Work]:
+    """Make the recipe of a product; batches must have equal sizes.
 
+    Args:
+        left_rank: Dimensions of the left operand.
+        right_rank: Those of the right one.
+        added: Argument 0 is added to the product; it is not read if its factor is 0.
+    """
 
-def _addmm(call: _Call) -> Work:
-    call.only(3)
-    left, right = call.tensor(1), call.tensor(2)
-    if len(left.dims) != 2 or len(right.dims) != 2:
-        raise _UnknownError
-    return _product(left, right, None if call.value(3) == 0 else call.tensor(0))
+    def recipe(call: _Call) -> Work:
+        call.only(2 + added)
+        left, right = call.pair(int(added), left_rank, right_rank)
+        if left.dims[:-2] != right.dims[:-2]:
+            raise _UnknownError
+        return _product(left, right, call.tensor(0) if added and call.value(3) != 0 else None)
 
-
-def _bmm(call: _Call, first: int = 0) -> Work:
-    call.only(first + 2)
-    left, right = call.tensor(first), call.tensor(first + 1)
-    if len(left.dims) != 3 or len(right.dims) != 3 or left.dims[0] != right.dims[0]:
-        raise _UnknownError
-    return _product(left, right, call.tensor(0) if first and call.value(3) != 0 else None)
-
-
-def _mv(call: _Call) -> Work:
-    call.only(2)
-    matrix, vector = call.tensor(0), call.tensor(1)
-    if len(matrix.dims) != 2 or len(vector.dims) != 1:
-        raise _UnknownError
-    return _product(matrix, vector)
-
-
-def _dot(call: _Call) -> Work:
-    call.only(2)
-    left, right = call.tensor(0), call.tensor(1)
-    if len(left.dims) != 1 or left.dims != right.dims:
-        raise _UnknownError
-    return _product(left, right)
+    return recipe
 
 
 def _linear(call: _Call) -> Work:
@@ -205,7 +199,7 @@ def _linear(call: _Call) -> Work:
 
 
 def _matmul(call: _Call) -> Work:
-    """Multiply matrices, or batches of equal sizes; a batch times one matrix is one product of all its rows."""
+    """Multiply matrices or equal batches; a batch times one matrix is a single product of all its rows."""
     call.only(2)
     left, right = call.tensor(0), call.tensor(1)
     if len(right.dims) == 2 and len(left.dims) > 2:
@@ -216,10 +210,7 @@ def _matmul(call: _Call) -> Work:
 
 
 def _scaled_mm(call: _Call) -> Work:
-    left, right = call.tensor(0), call.tensor(1)
-    if len(left.dims) != 2 or len(right.dims) != 2:
-        raise _UnknownError
-    return _product(left, right)  # the result may be wider: as narrow as the operands bounds it
+    return _product(*call.pair(0, 2, 2))  # the result may be wider: as narrow as the operands bounds it
 
 
 def _attention(layout: str, causal_at: int, lengths_at: int | None = None) -> Callable[[_Call], Work]:
@@ -272,7 +263,7 @@ def _attention_backward(layout: str) -> Callable[[_Call], Work]:
 
 
 def _layer_norm_backward(call: _Call) -> Work:
-    """Read gradient and rows, and write the gradient of the rows where the trace says that it is wanted."""
+    """Read gradient and rows; write the gradient of the rows if the trace says that it is wanted."""
     gradient, rows = call.tensor(0), call.tensor(1)
     if gradient.dims != rows.dims:
         raise _UnknownError
@@ -283,7 +274,7 @@ def _layer_norm_backward(call: _Call) -> Work:
 
 
 def _convolution_backward(call: _Call) -> Work:
-    """Multiply once for each wanted gradient; once if the trace does not say which are wanted."""
+    """Multiply once per wanted gradient; once if the trace does not say which are wanted."""
     gradient, images, weights = (call.tensor(at) for at in range(3))
     is_transposed = call.value(7)
     if is_transposed is not False or gradient.dtype not in _FLOATS or len(images.dims) < 3:
@@ -302,7 +293,7 @@ def _convolution_backward(call: _Call) -> Work:
 
 
 def _dropout(call: _Call) -> Work:
-    """Read every element, write it and whether it was kept."""
+    """Read every element; write it and its mask."""
     source = call.tensor(0)
     return _custom(source.elements, 2 * source.moved_bytes + source.elements, _arithmetic(source))
 
@@ -381,17 +372,17 @@ def _convolved(  # noqa: PLR0913 - where the arguments stand
     flop = 2 * results * prod(weights.dims[1:])
     if min(out) < 1:
         raise _UnknownError
-    # Depthwise ones multiply no matrices; tensor cores bound them all the same.
+    # Depthwise convolutions multiply no matrices, but the tensor peak is a bound for them too.
     return _custom(flop, moved + (bias.moved_bytes if bias else 0), images.dtype, is_product=True)
 
 
 def _pointwise(operands: int, flops: int = 1, *, result: str = "") -> Callable[[_Call], Work]:
-    """Make the recipe of a function of each element, over so many tensors that may be broadcast.
+    """Make the recipe of an elementwise function of tensors that may be broadcast.
 
     Args:
-        operands: Arguments that may be tensors; those after them are results, or no tensors.
-        flops: FLOPs of an element.
-        result: `bool` where it writes truth values; `real` where whole numbers become fp32.
+        operands: How many first arguments may be tensors to read.
+        flops: FLOPs per element.
+        result: `bool` if it writes Booleans; `real` if integers become fp32.
     """
 
     def recipe(call: _Call) -> Work:
@@ -408,7 +399,7 @@ def _pointwise(operands: int, flops: int = 1, *, result: str = "") -> Callable[[
 
 
 def _in_place(operands: int, flops: int = 1) -> Callable[[_Call], Work]:
-    """Make the recipe of a function whose result takes the place of its first operand."""
+    """Make the recipe of a function that overwrites its first operand."""
 
     def recipe(call: _Call) -> Work:
         call.only(operands)
@@ -430,7 +421,7 @@ def _copy(call: _Call) -> Work:
 def _where(call: _Call) -> Work:
     condition, *chosen = (call.tensor(at) for at in range(3))
     elements = prod(_broadcast([condition.dims, *(one.dims for one in chosen)]))
-    # Of each element one of the two is read: at least the smaller one.
+    # `where` reads only one of the two for each element: at least the smaller one.
     moved = condition.moved_bytes + min(one.moved_bytes for one in chosen) + elements * _promoted(chosen).element_bytes
     return _custom(0, moved, "fp32")
 
@@ -440,7 +431,7 @@ def _fill(call: _Call) -> Work:
 
 
 def _reduction(call: _Call) -> Work:
-    """Read every element once; what is left is written, where the trace says which dimensions go."""
+    """Read every element once; write the result if the trace tells which dimensions are reduced."""
     source = call.tensor(0)
     if call.maybe(1) is not None:
         raise _UnknownError  # `max` and `min` of two tensors
@@ -461,7 +452,7 @@ def _scan(call: _Call) -> Work:
 
 
 def _broadcast(several: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the sizes that operands have together, as they are repeated over each other."""
+    """Return the sizes of operands after broadcasting."""
     if not several:
         raise _UnknownError
     most = max(map(len, several))
@@ -476,7 +467,7 @@ def _broadcast(several: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _promoted(tensors: Sequence[_Tensor]) -> _Tensor:
-    """Return an operand of the type that the result has: tensors with dimensions count before those without."""
+    """Return an operand with the result's type: tensors with dimensions take precedence over those without."""
     among = [one for one in tensors if one.dims] or list(tensors)
     real = [one for one in among if one.dtype in _FLOATS]
     if {"fp16", "bf16"} <= {one.dtype for one in real}:
@@ -485,10 +476,10 @@ def _promoted(tensors: Sequence[_Tensor]) -> _Tensor:
 
 
 def _real(dtype: str) -> str:
-    """Return a type that norms are computed on.
+    """Return a floating-point type.
 
     Raises:
-        _UnknownError: It holds whole numbers.
+        _UnknownError: The type holds integers.
     """
     if dtype not in _FLOATS:
         raise _UnknownError
@@ -496,7 +487,7 @@ def _real(dtype: str) -> str:
 
 
 def _arithmetic(tensor: _Tensor) -> str:
-    """Return the type in which elements are computed: fp64, or else fp32."""
+    """Return the type of elementwise arithmetic: fp64, or else fp32."""
     return "fp64" if tensor.dtype == "fp64" else "fp32"
 
 
@@ -571,14 +562,14 @@ _IN_PLACE = [*_UNARY, *_UNARY_REAL, "add", "sub", "mul", "div", "pow", "remainde
 
 OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
     {
-        "mm": _mm,
-        "addmm": _addmm,
-        "_addmm_activation": _addmm,
-        "bmm": _bmm,
-        "baddbmm": lambda call: _bmm(call, 1),
+        "mm": _multiplied(2, 2),
+        "addmm": _multiplied(2, 2, added=True),
+        "_addmm_activation": _multiplied(2, 2, added=True),
+        "bmm": _multiplied(3, 3),
+        "baddbmm": _multiplied(3, 3, added=True),
         "matmul": _matmul,
-        "mv": _mv,
-        "dot": _dot,
+        "mv": _multiplied(2, 1),
+        "dot": _multiplied(1, 1),
         "linear": _linear,
         "_scaled_mm": _scaled_mm,
         "_scaled_dot_product_flash_attention": _attention("bhld", 4),
@@ -648,7 +639,7 @@ OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
 
 
 def work_of_call(operator: str | None, operands: Operands | None) -> Work | None:
-    """Return what one call of an operator must compute and move; None where operator or sizes do not say."""
+    """Return what one call must compute and move; None if operator or sizes do not tell."""
     if operator is None or operands is None or not operator.startswith("aten::"):
         return None
     recipe = OPERATORS.get(operator.removeprefix("aten::"))

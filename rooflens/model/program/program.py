@@ -1,8 +1,8 @@
-"""The kernels of a timeline without a report: their time, their floor by the sizes of their operators, what to profile.
+"""Rank the kernels of a timeline without a report: their time, their floor, and which of them to profile.
 
-A floor is a forecast of `predict` for the call of the operator that launched a kernel: from cold caches, and warm where
-L2 has room for operands and result. A call that launches several kernels has one floor, which they share by their
-times. Nothing was counted in a kernel, so its class stays open until a report beside the timeline says it.
+A floor is a forecast of `predict` for the operator call that launched a kernel: from cold caches, and warm if operands
+and result fit in L2. The kernels of one call share its floor in proportion to their times. Nothing was counted in a
+kernel, so its class stays open until a report beside the timeline tells it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
-from rooflens.model.bounds import shown_class
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
@@ -26,13 +25,14 @@ from rooflens.model.predict.options import Options
 from rooflens.model.program.operators import Work, work_of_call
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
+from rooflens.model.verdict_classes import shown_class
 
 if TYPE_CHECKING:
-    from rooflens.model.bounds import Bound, ShownClass
     from rooflens.model.records import Analysis
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.model.selecting import Chooser
     from rooflens.model.unprofiled import Shape, Unprofiled
+    from rooflens.model.verdict_classes import Bound, ShownClass
 
 Caches = Literal["cold", "warm", "partly"]
 CACHES: tuple[Caches, ...] = get_args(Caches)
@@ -45,19 +45,19 @@ known; those that wait for other GPUs, and those at their floor, come last."""
 _GROUPS: dict[By, int] = {"gain": 0, "limit": 0, "time": 1, "communication": 2, "floor": 3}
 
 STRETCH_LAUNCHES = 8
-"""Launches one after the other, each shorter than the gap before it, that make a launch-bound stretch."""
+"""So many consecutive launches, each shorter than the gap before it, make a launch-bound stretch."""
 
 LAUNCH_GAP_NS = 100_000
-"""A longer gap is no launch's: the host did something else, or waited."""
+"""Launching never takes longer than this: in a longer gap the host did something else, or waited."""
 
 PROFILED = 3
-"""Kernels that are named to be profiled next."""
+"""How many kernels to profile next are named."""
 
 _AT_FLOOR = 1.33
-"""A kernel within this factor of its floor does not wait for latency."""
+"""A kernel within this factor of its floor is not latency-bound."""
 
 _ROUNDED_NS = 1000
-"""Old traces hold whole microseconds."""
+"""Old traces round times to microseconds."""
 
 _LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
 _NUMBER = re.compile(r"\d+")
@@ -66,7 +66,7 @@ _TENSOR_FP32 = re.compile(r"tf32|s1688|s16816|tensorop|hmma|gmma", re.IGNORECASE
 
 
 class OfShape(Struct, frozen=True):
-    """The launches of a row that have one grid and block, with their times added up."""
+    """The launches of a row with the same grid and block, and the sum of their times."""
 
     grid: Shape
     block: Shape
@@ -75,35 +75,35 @@ class OfShape(Struct, frozen=True):
 
 
 class ProgramKernel(Struct, frozen=True):
-    """One kernel as one operator launches it with one shape: all its launches.
+    """All launches of a kernel by one operator with one shape.
 
     Attributes:
-        name: As the timeline has it, with parameters where it has them.
+        name: As in the timeline, with parameters if it has them.
         count: Launches.
-        time_ns: Their times, added up.
-        share: `time_ns` over the time of all launches of the program; those that overlap count in full.
-        launch_ns: A typical launch, the median.
-        gap_ns: Time for which the GPU was idle before these launches, added up.
+        time_ns: The sum of their times.
+        share: `time_ns` over the time of all launches of the program; overlapping ones count in full.
+        launch_ns: The median launch.
+        gap_ns: How long the GPU was idle before these launches, summed.
         grid, block: Of most launches.
         operator: The operator that launched it.
-        shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None where unknown.
+        shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None if unknown.
         dtype: Types of these tensors, each once: `float`.
-        module, code, nvtx_range: What most of its time came from; `Block_*` where it came from several of a kind.
-        flop, moved_bytes: What one call must compute and move; None where operator or sizes do not say.
-        limited_by: What the floor is the time of: `memory`, `compute`.
-        floor_ns: The floor of all launches, with caches as `caches` says; None if unknown.
-        floor_cold_ns: Their floor where nothing is in L2 before.
-        caches: `warm` where operands and result fit in L2, so that they may be there already; `partly` where they do
-            not, but took less than from cold caches; else `cold`.
-        gain_ns: Time above the cold floor, and above what launching takes; what the first move of `measured` wins, or
-            what lies above its limit, where that is known; None if nothing is.
-        bound, or_bound: Its class, `overhead` where gaps outweigh it, and what else it may be.
-        launch: Typical launches' place among the program's launches of its function, from 0.
+        module, code, nvtx_range: Origin of most of its time; `Block_*` for several numbered ones.
+        flop, moved_bytes: What one call must compute and move; None if operator or sizes do not tell.
+        limited_by: What sets the floor: `memory`, `compute`.
+        floor_ns: The floor of all launches, for the caches in `caches`; None if unknown.
+        floor_cold_ns: Their floor from cold caches.
+        caches: `warm` if operands and result fit in L2, so that they may be there already; `partly` if they do not fit,
+            but the calls took less than from cold caches; else `cold`.
+        gain_ns: Time above the cold floor and above the time to launch; if `measured` is known, what its first move
+            wins, or the time above its limit; None if unknown.
+        bound, or_bound: Its class, `overhead` if gaps outweigh it, and what else it may be.
+        launch: Index of a typical launch among the program's launches of its function, from 0.
         is_communication: It waits for other GPUs.
-        calls: Of the operator: a part of one where several kernels share it; None if no floor is known.
-        peak: Which peak its arithmetic is held to: `tensor_fp16`; None if no floor is known.
+        calls: Calls of the operator, with a fraction if several kernels share one; None if no floor is known.
+        peak: The peak behind its floor: `tensor_fp16`; None if no floor is known.
         shapes: Its launches by grid and block, most time first.
-        measured: The same kernel in a report beside the timeline, the median launch; None if no report has it.
+        measured: The median launch of the same kernel in a report beside the timeline; None if no report has it.
     """
 
     name: str
@@ -149,7 +149,7 @@ class ProgramKernel(Struct, frozen=True):
 
     @property
     def shown_class(self) -> ShownClass | Literal["communication"]:
-        """What every output calls its class: one that is left alone is open, for nothing was counted."""
+        """Its class as every output shows it: open without a report, as nothing was counted."""
         if self.is_communication:
             return "communication"
         if self.bound == "unknown" and self.measured is None:
@@ -158,19 +158,19 @@ class ProgramKernel(Struct, frozen=True):
 
     @property
     def stake_ns(self) -> float:
-        """What can be won at most: the gain, all of its time where that is not known; nothing if it waits."""
+        """The most that can be won: the gain, or all of its time if that is unknown; 0 if it waits for other GPUs."""
         if self.is_communication:
             return 0.0
         return float(self.time_ns) if self.gain_ns is None else self.gain_ns
 
     @property
     def function(self) -> str:
-        """Its name as ncu's filter compares it: without namespaces, template arguments and parameters."""
+        """Its name as ncu's filter matches it: without namespaces, template arguments and parameters."""
         return function_of(bare_name(self.name))
 
 
 class Unknown(Struct, frozen=True):
-    """An operator without a known floor; None for kernels of unknown origin."""
+    """An operator without a known floor; its name is None for kernels of unknown origin."""
 
     operator: str | None
     count: int
@@ -182,9 +182,9 @@ class Communication(Struct, frozen=True):
     """Kernels that wait for other GPUs.
 
     Attributes:
-        time_ns: Their times, added up.
+        time_ns: The sum of their times.
         share: `time_ns` over the time of all launches of the program.
-        alone_ns: Time in which one of them ran, and no other kernel on its GPU.
+        alone_ns: Time in which only such kernels ran on the GPU.
     """
 
     count: int
@@ -194,14 +194,14 @@ class Communication(Struct, frozen=True):
 
 
 class Stretch(Struct, frozen=True):
-    """Launches one after the other for which the GPU waited longer than it ran them.
+    """Consecutive launches that the GPU waited for longer than it ran them.
 
     Attributes:
-        start_ns: When it began, from the first launch of the program.
+        start_ns: Its begin, counted from the first launch of the program.
         wall_ns: From the gap before its first launch to the end of its last.
-        gap_ns: Time in it in which the GPU was idle.
+        gap_ns: Idle time of the GPU in it.
         first, last: Names of its first and last kernels.
-        module, nvtx_range: What its first kernel came from.
+        module, nvtx_range: Origin of its first kernel.
     """
 
     start_ns: int
@@ -215,22 +215,22 @@ class Stretch(Struct, frozen=True):
 
 
 class Program(Struct, frozen=True):
-    """A program by its timeline alone.
+    """A program as its timeline shows it.
 
     Attributes:
-        source, kind: The timeline, and what recorded it.
-        gpu: Name of the GPU as the timeline has it, else of the one that was given; None if neither says.
-        has_datasheet: Whether that GPU's peaks are known.
+        source, kind: The timeline, and which tool recorded it.
+        gpu: Name of the GPU in the timeline, or else of the given one; None without either.
+        has_datasheet: Whether the peaks of that GPU are known.
         unprofiled: Its time, gaps and overlaps.
-        kernels: Those that are wanted: what can be won first, the most of it first; then those whose it is not
-            known, by time; then those that wait for other GPUs, and those at their floor.
-        every: All kernels, those that are not wanted included.
-        unknown: Operators without a floor that do not wait for other GPUs, those that take most time first.
-        communication: The kernels that wait for other GPUs; None if there is none.
-        stretches: Launch-bound stretches, those with most idle time first.
-        notes: What was left out of the timeline, and what lacks for a floor.
+        kernels: The selected kernels: most to win first; then those with an unknown gain, by time; then those that wait
+            for other GPUs, and those at their floor.
+        every: All kernels, selected or not.
+        unknown: Operators without a floor that do not wait for other GPUs, most time first.
+        communication: The kernels that wait for other GPUs; None if there are none.
+        stretches: Launch-bound stretches, most idle time first.
+        notes: What was left out of the timeline, and what is missing for floors.
         is_synthetic: A generator wrote the timeline.
-        rank: Which process of several the timeline is of; None if it does not say.
+        rank: Rank of the recorded process; None if unknown.
     """
 
     source: str
@@ -252,7 +252,7 @@ class Program(Struct, frozen=True):
 
     @property
     def time_ns(self) -> int:
-        """The times of all launches, added up."""
+        """The sum of all launch times."""
         return sum(one.time_ns for one in self.every)
 
     @property
@@ -262,7 +262,7 @@ class Program(Struct, frozen=True):
 
     @property
     def gain_ns(self) -> float | None:
-        """What can be won in the kernels of which it is known, at most where only a floor is; None where of none."""
+        """What can be won in kernels with a known gain, at most; None if none has one."""
         gains = [one.gain_ns for one in self.every if one.gain_ns is not None and not one.is_communication]
         return sum(gains) if gains else None
 
@@ -273,12 +273,12 @@ class Program(Struct, frozen=True):
 
     @property
     def open_share(self) -> float:
-        """Part of the kernels' time of which nobody knows what can be won."""
+        """Part of the kernels' time whose gain is unknown."""
         return sum(one.share for one in self.every if one.by == "time")
 
     @property
     def lacks_sizes(self) -> bool:
-        """Whether it names operators, but none of their sizes, which the profiler records where it is asked to."""
+        """Whether it names operators but not their sizes, which the profiler records only on request."""
         return any(one.operator for one in self.every) and not any(one.shape for one in self.every)
 
     @property
@@ -288,9 +288,9 @@ class Program(Struct, frozen=True):
 
 
 def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
-    """Return the kernels to profile, a function once: most at stake first, all of its time where no gain is known.
+    """Return the kernels to profile, one per function, most at stake first.
 
-    None of them waits for other GPUs, or is in a report.
+    Kernels that wait for other GPUs or are in a report already are skipped.
     """
     found: dict[str, ProgramKernel] = {}
     for one in sorted(kernels, key=lambda one: -one.stake_ns):
@@ -300,22 +300,22 @@ def to_profile(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
 
 
 def in_order(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
-    """Put kernels in the one order: by what can be won; then, where that is not known, by time; then the rest."""
+    """Sort kernels: by gain; then those with an unknown gain by time; then the rest."""
     return tuple(sorted(kernels, key=lambda one: (_GROUPS[one.by], -one.stake_ns, -one.time_ns, one.name)))
 
 
 def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | None = None) -> Program:
-    """Go through a timeline once, and rank its kernels by what can be won.
+    """Read a timeline once, and rank its kernels by what can be won.
 
     Args:
         timeline: What was recorded.
-        gpu: Short name or name of the GPU, for a timeline that does not name one whose peaks are known.
-        chooser: Which of its kernels are wanted, by name and by the ranges that were open; all by default. Totals and
-            shares are those of the whole program.
+        gpu: Name of the GPU, for a timeline that names none with known peaks.
+        chooser: Selects kernels by name and open NVTX ranges; all by default. Totals and shares are those of the whole
+            program.
 
     Raises:
-        UsageError: No GPU has that name, or several have it.
-        InputError: The timeline turns out to be damaged.
+        UsageError: No GPU has that name, or several do.
+        InputError: The timeline is damaged.
     """
     given = None if gpu is None else the_datasheet(gpu)
     rows = _Rows(chooser)
@@ -324,14 +324,14 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
     sheet = own or given
     notes = [*timeline.notes]
     if sheet is None:
-        named = f"no peaks are known of `{timeline.gpu}`" if timeline.gpu else "the timeline does not name one GPU"
+        named = f"the peaks of `{timeline.gpu}` are unknown" if timeline.gpu else "the timeline does not name one GPU"
         notes.append(f"{named}, so that no kernel has a floor: `--gpu NAME` gives it")
     elif own and given and own.id != given.id:
         notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
     kernels, wanted = rows.kernels(sheet)
     if sheet is not None and not any(one.shape for one in kernels):
         how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
-        notes.append(f"the timeline holds no sizes of operators, so that no kernel has a floor: {how}")
+        notes.append(f"the timeline has no operator sizes, so no kernel has a floor: {how}")
     if sheet is not None and rows.impossible_count:
         notes.append(
             f"{count(rows.impossible_count, 'launch')} took less than the peaks of {sheet.name} allow, and have no "
@@ -356,7 +356,7 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
 
 
 class _Row:
-    """The launches of a kernel, as they are iterated."""
+    """Collects the launches of a kernel."""
 
     def __init__(self, event: KernelEvent) -> None:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
@@ -378,7 +378,7 @@ class _Row:
         self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
 
     def origin(self, at: int) -> str | None:
-        """Return what most of its time came from, of what is known."""
+        """Return the origin of most of its time, among known ones."""
         counter: Counter[str] = Counter()
         for origins, time_ns in self.origins.items():
             if (found := origins[at]) is not None:
@@ -386,7 +386,7 @@ class _Row:
         return counter.most_common(1)[0][0] if counter else None
 
     def kind_of_origin(self, at: int) -> str | None:
-        """Return the same of what is numbered; those that differ by number alone are one, with `*` for the number."""
+        """Return the same for numbered origins: those that differ only by number are one, with `*` for it."""
         alike: defaultdict[str, set[str]] = defaultdict(set)
         counter: Counter[str] = Counter()
         for origins, time_ns in self.origins.items():
@@ -400,13 +400,13 @@ class _Row:
         return next(iter(alike[most])) if len(alike[most]) == 1 else most
 
     def typical(self) -> int:
-        """Return the place of the launch whose time is the median, the latter of two."""
+        """Return the index of the median launch; the later one of two."""
         order = sorted(range(len(self.times_ns)), key=self.times_ns.__getitem__)
         return order[len(order) // 2]
 
 
 class _Busy:
-    """The time in which one or more of some launches ran, which come in the order in which they began."""
+    """Measures the time in which any of some launches ran; they are added in start order."""
 
     def __init__(self) -> None:
         self.time_ns = 0
@@ -421,7 +421,7 @@ class _Busy:
 
 
 class _Rows:
-    """All kernels of a timeline, and where launches came too slowly."""
+    """Collects all kernels of a timeline, and the stretches where launches came too slowly."""
 
     def __init__(self, chooser: Chooser | None = None) -> None:
         self._chooser = chooser
@@ -437,7 +437,7 @@ class _Rows:
         self.impossible_count = 0
 
     def take(self, event: KernelEvent, gap_ns: int) -> None:
-        """Count a launch, before which its GPU was idle for so long."""
+        """Add a launch, and the idle time of its GPU before it."""
         is_in_range = self._chooser is None or self._chooser.is_in_range(event.nvtx_range or "")
         key = event.name, event.operator, id(event.operands), is_in_range  # equal operands are one, which its row keeps
         row = self._rows.get(key)
@@ -458,7 +458,7 @@ class _Rows:
             self._working[event.device].run(event)
 
     def communication(self, total_ns: int) -> Communication | None:
-        """Add up the kernels that wait for other GPUs; None if there is none."""
+        """Sum up the kernels that wait for other GPUs; None if there are none."""
         own = [row for row in self._rows.values() if waits_for_ranks(self._functions[row.name])]
         if not own:
             return None
@@ -468,7 +468,7 @@ class _Rows:
         return Communication(launches, time_ns, time_ns / total_ns if total_ns else 0.0, alone_ns)
 
     def _follow(self, event: KernelEvent, gap_ns: int) -> None:
-        """Go on with a stretch of launches that come too slowly, or end it."""
+        """Continue or end a stretch of launches that come too slowly."""
         waits = event.duration_ns < gap_ns <= LAUNCH_GAP_NS
         known = self._open.get(event.device)
         if not waits:
@@ -499,13 +499,13 @@ class _Rows:
         )
 
     def stretches(self) -> tuple[Stretch, ...]:
-        """Return the launch-bound stretches, those with most idle time first."""
+        """Return the launch-bound stretches, most idle time first."""
         for device in [*self._open]:
             self._end(device)
         return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
 
     def kernels(self, gpu: Datasheet | None) -> tuple[list[ProgramKernel], list[ProgramKernel]]:
-        """Return all kernels with their floors on a GPU, without which none has one; then those that are wanted."""
+        """Return all kernels, with floors if a GPU is known; then the selected ones."""
         total_ns = sum(sum(row.times_ns) for row in self._rows.values())
         floors = _Floors(gpu)
         found = {key: self._kernel(row, floors, total_ns) for key, row in self._rows.items()}
@@ -563,20 +563,20 @@ class _Rows:
         )
 
     def _part(self, call: int, time_ns: int) -> float:
-        """Return the part of its call's floor that a launch has: all of it where it is alone."""
+        """Return a launch's part of the floor of its call: all of it if it is the only launch."""
         whole_ns = self._call_ns[call] if call else time_ns
         return time_ns / whole_ns if whole_ns else 1.0
 
 
 class _Floors:
-    """Forecasts of calls on one GPU, each made once."""
+    """Forecasts of calls on one GPU, cached."""
 
     def __init__(self, gpu: Datasheet | None) -> None:
         self._gpu = gpu
         self._known: dict[tuple[str, tuple[tuple[str, int], ...], str], Forecast | None] = {}
 
     def of(self, work: Work, kernel: str) -> Forecast | None:
-        """Forecast a call that a kernel serves; None without a GPU, or where it has no peak for the type."""
+        """Forecast the call behind a kernel; None without a GPU, or if it has no peak for the type."""
         if self._gpu is None:
             return None
         for dtype in _types_for(work, kernel):
@@ -598,7 +598,7 @@ class _Floors:
 
 
 def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
-    """Name the types to forecast in, the best first: products of fp32 may run as tf32, unless the kernel says no."""
+    """Name the types to try, best first: fp32 products may run as tf32, unless the kernel's name rules it out."""
     if work.dtype != "fp32" or not work.is_product:
         return (work.dtype,)
     is_scalar = _SCALAR_FP32.search(kernel) is not None and _TENSOR_FP32.search(kernel) is None
@@ -606,18 +606,18 @@ def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
 
 
 def _result_of(work: Work, dtype: str) -> str | None:
-    """Name the type of results where the usual would be another."""
+    """Name the type of results if it is not the default."""
     return dtype if OPERATIONS[work.operation].results is not None else None
 
 
 def _floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
-    """Return the floor of so many calls, and the caches that it holds for; None if they took less than any floor.
+    """Return the floor of some calls, and the caches it holds for; None if they took less than any floor.
 
     Args:
         found: The forecast of one call.
-        calls: How many; a part of one where several kernels share it.
-        time_ns: What they took.
-        rounded_ns: How much more it may have been.
+        calls: How many; with a fraction if several kernels share a call.
+        time_ns: The time they took.
+        rounded_ns: How much of that time rounding may have cut off.
     """
     cold_ns = found.t_lower_s * 1e9 * calls
     caches: Caches = "cold"
@@ -631,14 +631,14 @@ def _floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> t
 
 
 def _limit(found: Forecast) -> str:
-    """Name what the cold floor is the time of, however short it is."""
+    """Name what sets the cold floor, however short it is."""
     return "memory" if found.longest in {"t_memory_s", "t_l2_s"} else "compute"
 
 
 def _class_of(
     row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
 ) -> tuple[Bound, tuple[Bound, ...]]:
-    """Judge a kernel without counters: by gaps, and by how near it is to its floor."""
+    """Judge a kernel without counters, by its gaps and its distance from the floor."""
     if row.launch_gap_ns > time_ns:
         return "overhead", ()
     if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
@@ -647,7 +647,7 @@ def _class_of(
 
 
 def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
-    """Add up the operators without a known floor."""
+    """Sum up the operators without a known floor."""
     counts, times = Counter[str | None](), Counter[str | None]()
     for one in kernels:
         if one.floor_ns is None and not one.is_communication:
@@ -660,7 +660,7 @@ def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, 
 
 
 def shape_text(operands: Operands | None) -> str | None:
-    """Write the sizes of the tensors that an operator was called with; None if there is none."""
+    """Write the sizes of an operator's tensors; None if it has none."""
     if operands is None:
         return None
     return " ".join(f"[{', '.join(map(str, dims))}]" for dims in operands.dims if dims) or None

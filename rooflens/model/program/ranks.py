@@ -1,4 +1,4 @@
-"""Several timelines as one program: the kernels of all of them in one list, and which process the others wait for."""
+"""Join the timelines of several processes: one list of kernels, and the rank that the others wait for."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from msgspec.structs import replace
 from rooflens.model.program.program import OfShape, Program, ProgramKernel, in_order
 
 WAITED_FOR = 0.8
-"""A process whose kernels wait for other GPUs less than this part of what the others do is one that these wait for."""
+"""A rank that waits for less than this part of the others' waiting is the one they wait for."""
 
 LEAST_SHARE = 0.02
-"""Waiting that takes less of the kernels' time is not worth a word."""
+"""Waiting is mentioned from this part of the kernels' time on."""
 
 
 class Joined(Struct, frozen=True):
     """Kernels of several timelines in one list.
 
     Attributes:
-        kernels: In the one order; equal ones, by name, operator, sizes and types, are one row whose times add up.
-        every: All kernels, those that are not wanted included.
-        time_ns: The times of all launches, added up.
-        waited_for: The one timeline that the others wait for; None if unknown.
-        slower: The kernel that takes most longer there than in the others, and its time in the median one of these;
-            None if none does.
+        kernels: The selected kernels, in order; those with equal name, operator, sizes and types are one row.
+        every: All kernels, selected or not.
+        time_ns: The sum of all launch times.
+        waited_for: The timeline that the others wait for; None if unknown.
+        slower: The kernel that loses most time there against the median of the others, with that median; None if none
+            does.
     """
 
     kernels: tuple[ProgramKernel, ...]
@@ -39,7 +39,7 @@ class Joined(Struct, frozen=True):
 
 
 def joined(programs: Sequence[Program]) -> Joined:
-    """Join timelines, one or more."""
+    """Join one or more timelines."""
     time_ns = sum(one.time_ns for one in programs)
     if len(programs) == 1:
         return Joined(programs[0].kernels, programs[0].every, time_ns, None)
@@ -59,7 +59,7 @@ def _rows(
 
 
 def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
-    """Add up equal kernels: the row with most time says what does not add up."""
+    """Sum up equal kernels; what has no sum comes from the row with most time."""
     first = max(rows, key=lambda one: one.time_ns)
     time_ns = sum(one.time_ns for one in rows)
     has_floors = all(one.floor_ns is not None for one in rows)
@@ -86,7 +86,7 @@ def _row(rows: Sequence[ProgramKernel], total_ns: int) -> ProgramKernel:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """Add up the known values; None without any."""
+    """Sum up the known values; None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -96,7 +96,7 @@ def _key(one: ProgramKernel) -> tuple[str | None, ...]:
 
 
 def _slower(last: Program, programs: Sequence[Program]) -> tuple[ProgramKernel, float] | None:
-    """Find the kernel that takes most longer in a timeline than in the median one of the others that have it."""
+    """Find the kernel that loses most time in a timeline against the median of the others that have it."""
     others = [{_key(one): one for one in program.every} for program in programs if program is not last]
     found: list[tuple[float, float, ProgramKernel]] = []
     for one in last.every:
@@ -111,7 +111,7 @@ def _slower(last: Program, programs: Sequence[Program]) -> tuple[ProgramKernel, 
 
 
 def _waited_for(programs: Sequence[Program]) -> Program | None:
-    """Return the rank that arrives last: its communication takes far less time than that of the others."""
+    """Return the rank that arrives last: it waits far less in communication than the others."""
     if len({one.rank for one in programs if one.rank is not None}) < len(programs):
         return None
     waits = sorted((one.communication.time_ns if one.communication else 0, place) for place, one in enumerate(programs))

@@ -331,6 +331,23 @@ def _datasheet(file: str, values: Mapping[str, Any]) -> Datasheet:
         raise InputError(f"GPU file `{file}`: {str(error).replace('$.', '')}", _HINT) from error
 
 
+def schema_text() -> str:
+    """Write the JSON Schema of a GPU file, for editors: the types above, with peaks and links as files hold them."""
+    types = (Datasheet, _Peak, Link, _NoLink)
+    (whole, peak, link, no_link), known = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    for part in known.values():
+        part["description"] = part.get("description", "").partition("\n")[0]
+    for part, names in ((known["Datasheet"], ("id", "absent_links")), (known["Link"], ("kind",))):
+        part["properties"] = {name: of for name, of in part["properties"].items() if name not in names}
+        part["required"] = [name for name in part["required"] if name not in names]
+    either = {"anyOf": [link, no_link]}
+    for name, keys in (("peaks", dict.fromkeys(PEAK_KEYS, peak)), ("links", dict.fromkeys(LINK_KINDS, either))):
+        table = {"type": "object", "properties": keys, "additionalProperties": False}
+        known["Datasheet"]["properties"][name] = table
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "a GPU file", **whole, "$defs": known}
+    return json.dumps(schema, indent=2) + "\n"
+
+
 def _link(kind: str, values: Any) -> Link | _NoLink:
     """Read a link that a GPU has, or one that its documents say it has not."""
     with _at(f"links.{kind}"):

@@ -135,6 +135,15 @@ def has_newer_instruction(kernel: Kernel) -> bool:
     return kernel.capability in _NEWER_INSTRUCTION
 
 
+def has_matrix_work(kernel: Kernel) -> bool:
+    """Return whether tensor cores work: by opcodes, or without these by how busy their pipe is."""
+    if kernel.warp_opcodes:
+        return uses_tensor_cores(kernel.warp_opcodes)
+    counters = kernel.counters
+    busy = counters.get("tensor_busy_share", counters.get("tensor_active_share", 0.0))
+    return max(busy, counters.get("tensor_float_busy_share", 0.0)) > TENSOR_NOISE_SHARE
+
+
 def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
     """Give the dense peaks of a tensor type by instruction, where a chip has two with roofs of their own.
 
@@ -198,12 +207,12 @@ def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
     letter, packed = SCALAR_DTYPES[dtype]
     threads_per_s = kernel.counters.get(f"{letter}fma_peak_threads_per_s")
     peak, peak_source = (
-        _datasheet_peak(kernel, dtype) if threads_per_s is None else (2 * packed * threads_per_s, "report")
+        datasheet_peak(kernel, dtype) if threads_per_s is None else (2 * packed * threads_per_s, "report")
     )
     return Work(dtype, dtype, ops, source, peak, peak_source)
 
 
-def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
+def datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
     """Scale a published dense peak to the profiled clock: the fallback where the report holds no peak."""
     gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
     peak = gpu.peak_at(clock_hz, key, kernel.counters.get("sm_count")) if gpu and clock_hz else None
@@ -357,7 +366,7 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
     for source in sources:
         if (base := peaks.get(source)) is not None:
             return part * base / (2 if is_sparse else 1), "report"
-    published, peak_source = _datasheet_peak(kernel, f"tensor_{kind.dtype}{kind.accumulator}")
+    published, peak_source = datasheet_peak(kernel, f"tensor_{kind.dtype}{kind.accumulator}")
     return published and part * published, peak_source
 
 

@@ -12,12 +12,12 @@ reports, in which the wavefronts of all instructions equal those of loads, store
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Literal
+from operator import itemgetter
 
 from msgspec import Struct
 
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.records import LEVELS, Kernel, Level, Pipe, ratio
+from rooflens.model.records import LEVELS, Accuracy, Kernel, Level, Pipe, ratio
 
 
 class Stage(Struct, frozen=True):
@@ -121,29 +121,17 @@ ROOFS: dict[str, tuple[str, ...]] = {
 """Level -> counters of the roof that is drawn, best first. L2's is the tag stage's: all its traffic passes there."""
 
 
-Accuracy = Literal["exact", "lower", "upper"]
-
 _ASYNC_COPIES_FROM = (8, 0)
-_OF_A_BLOCK = ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes")
 _WGMMA = "9.0"
 _FILLS_PAST_LSU = ("UBLKCP", "UTMALDG")
 
 
-class Delivered(Struct, frozen=True):
-    """Bytes that shared memory delivered, where they come from, and whether that is all of them."""
+class _Moved(Struct, frozen=True):
+    """Bytes that a level moved, where they come from, and whether that is all of them; None if not counted."""
 
-    amount_bytes: float
-    source: str
-    accuracy: Accuracy
-
-
-def uses_shared_memory(kernel: Kernel) -> bool:
-    """Return whether a kernel has shared memory of its own; assume so if its launch is unknown.
-
-    The kilobyte that the driver takes of each block does not count.
-    """
-    static, dynamic = map(kernel.counters.get, _OF_A_BLOCK)
-    return static != 0 or dynamic != 0
+    amount_bytes: float | None
+    source: str | None
+    accuracy: Accuracy = "exact"
 
 
 _HARDLY_HITS, _HITS_OFTEN = 0.05, 0.5
@@ -155,19 +143,16 @@ def works_in_shared_memory(kernel: Kernel) -> bool | None:
 
     Where the launch is not known, L1's hit rate tells, which counts no accesses to shared memory.
     """
-    known = [kernel.counters.get(name) for name in _OF_A_BLOCK]
-    if any(known):
+    own_bytes, hits = kernel.own_smem_bytes, kernel.counters.get("l1_hit_rate")
+    if own_bytes:
         return True
-    hits = kernel.counters.get("l1_hit_rate")
-    if None not in known or (hits is not None and hits >= _HITS_OFTEN):
+    if own_bytes == 0 or (hits is not None and hits >= _HITS_OFTEN):
         return False
     return True if hits is not None and hits < _HARDLY_HITS else None
 
 
-def delivered_bytes(kernel: Kernel) -> Delivered | None:
-    """Choose the best count of what shared memory delivered; None if there is none, or none was counted."""
-    if not uses_shared_memory(kernel):
-        return None
+def _delivered_bytes(kernel: Kernel) -> _Moved:
+    """Choose the best count of what shared memory delivered."""
     counters, sources, opcodes = kernel.counters, kernel.counter_sources, kernel.warp_opcodes
     wgmma = counters.get("smem_wgmma_bytes", 0.0)
     # Warpgroup products and TMA work on shared memory unseen where nothing counts them.
@@ -177,7 +162,7 @@ def delivered_bytes(kernel: Kernel) -> Delivered | None:
     if accesses is None and "shared_wavefronts" in kernel.code_totals:
         accesses, source = kernel.code_totals["shared_wavefronts"], "memory_l1_wavefronts_shared of all instructions"
     if accesses is not None:
-        return Delivered(accesses * WAVEFRONT_BYTES + wgmma, source, "lower" if is_unseen else "exact")
+        return _Moved(accesses * WAVEFRONT_BYTES + wgmma, source, "lower" if is_unseen else "exact")
     asked, copied = counters.get("smem_op_bytes"), counters.get("smem_async_bytes")
     if asked is not None:
         names = [sources.get(f"smem_{part}_bytes") for part in ("op", "async", "wgmma")]
@@ -185,11 +170,11 @@ def delivered_bytes(kernel: Kernel) -> Delivered | None:
         if copied is None and (kernel.compute_capability is None or kernel.capability >= _ASYNC_COPIES_FROM):
             is_unseen = is_unseen or not opcodes or any(op.startswith("LDGSTS") for op in opcodes)
         source = " + ".join(name for name in names if name)
-        return Delivered(asked + (copied or 0.0) + wgmma, source, "lower" if is_unseen else "exact")
+        return _Moved(asked + (copied or 0.0) + wgmma, source, "lower" if is_unseen else "exact")
     total, other, source = counters.get("smem_bytes"), counters.get("smem_other_bytes"), sources.get("smem_bytes", "")
     if total is not None and other is not None:
-        return Delivered(max(0.0, total - other), f"{source} - {sources.get('smem_other_bytes', '')}", "lower")
-    return None if total is None else Delivered(total, source, "upper")
+        return _Moved(max(0.0, total - other), f"{source} - {sources.get('smem_other_bytes', '')}", "lower")
+    return _Moved(None, None) if total is None else _Moved(total, source, "upper")
 
 
 def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, Level]:
@@ -202,28 +187,28 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
     for level in LEVELS:
         roof = counters.get(next(filter(counters.__contains__, ROOFS[level]), ""))
         if level == "smem":
-            if not uses_shared_memory(kernel):
+            if kernel.own_smem_bytes == 0:
                 levels[level] = Level(peak_bytes_per_s=roof)
                 continue
-            delivered = delivered_bytes(kernel)
-            amount_bytes, source = (delivered.amount_bytes, delivered.source or None) if delivered else (None, None)
+            moved = _delivered_bytes(kernel)
         else:
             amount = next(filter(counters.__contains__, AMOUNTS[level]), "")
             # On a discrete GPU system memory lies behind PCIe, which is another roof than DRAM's.
             if amount == "sysmem_bytes" and kernel.compute_capability not in SOC_CAPABILITIES:
                 amount = ""
-            amount_bytes, source = counters.get(amount), kernel.counter_sources.get(amount)
-        stages = _stages_of(level, kernel)
+            moved = _Moved(counters.get(amount), kernel.counter_sources.get(amount))
+        amount_bytes, stages = moved.amount_bytes, _stages_of(level, kernel)
         if level == "smem" and not stages and amount_bytes is not None and roof and duration_ns:
             stages[ACCESSES] = amount_bytes / (roof * duration_ns / 1e9)
         levels[level] = Level(
             amount_bytes,
-            source,
+            moved.source or None,
             kernel.per_s(amount_bytes),
             roof,
             _share_of(stages, counters.get("sol_memory")),
             stages,
             flop_total / amount_bytes if flop_total and amount_bytes else None,
+            accuracy=moved.accuracy,
         )
     return levels
 
@@ -240,7 +225,7 @@ def _stages_of(level: str, kernel: Kernel) -> dict[str, float]:
     if level == "dram":
         _settle_dram(stages, kernel)
     elif level == "l1":
-        _settle_l1(stages, counters)
+        _settle_l1(stages, kernel)
     return stages
 
 
@@ -271,27 +256,20 @@ def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
         stages[WHOLE] = said
 
 
-def active_part(counters: Mapping[str, float]) -> float | None:
-    """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None if unknown."""
-    active = counters.get("sm_cycles_active_avg")
-    elapsed = counters.get("sm_cycles_elapsed_avg") or counters.get("elapsed_cycles")
-    part = ratio(active, elapsed)
-    return None if part is None else min(1.0, part)
-
-
-def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None:
+def _of_the_run(of_active: float, kernel: Kernel) -> float | None:
     """Turn NVIDIA's per cent of L1's active cycles into one of the run; None if the cycles are unknown.
 
     By L1's own cycles, or those of SMs, that is exact, whatever the pass. By cycles of GPCs, which another pass
     counted, it is NVIDIA's per cent of memory where that lies between the two: the busiest of several parts leads, and
     not all of them idle while their SM has no work.
     """
+    counters = kernel.counters
     for unit in ("l1", "sm"):
         active, elapsed = (counters.get(f"{unit}_cycles_{which}_avg") for which in ("active", "elapsed"))
         # L1's own cycles first: its SMs may be active while it is not.
         if (part := ratio(active, elapsed)) is not None:
             return of_active * part
-    part, memory = active_part(counters), counters.get("sol_memory")
+    part, memory = kernel.active_part, counters.get("sol_memory")
     if part is None:
         return None
     least = of_active * part
@@ -299,7 +277,7 @@ def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None
     return memory if is_memory else least
 
 
-def _whole_l1(counters: Mapping[str, float]) -> float | None:
+def _whole_l1(kernel: Kernel) -> float | None:
     """Return L1's share by NVIDIA's per cents of L1 as a whole; None if they do not tell it.
 
     On CC 7.0, 7.5, 8.6 and 8.9 they count L1's requests to L2 twice, on CC 7.5 its data stage too, and over all cycles
@@ -308,10 +286,11 @@ def _whole_l1(counters: Mapping[str, float]) -> float | None:
     idle; and where memory has half of it, that half is L1's load. In 51 launches of public reports that hold both per
     cents and the stages, twice such a stage leads in 22, and L1's own cycles turn one per cent into the other in 29.
     """
+    counters = kernel.counters
     memory, of_active = counters.get("sol_memory"), counters.get("sol_l1_active_share")
     whole = counters.get("sol_l1_share")
     if of_active is not None:
-        converted = _of_the_run(of_active, counters)
+        converted = _of_the_run(of_active, kernel)
         if whole is None:
             whole = converted
         elif converted is not None and abs(whole - of_active) < _SAME * of_active < abs(converted - of_active):
@@ -325,7 +304,7 @@ def _whole_l1(counters: Mapping[str, float]) -> float | None:
     return memory if is_memory else None
 
 
-def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
+def _settle_l1(stages: dict[str, float], kernel: Kernel) -> None:
     """Keep NVIDIA's per cent of L1 where no stage of it is measured, and find the input of L1 among its others.
 
     Two of the per cents of memory, memory instructions and the SM are equal where they are those of load and store
@@ -336,9 +315,9 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     # A measured stage is better than NVIDIA's per cent, which does not say which stage it is of.
     if not stages.keys() <= PARTIAL["l1"]:
         return
-    if (whole := _whole_l1(counters)) is not None:
+    if (whole := _whole_l1(kernel)) is not None:
         stages[WHOLE] = whole
-    memory, pipes, compute = (counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
+    memory, pipes, compute = (kernel.counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
     other = compute if pipes is None else pipes
     if LSU_INPUT not in stages and None not in (memory, other) and abs((memory or 0.0) - (other or 0.0)) <= _ONE_UNIT:
         stages[LSU_INPUT] = memory or 0.0
@@ -362,28 +341,9 @@ def leading_stage(level: Level) -> str | None:
     return max(level.stages, key=lambda name: min(level.stages[name], share), default=None)
 
 
-def dram_clock_part(kernel: Kernel) -> float | None:
-    """Return the profiled peak of DRAM over the one at its own top clock; None if either is unknown."""
-    return ratio(kernel.counters.get("dram_peak_bytes_per_s"), kernel.counters.get("device_dram_peak_bytes_per_s"))
-
-
-def device_dram_share(kernel: Kernel, share: float) -> float:
-    """Turn a share of DRAM's peak at the profiled clock into one at its own top clock, where both are known."""
-    return share * (dram_clock_part(kernel) or 1.0)
-
-
-def fullest(
-    levels: Mapping[str, Level], pipes: Mapping[str, Pipe], but: Collection[str] = ()
-) -> tuple[str, float] | None:
-    """Name the level or pipe with the largest share, and that; the first of equal ones. None if none has a share."""
-    top: tuple[str, float] | None = None
-    places: tuple[Mapping[str, Level | Pipe], ...] = levels, pipes
-    for of_kind in places:
-        for name, place in of_kind.items():
-            share = place.share
-            if share is not None and (top is None or share > top[1]) and name not in but:
-                top = name, share
-    return top
+def fullest(shares: Mapping[str, float], but: Collection[str] = ()) -> tuple[str, float] | None:
+    """Name the level or pipe with the largest share, and that; the first of equal ones. None without any."""
+    return max(((name, share) for name, share in shares.items() if name not in but), key=itemgetter(1), default=None)
 
 
 def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Keep runs, kernels, metrics and rooflines in an append-only dataset of Parquet files.
 
-Stores are recognised here, without the cost of pyarrow.
+Stores are recognised here without importing pyarrow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rooflens.addresses import is_address, opened, shown, without_secrets
 from rooflens.errors import InputError
 
 MARKER = "rooflens-store.json"
-"""The file that makes a folder a store, with the version of its schema."""
+"""The file that marks a folder as a store, with the version of its schema."""
 
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 """The first digits of a report's SHA-256, or all of them."""
@@ -22,13 +22,13 @@ def store_at(given: str) -> tuple[str, str] | None:
     """Recognise a store, or a report in a store by the first digits of its digest.
 
     Args:
-        given: A path or an address; `STORE/DIGEST` is one report.
+        given: A path or an address; `STORE/DIGEST` is a report.
 
     Returns:
-        The store, and the digits, empty for the whole store; None if there is no store.
+        The store, and the digits, which are empty for the whole store; None if there is no store.
 
     Raises:
-        InputError: The address cannot be opened, or read now.
+        InputError: The address cannot be opened or read at the moment.
     """
     if is_address(given):
         files, root = opened(given)
@@ -46,6 +46,6 @@ def store_at(given: str) -> tuple[str, str] | None:
 
 
 def no_report(store: str, digits: str) -> InputError:
-    """Return the error for digits that no report of a store begins with."""
-    message = f"`{shown(store)}` holds no report whose digest begins with `{digits}`"
+    """Make the error for digits that match no report of a store."""
+    message = f"`{shown(store)}` has no report whose digest starts with `{digits}`"
     return InputError(message, "the table `runs` lists them")

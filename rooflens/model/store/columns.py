@@ -1,4 +1,4 @@
-"""Columns made of records and read back without a dict a row: maps, lists of records, and texts that repeat."""
+"""Convert records to columns and back without a dict per row: maps, lists of records, and repeated texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rooflens.model.catalogue import CellKind, Quantity
 
 
 def table_of(records: Sequence[Any], schema: pa.Schema, **given: Any) -> pa.Table:
-    """Make a table of records: a column is a list or an array that is given, else the field of that name."""
+    """Make a table of records; a column is a given list or array, else the records' field of the same name."""
     arrays = [
         _array(given[field.name] if field.name in given else [getattr(one, field.name) for one in records], field.type)
         for field in schema
@@ -48,19 +48,19 @@ _KINDS: dict[CellKind, pa.DataType] = {
 
 
 def field_of(quantity: Quantity) -> pa.Field:
-    """Return the column of a quantity; its metadata say unit, label and meaning."""
+    """Return the column of a quantity, with unit, label and meaning as metadata."""
     words = {"unit": quantity.key.unit, "label": quantity.label, "meaning": quantity.key.meaning}
     return pa.field(quantity.name, _KINDS[quantity.kind], metadata=words)
 
 
 def packed(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with dictionary-encoded texts: each is stored once, and rows hold its index."""
+    """Return a schema whose texts are dictionary-encoded: each is stored once, and rows hold its index."""
     kinds = [pa.dictionary(pa.int32(), pa.string()) if kind == pa.string() else kind for kind in schema.types]
     return pa.schema([*zip(schema.names, kinds, strict=True)])
 
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
-    """Make a column of maps; None becomes null. One object that occurs many times is converted once."""
+    """Make a column of maps; None becomes null. An object that occurs many times is converted once."""
     distinct, owners = _distinct(maps)
     if owners is not None:
         return map_column(distinct, kind).take(owners)
@@ -84,7 +84,7 @@ def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa
 def struct_lists(
     lists: Sequence[Sequence[Any]], kind: pa.ListType, get: Callable[[Any, str], Any] = getattr
 ) -> pa.Array:
-    """Make a column of lists of records; `get` gives the value of a record for a field of the struct."""
+    """Make a column of lists of records; `get` returns a record's value for a field of the struct."""
     offsets = [0]
     for one in lists:
         offsets.append(offsets[-1] + len(one))
@@ -101,7 +101,7 @@ def struct_lists(
 
 
 def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
-    """Return each object once, and for each value the place of its own; None where few of them repeat."""
+    """Return the distinct objects, and for each value the index of its object; None if few values repeat."""
     ids = [*map(id, values)]
     known = dict(zip(ids, values, strict=True))
     if not 0 < 2 * len(known) <= len(values):
@@ -111,7 +111,7 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
 
 
 def texts(column: pa.Array) -> list[str | None]:
-    """Return the texts of a column, equal ones as one object: a text that repeats takes no memory of its own."""
+    """Return the texts of a column, with equal texts as a single object to save memory."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     known = column.dictionary.to_pylist()
@@ -119,7 +119,7 @@ def texts(column: pa.Array) -> list[str | None]:
 
 
 def maps(column: pa.Array) -> list[dict[str, Any] | None]:
-    """Return the maps of a column; equal ones of texts as one object; null is None."""
+    """Return the maps of a column, with equal maps of texts as a single object; null becomes None."""
     first, last = _ends(column)
     keys, items = (values_of(part.slice(first, last - first)) for part in (column.keys, column.items))
     are_shared = _is_text(column.items)
@@ -141,7 +141,7 @@ def maps(column: pa.Array) -> list[dict[str, Any] | None]:
 
 
 def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | None]:
-    """Return the lists of records of a column, each made of the fields of its struct; equal records are one object."""
+    """Return a column's lists of records, made from the fields of its struct; equal records are a single object."""
     first, last = _ends(column)
     values = column.values.slice(first, last - first)
     fields = [values_of(values.field(position)) for position in range(values.type.num_fields)]
@@ -159,13 +159,13 @@ def _is_text(column: pa.Array) -> bool:
 
 
 def _ends(column: pa.Array) -> tuple[int, int]:
-    """Return where the items of a column of lists begin and end in the array that it is a slice of."""
+    """Return the start and end of a list column's items in the array that the column is a slice of."""
     offsets = column.offsets
     return (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) else (0, 0)
 
 
 def _rows(column: pa.Array, first: int) -> Iterator[tuple[int | None, int]]:
-    """Yield where the items of each row of a column of lists begin and end, from the first of all; None for a null."""
+    """Yield start and end of each row's items in a list column, counted from the first item; None for a null."""
     ends = [offset - first for offset in column.offsets.to_pylist()]
     starts: Iterable[int | None] = ends
     if column.null_count:

@@ -1,15 +1,15 @@
-"""The store: an append-only dataset of Parquet files, one a table and ingest, in a folder or at an address.
+"""The store: an append-only dataset of Parquet files, a file per table and ingest, in a folder or at an address.
 
     store/runs/<id>.parquet, store/kernels/<id>.parquet, ...    what an ingest stored; `runs` comes last and commits it
     store/findings/<id>.parquet, store/roofline/<id>.parquet    what an analysis found; `roofline` commits it
     store/.writing-<id>/                                        what is being written, or was when its writer was killed
 
-Nothing is locked, and no file that has its place is changed. Readers take what `runs` names, of a report that was
-stored twice the first run: a killed or doubled ingest shows nothing half or twice. Of two analyses of a run, and of two
-runs without the profiler, the later one counts.
+Nothing is locked, and files in place never change. Readers use what `runs` names; if a report was stored twice, its
+first run counts. So an ingest that was killed or doubled never shows anything half or twice. Of two analyses of a run,
+and of two runs without the profiler, the later counts.
 
-A file that commits others notes their sizes. An ingest that lacks one of them counts only for reports that no other
-ingest holds: they are read as far as they can be, and stored anew when they are ingested again.
+A file that commits others notes their sizes. An ingest with missing files counts only for reports that no other ingest
+holds: they are read as far as possible, and stored again when they are next ingested.
 """
 
 from __future__ import annotations
@@ -67,32 +67,32 @@ from rooflens.model.verdict.thresholds import Thresholds
 _FILE_NAME = re.compile(r"([0-9a-f]{24})\.parquet")
 _WRITING = ".writing-"
 _LEFT_AFTER_NS = 24 * 3600 * 1_000_000_000
-"""After a day, a folder that is still being written belongs to a dead writer."""
+"""A folder still being written after a day belongs to a dead writer."""
 
 _ROWS_AT_ONCE = 2048
-"""Kernels that are decoded together: some 20 MB."""
+"""Kernels decoded at a time: some 20 MB."""
 
 _KEPT_AT_ONCE = 4096
-"""Kernels whose verdicts are made into rows together."""
+"""Kernels whose verdicts become rows at a time."""
 
 _SENT_AT_ONCE = 32 << 20
-"""Bytes of a file that are read before they are sent. A file in `runs` is smaller: all of it is there, or none."""
+"""Bytes read before sending. Files in `runs` are smaller, so each arrives completely or not at all."""
 
 _OF_KERNELS = ("kernels", "hotspots")
-"""Tables without which no kernel is read."""
+"""Tables needed to read any kernel."""
 
 _NAMED = 3
-"""Reports that a hint names; there may be thousands."""
+"""Reports named in a hint; there may be thousands."""
 
 _DAMAGE = (OSError, ValueError, TypeError, KeyError)
-"""What reading a damaged file raises; Arrow's errors are such."""
+"""Exceptions raised by reading a damaged file; Arrow's errors are subclasses of them."""
 
 
 class StoredReport(Struct, frozen=True):
-    """One report as it comes out of a store.
+    """One report read from a store.
 
     Attributes:
-        unprofiled: Its run without the profiler; None if none was kept.
+        unprofiled: Its run without the profiler; None if none was stored.
     """
 
     run: Run
@@ -101,20 +101,20 @@ class StoredReport(Struct, frozen=True):
 
 
 Failure: TypeAlias = tuple[str, InputError]
-"""A file as messages show it, and what is wrong with it."""
+"""A file as messages show it, and its damage."""
 
 
 class UnreachedError(InputError):
-    """A file of the store is not damaged, but cannot be read now."""
+    """A file of the store is not damaged, but unreadable at the moment."""
 
 
 class Commit(Struct, frozen=True):
     """One ingest.
 
     Attributes:
-        id: The name of its files.
-        runs: Its reports by `run_id`, without those that count in another ingest.
-        lacks: What is wrong with its files, by table: they are gone, or not as large as they were.
+        id: The ID that names its files.
+        runs: Its reports by `run_id`, without those counted for another ingest.
+        lacks: Damage to its files, by table: missing, or of another size.
     """
 
     id: str
@@ -123,13 +123,13 @@ class Commit(Struct, frozen=True):
 
 
 class Store:
-    """A store, which need not exist before something is written."""
+    """A store, which need not exist until something is written."""
 
     def __init__(self, place: str | Path) -> None:
-        """Take a folder or an address.
+        """Open a store in a folder or at an address.
 
         Raises:
-            InputError: It cannot be opened.
+            InputError: The address cannot be opened.
         """
         self._given = str(place)
         self._files, self._root = opened(self._given)
@@ -140,28 +140,28 @@ class Store:
 
     @classmethod
     def existing(cls, place: str | Path) -> Store:
-        """Open a store that must be there.
+        """Open a store that must exist.
 
         Raises:
-            InputError: It is not a store, or one of another schema version.
+            InputError: The place is no store, or has another schema version.
         """
         store = cls(place)
         if not store._is_marked():
             if store._lacks_its_marker():
                 message = f"damaged store: `{store.text_of(MARKER)}` is missing"
-                raise InputError(message, f"`rooflens ingest REPORT --store {store}` writes it anew")
+                raise InputError(message, f"`rooflens ingest REPORT --store {store}` writes it again")
             raise InputError(f"`{store}` is not a store", "make one with `rooflens ingest REPORT --store FOLDER`")
         return store
 
     @contextmanager
     def writing(self, stored: Collection[str] = ()) -> Iterator[Writer]:
-        """Give a writer; its files get their places when the block ends, all of them or none.
+        """Give a writer; its files are put in place together when the block ends, or not at all.
 
         Args:
-            stored: Digests of reports that it leaves out.
+            stored: Digests of reports to leave out.
 
         Raises:
-            InputError: The folder is neither empty nor a store of this version, or cannot be written to.
+            InputError: The folder is neither empty nor a store of this version, or is not writable.
         """
         try:
             file_id = new_id()
@@ -174,7 +174,7 @@ class Store:
             raise InputError(f"cannot write to the store `{self}`: {why}", self._write_hint()) from error
 
     def commits(self) -> tuple[list[Commit], list[Failure]]:
-        """Return the ingests in their order, and what is wrong with files in `runs`.
+        """Return the ingests in order, and the damage to files in `runs`.
 
         Raises:
             InputError: The store cannot be listed.
@@ -182,8 +182,8 @@ class Store:
         found: list[Commit] = []
         failures: list[Failure] = []
         sizes = _Sizes(self)
-        # A commit exists once its file is in `runs`; whatever lies in other folders without one is never read.
-        for file_id in self._ids("runs"):  # before the folders of what they name, which ingests fill before this one
+        # A commit exists once its file is in `runs`; files in other folders without a commit are never read.
+        for file_id in self._ids("runs"):  # list `runs` before the other folders, as ingests write it last
             try:
                 rows, notes = self._noted("runs", file_id)
                 runs = dict(zip(rows[RUN_ID.name].to_pylist(), runs_from_table(rows), strict=True))
@@ -193,17 +193,17 @@ class Store:
         whole = {run.digest for commit in found if not commit.lacks for run in commit.runs.values()}
         known: set[str] = set()
         for at, commit in enumerate(found):
-            # A whole ingest of a report beats one that lacks files, even a later one: so ingesting again mends a store.
+            # A complete ingest of a report beats one with missing files, even an earlier one: ingesting again repairs.
             others = known | whole if commit.lacks else known
             found[at] = replace(commit, runs={i: run for i, run in commit.runs.items() if run.digest not in others})
             known.update(run.digest for run in found[at].runs.values())
         return found, failures
 
     def held(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the run of each report that is stored whole, and of each whose ingest lacks files, by their digests.
+        """Return by digest the run of each report that is stored completely, and of each report with missing files.
 
         Raises:
-            InputError: The store, or what an ingest stored, cannot be reached now.
+            InputError: The store, or a file of it, cannot be reached at the moment.
         """
         commits, failures = self.commits()
         _raise_unreached(failures)
@@ -214,9 +214,9 @@ class Store:
         return whole, lacking
 
     def remove_replaced(self) -> list[str]:
-        """Remove from `runs` each ingest that lacks files and whose reports all count in others; name those that stay.
+        """Remove each incomplete ingest from `runs` if other ingests hold all of its reports; name those that stay.
 
-        Until then SQL, which knows nothing of that, would take its rows.
+        Until then SQL, which cannot know this, counts its rows.
         """
         left = []
         for commit in self.commits()[0]:
@@ -224,28 +224,28 @@ class Store:
                 try:
                     self._files.delete_file(self._path("runs", f"{commit.id}.parquet"))
                 except FileNotFoundError:
-                    continue  # another ingest was faster
+                    continue  # another ingest has removed it already
                 except OSError:
                     left.append(self.text_of("runs", f"{commit.id}.parquet"))
         return left
 
     def run_ids(self) -> dict[str, str]:
-        """Return the run that counts for each report, by its digest.
+        """Return the run that counts for each report, by digest.
 
         Raises:
-            InputError: The store, or what an ingest stored, cannot be reached now.
+            InputError: The store, or a file of it, cannot be reached at the moment.
         """
         whole, lacking = self.held()
         return whole | lacking
 
     def kernel_count(self) -> int:
-        """Return how many kernels it holds."""
+        """Return the number of kernels stored."""
         return sum(run.kernel_count for commit in self.commits()[0] for run in commit.runs.values())
 
     def reports(self, digits: str = "") -> Iterator[StoredReport | Failure]:
         """Read the reports whose digests begin with some digits, ingest by ingest.
 
-        A damaged file costs the reports of its ingest, and comes with what is wrong in their place.
+        Instead of reports lost to a damaged file, the damage is yielded.
 
         Raises:
             InputError: The store holds no report.
@@ -267,17 +267,17 @@ class Store:
                 yield from self._reports_of(commit.id, wanted, unprofiled)
 
     def unprofiled(self) -> dict[str, Unprofiled]:
-        """Return the runs without the profiler, by the `run_id` of their reports.
+        """Return the runs without the profiler, by `run_id` of their reports.
 
         Raises:
-            InputError: They cannot be reached now.
+            InputError: Their files cannot be reached at the moment.
         """
         found, failures = self._unprofiled()
         _raise_unreached(failures)
         return found
 
     def metrics(self, digest: str) -> pa.Table | None:
-        """Return the rows of `metrics` of a report; None if the store does not hold the report.
+        """Return the `metrics` rows of a report; None if the store does not hold the report.
 
         Raises:
             InputError: Its file is damaged.
@@ -299,7 +299,7 @@ class Store:
             raise self._damaged("metrics", commit.id, error)[1] from error
 
     def failures(self) -> list[tuple[str, str]]:
-        """Return the source and the message of each report that could not be read; damaged files are left out."""
+        """Return source and message of each report that could not be read; damaged files are skipped."""
         found: list[tuple[str, str]] = []
         for file_id in self._ids("failures"):
             with suppress(*_DAMAGE):
@@ -308,23 +308,23 @@ class Store:
         return found
 
     def foreign(self) -> tuple[str, ...]:
-        """Return the names of files in `runs` that no writer of a store put there: they are left alone."""
+        """Return the names of files in `runs` that no writer of a store made: they are left alone."""
         return tuple(name for name in self._names("runs") if not _FILE_NAME.fullmatch(name))
 
     def text_of(self, *names: str) -> str:
-        """Return the path of a file as messages show it."""
+        """Return a file's path as messages show it."""
         return "/".join((str(self).rstrip("/"), *names))
 
     def keep(self, reports: Sequence[AnalyzedReport], limits: Thresholds, known: str) -> None:
-        """Write the verdicts and findings of reports, unless their last ones depend on the same things.
+        """Write the verdicts and findings of reports, unless the stored ones depend on the same inputs.
 
         Args:
-            reports: Reports of the store with all of their kernels.
+            reports: Reports of the store with all their kernels.
             limits: Thresholds of the verdicts.
-            known: What else the verdicts depend on, from outside the store, as a short text.
+            known: A short text that identifies what else the verdicts depend on outside the store.
 
         Raises:
-            InputError: The store cannot be written to.
+            InputError: The store is not writable.
         """
         stamp = f"{MODEL_VERSION} {limits.digest} {known}"
         run_ids, stamps = self.run_ids(), self._stamps()
@@ -340,7 +340,7 @@ class Store:
                 writer.add("roofline", roofline_table(some, MODEL_VERSION, limits.digest), new)
 
     def _stamps(self) -> dict[str, str]:
-        """Return what the last verdicts of each run depend on; unreadable files are left out, and written again."""
+        """Return what the last verdicts of each run depend on; unreadable files are skipped, and so written again."""
         found: dict[str, str] = {}
         sizes = _Sizes(self)
         for file_id in self._ids("roofline"):
@@ -353,7 +353,7 @@ class Store:
     def _reports_of(
         self, file_id: str, wanted: Mapping[str, Run], unprofiled: Mapping[str, Unprofiled]
     ) -> Iterator[StoredReport | Failure]:
-        """Read reports of an ingest, in its order."""
+        """Read reports of an ingest in order."""
         left = dict(wanted)
         table = "hotspots"
         try:
@@ -368,7 +368,7 @@ class Store:
                 if ahead is not None and ahead[0] == run.digest:
                     own = tuple(ahead[1])
                     ahead = next(by_report, None)
-                # Fewer kernels than noted would still read well, and give each a wrong share of its program.
+                # With fewer kernels than noted the file would read well, and give each a wrong share of its program.
                 if len(own) != run.kernel_count:
                     raise ValueError(f"it holds {len(own)} of {run.kernel_count} kernels of `{run.source}`")
                 del left[run_id]
@@ -377,10 +377,10 @@ class Store:
             yield self._damaged(table, file_id, error, tuple(left.values()))
 
     def _unprofiled(self) -> tuple[dict[str, Unprofiled], list[Failure]]:
-        """Return the runs without the profiler by `run_id`, and what is wrong with files of them."""
+        """Return the runs without the profiler by `run_id`, and the damage to their files."""
         found: dict[str, Unprofiled] = {}
         failures: list[Failure] = []
-        for file_id in self._ids("unprofiled"):  # a later file has the later rows
+        for file_id in self._ids("unprofiled"):  # later files have later rows
             try:
                 rows = self._table("unprofiled", file_id).to_pylist()
                 found |= {row[RUN_ID.name]: unprofiled_from_row(row) for row in rows}
@@ -391,7 +391,7 @@ class Store:
     def _noted(
         self, table: str, file_id: str, columns: Sequence[str] | None = None
     ) -> tuple[pa.Table, Mapping[bytes, bytes]]:
-        """Read a file that commits others, or columns of it, and its notes."""
+        """Read a file that commits others, or some of its columns, with its notes."""
         with self._files.open_input_file(self._path(table, f"{file_id}.parquet")) as file:
             parquet = pq.ParquetFile(
                 file, read_dictionary=columns, page_checksum_verification=True, pre_buffer=not self._is_local
@@ -399,11 +399,11 @@ class Store:
             return parquet.read(columns), parquet.metadata.metadata or {}
 
     def _table(self, table: str, file_id: str, wanted: Collection[str] | None = None) -> pa.Table:
-        """Read a file, or the rows of some runs."""
+        """Read a file, or its rows of some runs."""
         return self._scanner(table, file_id, wanted).to_table()
 
     def _scanner(self, table: str, file_id: str, wanted: Collection[str] | None) -> Any:
-        """Scan a file, its texts packed, since most of them repeat in each row."""
+        """Scan a file with packed texts, since most texts repeat in each row."""
         packed = [leaf for leaf, kind in leaves(table).items() if kind == "BYTE_ARRAY"]
         kind = pads.ParquetFileFormat(
             read_options=pads.ParquetReadOptions(dictionary_columns=packed),
@@ -414,26 +414,26 @@ class Store:
         return fragment.scanner(filter=condition, batch_size=_ROWS_AT_ONCE)
 
     def _ids(self, table: str) -> list[str]:
-        """Return the names of the files of a table, the earliest first."""
+        """Return the IDs of a table's files, earliest first."""
         return [match[1] for name in self._names(table) if (match := _FILE_NAME.fullmatch(name))]
 
     def _names(self, *folder: str) -> list[str]:
-        """List a folder by name; empty if there is no such folder.
+        """List the names in a folder; empty if the folder does not exist.
 
         Raises:
-            InputError: It cannot be listed.
+            InputError: The folder cannot be listed.
         """
         return sorted(self.sizes_of(*folder))
 
     def sizes_of(self, *folder: str) -> dict[str, int | None]:
-        """Return what a folder holds by name, and how many bytes that has.
+        """Return the names in a folder, with their sizes in bytes.
 
         Raises:
-            InputError: It cannot be listed.
+            InputError: The folder cannot be listed.
         """
         path = self._path(*folder)
         try:
-            if self._is_local:  # Arrow fails on names that are not UTF-8, which files of others may have
+            if self._is_local:  # Arrow fails on names that are not UTF-8, which foreign files may have
                 with os.scandir(path) as entries:
                     return {entry.name: _size_of(entry) for entry in entries}
             selector = pafs.FileSelector(path, allow_not_found=True)
@@ -448,10 +448,10 @@ class Store:
         return "/".join((self._root, *names))
 
     def _content(self, *names: str) -> bytes:
-        """Read a file; of an answer of S3 that breaks off within its head, Arrow makes a file of no bytes.
+        """Read a file; if an S3 response breaks off within its header, Arrow returns an empty file.
 
         Raises:
-            OSError: It cannot be read to its end.
+            OSError: The file cannot be read to its end.
         """
         with self._files.open_input_file(self._path(*names)) as file:
             content: bytes = file.read()
@@ -461,10 +461,10 @@ class Store:
             return content
 
     def _is_marked(self) -> bool:
-        """Return whether it is a store of this version.
+        """Return whether the place is a store of this version.
 
         Raises:
-            InputError: It is one of another version, or its marker cannot be read.
+            InputError: The store has another version, or its marker is unreadable.
         """
         try:
             version = json.loads(self._content(MARKER))["schema_version"]
@@ -484,18 +484,18 @@ class Store:
 
     @contextmanager
     def _scratch(self, file_id: str) -> Iterator[Path]:
-        """Make a folder to write in, in a store, which an empty folder becomes; remove what killed writers left.
+        """Make a folder to write in; an empty folder becomes a store; remove what killed writers left.
 
         Raises:
             InputError: The folder is neither empty nor a store of this version.
-            OSError: It cannot be written to.
+            OSError: The folder is not writable.
         """
         is_new = not self._is_marked()
         holds_others = (
             is_new and not self._lacks_its_marker() and any(not name.startswith(_WRITING) for name in self._names())
         )
-        if holds_others and not self._is_marked():  # asked again: another ingest may have made it a store meanwhile
-            message = f"`{self}` is neither empty nor a store: nothing was written"
+        if holds_others and not self._is_marked():  # check again: another ingest may have made it a store meanwhile
+            message = f"`{self}` is neither empty nor a store, so nothing was written"
             raise InputError(message, "give an empty folder, or a new name, with --store")
         if self._is_local:
             if not (parent := Path(self._root).parent).exists():
@@ -516,20 +516,20 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _sweep(self) -> None:
-        """Remove what writers that were killed more than a day ago left."""
+        """Remove leftovers of writers that were killed more than a day ago."""
         for name in self._names():
             file_id = name.removeprefix(_WRITING)
             is_ours = name.startswith(_WRITING) and _FILE_NAME.fullmatch(f"{file_id}.parquet")
-            # Age comes from the name, not from the disk: clocks of file servers differ, and copies get new times.
+            # The name tells the age, not the disk: clocks of file servers differ, and copies get new times.
             if is_ours and time.time_ns() - begun_unix_ns(file_id) > _LEFT_AFTER_NS:
                 shutil.rmtree(self._path(name), ignore_errors=True)
 
     def _put_all(self, files: Mapping[str, Path], file_id: str) -> None:
-        """Put whole files in place; the committing file comes last, once the others are there in full size.
+        """Put complete files in place; the committing file comes last, once the others are there in full size.
 
         Raises:
-            InputError: One is not there, or that cannot be found out.
-            OSError: One could not be put.
+            InputError: A file is not there, or that cannot be checked.
+            OSError: A file could not be put in place.
         """
         sent: dict[str, int] = {}
         for table, path in files.items():
@@ -541,7 +541,7 @@ class Store:
         self._check_sent(sent)
 
     def _check_sent(self, sent: Mapping[str, int]) -> None:
-        """Check that files are as large at an address as they are here."""
+        """Check that the sent files have the same size at the address as here."""
         if self._is_local or not sent:
             return
         try:
@@ -561,26 +561,26 @@ class Store:
         return "check its address, keys and room, and run this again: what is stored already is skipped"
 
     def _put(self, path: Path, *names: str) -> None:
-        """Put a whole file in its place: it is moved, or sent to an object store, where it shows when it is whole."""
+        """Put a complete file in place: move it, or send it to an object store, where it appears only when complete."""
         place = self._path(*names)
         if not self._is_local:
             self._send(path, place)
             return
         Path(place).parent.mkdir(exist_ok=True)
-        # Contents before name: after a power cut a file that has its place must not be empty.
+        # Content before name: after a power cut, a file in its place must not be empty.
         _sync(str(path))
         os.replace(path, place)  # noqa: PTH105 - places of this class are texts
-        # The rename itself is a change of the folder, and is lost with it.
+        # The rename is itself a change of the folder, and would be lost without this.
         _sync(os.path.dirname(place))  # noqa: PTH120 - as above
 
     def _send(self, path: Path, place: str) -> None:
         """Send a file to an object store.
 
-        `pyarrow.fs.copy_files` reports success when S3 refuses it; a stream raises. But it has no way to give up: what
-        was written by then shows when the stream is closed, as it is in any case.
+        `pyarrow.fs.copy_files` reports success even if S3 refuses the file, whereas a stream raises. But a stream
+        cannot be aborted: what was written so far appears when it is closed, which happens in any case.
         """
         with path.open("rb") as source:
-            # Read before the stream opens: a source that cannot be read must not leave an empty object.
+            # Read before opening the stream: an unreadable source must not leave an empty object.
             first = source.read(_SENT_AT_ONCE)
             try:
                 with self._files.open_output_stream(place) as target:
@@ -592,10 +592,10 @@ class Store:
                 raise
 
     def _lacks_its_marker(self) -> bool:
-        """Return whether a folder holds nothing but what ingests of this version wrote, and no marker.
+        """Return whether a folder holds only files of ingests of this version, and no marker.
 
         Raises:
-            InputError: It cannot be listed.
+            InputError: The folder cannot be listed.
         """
         tables = [name for name in self._names() if not name.startswith(_WRITING)]
         if not tables or not all(table in TABLES for table in tables):
@@ -609,7 +609,7 @@ class Store:
         return all(rows["schema_version"].unique().to_pylist() == [SCHEMA_VERSION] for rows in versions)
 
     def _lacking(self, commit: Commit, runs: Sequence[Run], *, is_read: bool) -> Failure:
-        """Return the failure for an ingest that lacks files, with its remedy."""
+        """Return the failure for an ingest with missing files, with the remedy."""
         (table, why), *_ = commit.lacks.items()
         name = self.text_of(table, f"{commit.id}.parquet")
         others = [self.text_of(other, f"{commit.id}.parquet") for other in [*commit.lacks][1:]]
@@ -618,7 +618,7 @@ class Store:
         return name, InputError(f"damaged store file `{name}`: {why}{also}", hint, 0 if is_read else len(runs))
 
     def _damaged(self, table: str, file_id: str, why: Exception, runs: Sequence[Run] = ()) -> Failure:
-        """Return the failure for a file that was not read, with its remedy; without `runs` its content is unknown."""
+        """Return the failure for an unread file, with the remedy; without `runs` its content is unknown."""
         name, runs_file = (self.text_of(part, f"{file_id}.parquet") for part in (table, "runs"))
         said = "it is missing" if isinstance(why, FileNotFoundError) else without_secrets(why, self._given)
         # Advice to delete a file must never come from a network that failed for a moment.
@@ -629,9 +629,9 @@ class Store:
         return name, InputError(f"damaged store file `{name}`: {said}", hint, len(runs) or None)
 
     def _is_whole(self, table: str, file_id: str) -> bool:
-        """Return whether a file that could not be read is no damaged one, as far as it can be fetched at all.
+        """Return whether an unreadable file is not damaged, if it can be fetched at all.
 
-        Arrow raises the same errors for a connection that ends and for a page that cannot be unpacked.
+        Arrow raises the same errors for a lost connection and for a page that cannot be unpacked.
         """
         try:
             content = self._content(table, f"{file_id}.parquet")
@@ -647,19 +647,19 @@ class Store:
 
 
 class _Sizes:
-    """Sizes of the files of a store; each folder is listed at most once."""
+    """Sizes of a store's files; each folder is listed at most once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sizes: dict[str, Mapping[str, int | None]] = {}
 
     def lacks(self, file_id: str, notes: Mapping[bytes, bytes], always: Sequence[str] = ()) -> dict[str, str]:
-        """Return what is wrong with the files that one commits, by table.
+        """Return the damage to the files that a commit names, by table.
 
         Args:
-            file_id: Their name.
-            notes: Its notes; where it has none of sizes, an earlier rooflens wrote it.
-            always: Tables that had files even then.
+            file_id: The ID of the files.
+            notes: The commit's notes; without sizes, an earlier rooflens wrote it.
+            always: Tables that always had files.
         """
         noted = notes.get(FILES)
         wanted: Mapping[str, int | None] = dict.fromkeys(always) if noted is None else json.loads(noted)
@@ -676,14 +676,14 @@ class _Sizes:
 
 
 def _raise_unreached(failures: Iterable[Failure]) -> None:
-    """Raise the first error of a file that cannot be read now: what it holds is not gone."""
+    """Raise the first error of a file that is unreadable at the moment: its content is not lost."""
     for _, error in failures:
         if isinstance(error, UnreachedError):
             raise error
 
 
 def _size_of(entry: os.DirEntry[str]) -> int | None:
-    """Return the bytes of a file; None for a link that leads nowhere."""
+    """Return a file's size in bytes; None for a broken link."""
     try:
         return entry.stat().st_size
     except OSError:
@@ -691,13 +691,13 @@ def _size_of(entry: os.DirEntry[str]) -> int | None:
 
 
 def _sources(runs: Sequence[Run]) -> str:
-    """Name the reports of a hint."""
+    """Name some reports for a hint."""
     others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
     return " ".join(f"`{run.source}`" for run in runs[:_NAMED]) + others or "its reports"
 
 
 def _sync(path: str) -> None:
-    """Wait until a file, or the names in a folder, are on the disk; Windows opens no folders."""
+    """Wait until a file, or a folder's names, are on disk; Windows cannot open folders."""
     if os.path.isfile(path) or hasattr(os, "O_DIRECTORY"):  # noqa: PTH113 - paths here are texts
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -1,10 +1,10 @@
-"""The store's tables: the columns of each, its rows made of records, and records made of rows.
+"""The store's tables: their columns, and the conversion between records and rows.
 
-`runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `instances` one a value by
-instance, `hotspots` and `findings` what is found in a kernel's code, as read and as analyzed, `roofline` the position
-of each kernel at each level and pipe, `unprofiled` one row a report whose program was also run without the profiler.
-All of them join `runs` on `run_id`, which stands in each file where the records have the report's SHA-256. `failures`
-has a row for each report that could not be read.
+A row is a report in `runs`, a profiled result in `kernels`, a stored value in `metrics`, a value per instance in
+`instances`, a hot spot as read from a kernel's code in `hotspots`, a finding of the analysis in `findings`, a kernel at
+a level or pipe in `roofline`, and a report whose program also ran without the profiler in `unprofiled`. All of these
+join `runs` on `run_id`, which replaces the records' SHA-256 of the report. `failures` has a row for each unreadable
+report.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, msgpack
 from msgspec.structs import asdict as fields_of
 
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Analysis, Evidence, Hotspot, Kernel, Place, Rule, Run, Series
+from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, Kernel, Place, Rule, Run, Series
 from rooflens.model.store.columns import field_of, lists, map_column, maps, packed, struct_lists, table_of, values_of
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 SCHEMA_VERSION = 8
-"""Raised whenever a column changes its name, type or meaning; not where one is added, which older files lack."""
+"""Increased whenever a column changes name, type or meaning; not for new columns, which older files lack."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 _LOW_CARDINALITY = pa.dictionary(pa.int32(), pa.string())
@@ -82,6 +82,7 @@ KERNELS = pa.schema(
         ("tensor_peaks_per_s", pa.map_(_TEXT, _REAL)),
         ("stalls", pa.map_(_TEXT, _REAL)),
         ("code_totals", pa.map_(_TEXT, _REAL)),
+        ("inside", pa.binary()),
         (
             "rules",
             pa.list_(pa.struct([(name, _REAL if name.endswith("_pct") else _TEXT) for name in Rule.__struct_fields__])),
@@ -95,7 +96,7 @@ _SOURCES = KERNELS.get_field_index("counter_sources")
 KERNELS_TO_WRITE = KERNELS.set(
     _SOURCES, pa.field("counter_sources", pa.map_(pa.dictionary(pa.int32(), _TEXT), pa.dictionary(pa.int32(), _TEXT)))
 )
-"""`KERNELS` on their way into a file, in which they are the same: most kernels have a hundred texts in common."""
+"""`KERNELS` as written to a file, where both are the same: most kernels share a hundred texts."""
 
 _VALUE: tuple[tuple[str, pa.DataType], ...] = (
     ("value_double", _REAL),
@@ -160,7 +161,7 @@ _IN_KERNELS = {*Kernel.__struct_fields__, "function", *(counter.name for counter
 _OF_KERNEL = tuple(
     quantity for quantity in quantities() if not quantity.is_of_item and quantity.name not in _IN_KERNELS
 )
-"""Quantities of a whole kernel, of no level or number type, that are not in the table `kernels`."""
+"""Quantities of a whole kernel, of no level or number type, that are missing from the table `kernels`."""
 
 ROOFLINE = pa.schema([*_KERNEL, *_PLACED, *map(field_of, _OF_KERNEL), *_ANALYZED])
 
@@ -204,7 +205,7 @@ STORED_UNIX_NS = pa.field("stored_unix_ns", _INT)
 
 
 def _stored(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
-    """Return the columns of a table in its files: `run_id` stands for the report's digest."""
+    """Return the columns of a table in files, where `run_id` replaces the report's digest."""
     return pa.schema([RUN_ID, *(field for field in schema if field.name != "digest"), *more])
 
 
@@ -219,15 +220,15 @@ TABLES: dict[str, pa.Schema] = {
     "roofline": _stored(ROOFLINE, ANALYZED_UNIX_NS),
     "runs": pa.schema([RUN_ID, *RUNS]),
 }
-"""In the order in which files get their place: the last, of an ingest or an analysis, commits the others."""
+"""In the order in which files are put in place: the last file of an ingest or analysis commits the others."""
 
 
 class ReportRows(Struct, frozen=True):
     """What one report adds to a store.
 
     Attributes:
-        unprofiled: Its run without the profiler, where there was one.
-        metrics: Rows of `METRICS`; None where raw values are not kept.
+        unprofiled: Its run without the profiler, if there was one.
+        metrics: Rows of `METRICS`; None if raw values are not kept.
         instances: Rows of `INSTANCES`; None if they are not kept.
     """
 
@@ -239,7 +240,7 @@ class ReportRows(Struct, frozen=True):
 
 
 def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
-    """Make the tables of reports, those of many at once: most of the cost of a table is that of its columns."""
+    """Make the tables of several reports at once: most of the cost of a table is per column."""
     kernels = [kernel for report in reports for kernel in report.kernels]
     tables = {
         "runs": run_table([report.run for report in reports], int(time.time())),
@@ -255,7 +256,7 @@ def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
 
 
 def failure_table(failures: Iterable[tuple[str, str, str]]) -> pa.Table:
-    """Make rows of `failures` from the source, message and hint of each report that could not be read."""
+    """Make rows of `failures` from source, message and hint of each unreadable report."""
     now = int(time.time())
     rows = [dict(zip(FAILURES.names, (*failure, now), strict=True)) for failure in failures]
     return pa.Table.from_pylist(rows, schema=FAILURES)
@@ -275,7 +276,7 @@ def runs_from_table(table: pa.Table) -> list[Run]:
 
 
 def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.Table:
-    """Make the rows of `kernels`: every counter a column, missing ones null.
+    """Make rows of `kernels`: a column per counter, null if it is missing.
 
     Args:
         kernels: The kernels.
@@ -287,6 +288,7 @@ def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.T
         **{counter.name: missing for counter in COUNTERS},
         **_counter_columns(kernels),
         "kernel_index": [kernel.index for kernel in kernels],
+        "inside": [kernel.inside and msgpack.encode(kernel.inside) for kernel in kernels],
         "series_interval_ns": [one.interval_ns if one else None for one in series],
         "series": map_column([one.shares if one else None for one in series], _SERIES),
     }
@@ -297,7 +299,7 @@ def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.T
 
 
 def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
-    """Return the column of each counter: neighbours mostly have the same ones, and are turned over together."""
+    """Return the column of each counter; neighbouring kernels mostly share counters, and are transposed together."""
     columns: dict[str, list[float | None]] = {}
     done = 0
     for names, alike in groupby((kernel.counters for kernel in kernels), key=tuple):
@@ -313,9 +315,11 @@ def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
 
 
 _AS_IS = tuple(
-    name for name in Kernel.__struct_fields__ if name in KERNELS.names and name not in {"digest", "rules", "series"}
+    name
+    for name in Kernel.__struct_fields__
+    if name in KERNELS.names and name not in {"digest", "rules", "series", "inside"}
 )
-"""Fields of a kernel that are one column each, which holds what they do."""
+"""Fields of a kernel that map to a single column of the same content."""
 
 _NO_SPOTS: Mapping[int, tuple[Hotspot, ...]] = MappingProxyType({})
 
@@ -328,7 +332,7 @@ def kernels_from_batch(
     Args:
         batch: Rows, all columns.
         runs: Their reports, by `run_id`.
-        hotspots: By `run_id`, hot spots by the kernel's position in the report.
+        hotspots: By `run_id`: hot spots by the kernel's position in the report.
     """
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     run_ids = values_of(columns["run_id"])
@@ -343,7 +347,7 @@ def kernels_from_batch(
         "hotspots": [
             hotspots.get(run_id, _NO_SPOTS).get(index, ()) for run_id, index in zip(run_ids, indices, strict=True)
         ],
-        "inside": repeat(None, len(indices)),  # a store keeps no machine code
+        "inside": _insides(columns),
         **{what: _sizes(batch, what) for what in ("grid", "block")},
         **{name: values_of(columns[name]) for name in _AS_IS},
     }
@@ -351,9 +355,9 @@ def kernels_from_batch(
 
 
 def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
-    """Return the counters of each kernel: those that no kernel lacks are the common case.
+    """Return the counters of each kernel, fast for the common case of counters that no kernel lacks.
 
-    A file that was written before there was a counter has no column of it.
+    A file written before a counter existed has no column for it.
     """
     found = {counter.name: columns[counter.name] for counter in COUNTERS if counter.name in columns}
     row_count = len(columns["run_id"])
@@ -364,6 +368,13 @@ def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
     if not any(column.null_count for column in known.values()):
         return [dict(zip(names, row, strict=True)) for row in rows]
     return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+
+
+def _insides(columns: Mapping[str, pa.Array]) -> list[Inside | None]:
+    """Return what was found in the code of each kernel; None for files of before it was kept."""
+    if "inside" not in columns:
+        return [None] * len(columns["run_id"])
+    return [None if packed is None else msgpack.decode(packed, type=Inside) for packed in columns["inside"].to_pylist()]
 
 
 def _series(batch: pa.RecordBatch) -> list[Series | None]:
@@ -383,12 +394,12 @@ def _sizes(batch: pa.RecordBatch, what: str) -> list[tuple[int, int, int] | None
 
 
 def hotspot_table(kernels: Iterable[Kernel]) -> pa.Table:
-    """Make the rows of `hotspots`, those of a kernel in its order."""
+    """Make rows of `hotspots`, in each kernel's order."""
     return _owned_table([(kernel, spot) for kernel in kernels for spot in kernel.hotspots], HOTSPOTS)
 
 
 def _owned_table(owned: Sequence[tuple[Kernel, Any]], schema: pa.Schema, **given: Any) -> pa.Table:
-    """Make a table of records of kernels."""
+    """Make a table of records that belong to kernels."""
     return table_of(
         [record for _, record in owned],
         schema,
@@ -399,7 +410,7 @@ def _owned_table(owned: Sequence[tuple[Kernel, Any]], schema: pa.Schema, **given
 
 
 def hotspots_from_table(rows: pa.Table) -> dict[str, dict[int, tuple[Hotspot, ...]]]:
-    """Make the hot spots of kernels, by run and position in its report, of rows of `hotspots`."""
+    """Read the hot spots of kernels from rows of `hotspots`, by run and position in the report."""
     names = Hotspot.__struct_fields__
     found: dict[str, dict[int, list[Hotspot]]] = defaultdict(lambda: defaultdict(list))
     for batch in rows.combine_chunks().to_batches():
@@ -410,7 +421,7 @@ def hotspots_from_table(rows: pa.Table) -> dict[str, dict[int, tuple[Hotspot, ..
 
 
 def finding_table(analyses: Iterable[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
-    """Make the rows of `findings`: one a kernel and finding, in their order."""
+    """Make rows of `findings`: a row per kernel and finding, in order."""
     owned = [(analysis.kernel, finding) for analysis in analyses for finding in analysis.findings]
     return _owned_table(
         owned,
@@ -430,10 +441,10 @@ _PACKED_ROOFLINE = packed(ROOFLINE)
 
 
 def roofline_table(analyses: Sequence[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
-    """Make the rows of `roofline`: one a kernel and level or pipe, the kernel's own quantities repeated on each.
+    """Make rows of `roofline`: a row per kernel and level or pipe, each repeating the kernel's own quantities.
 
-    A kernel that was placed nowhere has one row without a resource, so that it does not vanish. Texts are packed: most
-    stand in each row of a kernel.
+    A kernel without any position has a row without a resource, so that it does not vanish. Texts are
+    dictionary-encoded, as most repeat in each row of a kernel.
     """
     positions = [[*_positions(analysis)] or [(None,) * len(_PLACED)] for analysis in analyses]
     owner = pa.array([i for i, rows in enumerate(positions) for _ in rows], pa.int64())
@@ -468,13 +479,13 @@ def _positions(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
 
 
 def unprofiled_table(runs: Mapping[str, Unprofiled | None]) -> pa.Table:
-    """Make the rows of `unprofiled`, by digest of the report; none for what was not run without the profiler."""
+    """Make rows of `unprofiled`, by digest of the report; no row for a program that ran only under the profiler."""
     rows = [{"digest": digest, **asdict(found)} for digest, found in runs.items() if found is not None]
     return pa.Table.from_pylist(rows, schema=UNPROFILED)
 
 
 def unprofiled_from_row(row: Mapping[str, Any]) -> Unprofiled:
-    """Make an un-profiled run of a row of `unprofiled`; cuBLAS's time stays beside the report and is in no store."""
+    """Make an un-profiled run from a row of `unprofiled`; cuBLAS's time stays beside the report, not in a store."""
     values: dict[str, Any] = {
         field.name: row.get(field.name) for field in fields(Unprofiled) if field.name in UNPROFILED.names
     }
@@ -484,6 +495,6 @@ def unprofiled_from_row(row: Mapping[str, Any]) -> Unprofiled:
 
 
 def _launch_count(entry: Mapping[str, Any]) -> LaunchCount:
-    """Make lists of a row tuples; rows of older stores lack the later fields."""
+    """Convert a row's lists to tuples; rows of older stores lack the later fields."""
     grid, block = (None if entry[key] is None else tuple(entry[key]) for key in ("grid", "block"))
     return LaunchCount(**{**entry, "grid": grid, "block": block, "streams": tuple(entry.get("streams") or ())})

@@ -1,4 +1,4 @@
-"""Write the files of an ingest, or of an analysis: row group by row group, packed and sorted to be small."""
+"""Write the files of an ingest or analysis, row group by row group, packed and sorted to be small."""
 
 from __future__ import annotations
 
@@ -18,50 +18,50 @@ import pyarrow.parquet as pq
 from rooflens.model.store.tables import RUN_ID, TABLES
 
 _GROUP_BYTES = 32 << 20
-"""What a table holds in memory before it is written as a row group."""
+"""Bytes of a table in memory before it is written as a row group."""
 
 _ROWS_AT_ONCE = 1 << 18
-"""Rows of a larger table that are added together."""
+"""Rows of a larger table that are added at a time."""
 
 ALWAYS = ("kernels", "hotspots", "unprofiled")
-"""Tables that an ingest writes even without rows, so that queries over the folders find a file."""
+"""Tables that an ingest writes even without rows, so that queries over their folders find a file."""
 
 _SORTED = ("metrics", "instances")
-"""Tables whose row groups are sorted by `name`: values of one metric stand together, and pack well."""
+"""Tables whose row groups are sorted by `name`: values of a metric are then neighbours, and compress well."""
 
 _POSITION = "kernel_index"
-"""A column in ascending runs: how far each value is from the one before is packed."""
+"""An ascending column: its differences are packed."""
 
 _VALUES_AT_ONCE = 1 << 16
-"""So many values of a column are handed to its encoder together; Arrow's own 1,024 cost a third more time."""
+"""Values of a column per call of its encoder; Arrow's default of 1,024 takes a third more time."""
 
 _REPEATS = 0.5
-"""A column with more distinct numbers is not packed as one of numbers that repeat."""
+"""A column with more distinct numbers is not dictionary-encoded."""
 
 STAMP = b"rooflens_analysis"
-"""Name of the note in a file of `roofline` about what its verdicts depend on."""
+"""Name of the note in a `roofline` file about what its verdicts depend on."""
 
 FILES = b"rooflens_files"
-"""Name of the note in a file that commits: the bytes of each file that it commits, by table."""
+"""Name of the note in a committing file: the size in bytes of each file that it commits, by table."""
 
 COMMITTING = ("roofline", "runs")
-"""Tables whose file commits those that got their places before it."""
+"""Tables whose file commits the files put in place before it."""
 
 _BY_THEMSELVES = ("failures",)
-"""Tables that nothing commits: without their file no report lacks anything."""
+"""Tables that nothing commits: without their file no report is incomplete."""
 
 
 class Writer:
     """The files of an ingest or analysis while they are written.
 
     Attributes:
-        id: Their name; names sort by the time at which writing began.
+        id: The name of the files; names sort by the time at which writing began.
         started_unix_ns: That time.
-        run_ids: The run of each report that was added, by its digest.
+        run_ids: The run of each added report, by digest.
     """
 
     def __init__(self, folder: Path, file_id: str, stored: Collection[str] = ()) -> None:
-        """Write in a folder; reports whose digests are `stored` are not added again."""
+        """Write to a folder; reports whose digests are in `stored` are not added again."""
         self.id = file_id
         self.started_unix_ns = begun_unix_ns(file_id)
         self.run_ids: dict[str, str] = {}
@@ -70,7 +70,7 @@ class Writer:
         self._files: dict[str, _TableFile] = {}
 
     def add_reports(self, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Add the tables of some reports, `runs` among them; return the rows of `runs` that it did not have yet."""
+        """Add the tables of some reports, `runs` among them; return the new rows of `runs`."""
         digests = dict.fromkeys(tables["runs"]["digest"].to_pylist())
         unknown = [digest for digest in digests if digest not in self.run_ids and digest not in self._stored]
         new = {digest: f"{self.id}-{len(self.run_ids) + at}" for at, digest in enumerate(unknown)}
@@ -83,7 +83,7 @@ class Writer:
         return tables["runs"].filter(pc.is_in(tables["runs"]["digest"], pa.array([*new], pa.string())))
 
     def add(self, table: str, rows: pa.Table, run_ids: Mapping[str, str]) -> None:
-        """Add rows that belong to some reports, given the run of each by its digest; other rows are left out."""
+        """Add rows of some reports, given the run of each by digest; rows of other reports are left out."""
         made = _of_runs(rows, run_ids)
         for field in TABLES[table]:
             if field.name.endswith("_unix_ns") and field.name not in made.column_names:
@@ -91,17 +91,17 @@ class Writer:
         self.add_rows(table, made)
 
     def add_rows(self, table: str, rows: pa.Table) -> None:
-        """Add rows as they are."""
+        """Add rows unchanged."""
         self._file(table).add(rows.select(TABLES[table].names))
 
     def stamp(self, stamp: str) -> None:
-        """Note in the file of `roofline` what its verdicts depend on."""
+        """Note in the `roofline` file what its verdicts depend on."""
         self._file("roofline").notes[STAMP] = stamp.encode()
 
     def close(self) -> dict[str, Path]:
-        """Complete the files; return them by table, in the order in which they are to be put in their places.
+        """Complete the files; return them by table, in the order in which to put them in place.
 
-        The one that commits notes how large the others are.
+        The committing file notes the sizes of the others.
         """
         files = {table: self._files[table] for table in TABLES if table in self._files}
         byte_counts: dict[str, int] = {}
@@ -120,17 +120,17 @@ class Writer:
 
 
 def new_id() -> str:
-    """Return a name for files that no other writer has, which begins with the time."""
+    """Return a new unique name for files, which begins with the time."""
     return f"{time.time_ns():016x}{secrets.token_hex(4)}"
 
 
 def begun_unix_ns(file_id: str) -> int:
-    """Return the time at which the writing of files of a name began."""
+    """Return the time at which files were begun, from their name."""
     return int(file_id[:16], 16)
 
 
 class _TableFile:
-    """One file, row group by row group."""
+    """One file, written row group by row group."""
 
     def __init__(self, table: str, path: Path) -> None:
         self.path = path
@@ -157,7 +157,7 @@ class _TableFile:
         self._rows, self._byte_count = [], 0
         rows = rows.unify_dictionaries().combine_chunks()
         if self._table in _SORTED and rows.num_rows:
-            # Sorted by name, each column holds runs of like values, which pack better.
+            # Sorted by name, each column has runs of similar values, which compress better.
             names = rows["name"].chunk(0).indices.to_numpy()
             rows = rows.take(pa.array(np.argsort(names, kind="stable")))
         if self._writer is None:
@@ -168,7 +168,7 @@ class _TableFile:
 
 
 def _of_runs(rows: pa.Table, run_ids: Mapping[str, str]) -> pa.Table:
-    """Put the run of each row in front, and take the digest out, which `runs` alone keeps."""
+    """Prepend each row's run, and drop the digest, which only `runs` keeps."""
     digests = rows["digest"]
     if not pa.types.is_dictionary(digests.type):
         digests = digests.dictionary_encode()
@@ -184,10 +184,10 @@ def _of_runs(rows: pa.Table, run_ids: Mapping[str, str]) -> pa.Table:
 
 
 def _writer(table: str, path: Path, sample: pa.Table) -> pq.ParquetWriter:
-    """Open a Parquet writer, encoded for values like those of a sample of its rows.
+    """Open a Parquet writer whose encodings suit values like those in a sample of its rows.
 
-    Numbers that repeat are packed as places in a list of them, others byte by byte: the first bytes of one quantity are
-    alike where the last are not. Positions of kernels are packed as steps, for rows stand in their order.
+    Repeating numbers are dictionary-encoded, others byte by byte: numbers of a quantity share their first bytes.
+    Positions of kernels are stored as differences, because rows are in order.
     """
     numbers = [field.name for field in TABLES[table] if field.type == pa.float64()]
     varied = [name for name in numbers if len(sample[name].unique()) > sample.num_rows * _REPEATS]
@@ -201,13 +201,13 @@ def _writer(table: str, path: Path, sample: pa.Table) -> pq.ParquetWriter:
         write_page_checksum=True,
         use_dictionary=[leaf for leaf in leaves(table) if leaf not in {*varied, _POSITION}],
         column_encoding={**steps, **dict.fromkeys(varied, "BYTE_STREAM_SPLIT")},
-        store_schema=table in _SORTED,  # texts are read packed; costs 20 KB with 200 columns
+        store_schema=table in _SORTED,  # texts are read dictionary-encoded; costs 20 KB with 200 columns
     )
 
 
 @cache
 def leaves(table: str) -> Mapping[str, str]:
-    """Return the columns of a Parquet file, those of nested ones by their path in it, and their physical types."""
+    """Return the physical types of a Parquet file's columns; nested columns are named by their path."""
     buffer = pa.BufferOutputStream()
     pq.write_table(TABLES[table].empty_table(), buffer)
     schema = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,16 +17,77 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label
+from rooflens.model.roofline.flops import has_matrix_work
 from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.opcodes import (
     copies_asynchronously,
     executed,
     opcode_group,
     thread_flop,
-    uses_tensor_cores,
 )
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
+
+
+class Doing(Struct, frozen=True):
+    """What a kernel does, as far as moves ask for it.
+
+    Attributes:
+        is_coalesced: Global accesses touch hardly more sectors than their bytes fill; False if not measured.
+        loads_nothing: Hardly any of its instructions load, or none of its accesses where opcodes do not tell.
+        re_reads: DRAM may move bytes twice: far more or far fewer than global accesses ask for, or that is not known.
+        may_copy_tiles: It works without shared memory, and does not yet copy there without waiting.
+    """
+
+    capability: tuple[int, int]
+    opcodes: Mapping[str, int]
+    has_matrix_work: bool
+    is_coalesced: bool
+    loads_nothing: bool
+    re_reads: bool
+    may_copy_tiles: bool
+
+    def lacks(self, is_one: Callable[[str], bool]) -> bool:
+        """Return whether opcodes are counted and none is of a kind."""
+        return bool(self.opcodes) and not any(map(is_one, self.opcodes))
+
+
+_WIDEST = 4
+"""Number of four-byte accesses that one 16-byte access replaces, the widest that counts."""
+_RE_READ = 1.2
+"""DRAM that moves the bytes asked for, to within this factor, reads next to nothing twice."""
+_READS = frozenset(
+    {
+        *("LDG", "LD", "LDS", "LDSM", "LDL", "LDGSTS", "UBLKCP", "UTMALDG", "TEX", "TLD", "TLD4", "SULD"),
+        *("ATOM", "ATOMG", "ATOMS", "RED", "REDG"),
+    }
+)
+
+
+def doing_of(kernel: Kernel) -> Doing:
+    """Ask of a kernel what moves depend on."""
+    counters, totals, opcodes, limits = kernel.counters, kernel.code_totals, kernel.warp_opcodes, default_thresholds()
+    sectors, excess = (
+        sum(totals.get(f"{side}_{what}", 0.0) for side in ("load", "store")) for what in ("sectors", "excess_sectors")
+    )
+    loads = [counters.get(name) for name in ("global_load_sectors", "smem_load_wavefronts", "atomic_inst")]
+    loads_nothing = loads == [0.0, 0.0, 0.0] and not counters.get("tex_inst")
+    if opcodes:
+        loads_nothing = executed(opcodes, _READS) < limits.integer_flop_part * sum(opcodes.values())
+    least = SECTOR_BYTES * (1 - limits.wasted_sector_share)
+    is_filled = counters.get("global_load_bytes_per_sector", 0.0) >= least
+    copies = copies_asynchronously(opcodes) or bool(counters.get("smem_async_bytes"))
+    moved = ratio(counters.get("dram_bytes"), counters.get("global_ideal_sectors", 0.0) * SECTOR_BYTES)
+    return Doing(
+        kernel.capability,
+        opcodes,
+        has_matrix_work(kernel),
+        is_coalesced=is_filled or (bool(sectors) and excess < limits.wasted_sector_share * sectors),
+        loads_nothing=loads_nothing,
+        # Where they ask for far more, caches serve most of it, and what is moved may be moved again all the same.
+        re_reads=not loads_nothing and (moved is None or not 1 / _RE_READ <= moved <= _RE_READ),
+        may_copy_tiles=not copies and works_in_shared_memory(kernel) is False,
+    )
 
 
 class _Move(Struct, frozen=True):
@@ -35,18 +97,18 @@ class _Move(Struct, frozen=True):
         kind: What it changes, in one word.
         since: The first compute capability that has what it asks for.
         until: The first one that has it no longer.
-        unless: What a kernel's counters say where the move is not for it.
-        only_if: What they say where it is.
+        unless: What a kernel does where the move is not for it.
+        only_if: What it does where it is.
     """
 
     text: str
     kind: MoveKind
     since: tuple[int, int] = (0, 0)
     until: tuple[int, int] = (99, 0)
-    unless: Callable[[Kernel], bool] | None = None
-    only_if: Callable[[Kernel], bool] | None = None
+    unless: Callable[[Doing], bool] | None = None
+    only_if: Callable[[Doing], bool] | None = None
 
-    def suits(self, kernel: Kernel) -> bool:
+    def suits(self, kernel: Doing) -> bool:
         """Return whether a kernel and its chip can make the move."""
         if not self.since <= kernel.capability < self.until or (self.unless and self.unless(kernel)):
             return False
@@ -57,113 +119,59 @@ class _Move(Struct, frozen=True):
         return Move(self.text, self.kind)
 
 
-_WIDEST = 4
-"""Number of four-byte accesses that one 16-byte access replaces, the widest that counts."""
-_RE_READ = 1.2
-"""DRAM that moves the bytes asked for, to within this factor, reads next to nothing twice."""
-_TENSOR_NOISE = 0.05
-"""A tensor pipe less busy than this does no work to speak of: it reads some per cent without any."""
-
-
-def _has_matrix_work(kernel: Kernel) -> bool:
-    """Return whether matrix instructions were counted, or without opcodes a busy tensor pipe."""
-    if kernel.warp_opcodes:
-        return uses_tensor_cores(kernel.warp_opcodes)
-    busy = kernel.counters.get("tensor_busy_share", kernel.counters.get("tensor_active_share", 0.0))
-    return max(busy, kernel.counters.get("tensor_float_busy_share", 0.0)) >= _TENSOR_NOISE
-
-
 _BIT_WORK = frozenset({"LOP3", "LOP", "SHF", "SHL", "SHR", "PRMT", "BFE", "BFI", "BMSK", "SGXT", "I2IP"})
 _INDEX_WORK = frozenset({"IADD3", "IADD", "ISETP", "IMNMX", "VIMNMX", "LEA", "ISCADD", "IABS", "SEL"})
 
 
-def _has_bit_work(kernel: Kernel) -> bool:
+def _has_bit_work(kernel: Doing) -> bool:
     """Return whether logic, shifts and packing outnumber integer additions and comparisons, where opcodes tell."""
-    return executed(kernel.warp_opcodes, _BIT_WORK) > executed(kernel.warp_opcodes, _INDEX_WORK)
+    return executed(kernel.opcodes, _BIT_WORK) > executed(kernel.opcodes, _INDEX_WORK)
 
 
-def _is_coalesced(kernel: Kernel) -> bool:
-    """Return whether global accesses touch hardly more sectors than their bytes fill; False if not measured."""
-    least = SECTOR_BYTES * (1 - default_thresholds().wasted_sector_share)
-    if kernel.counters.get("global_load_bytes_per_sector", 0.0) >= least:
-        return True
-    sectors, excess = (
-        sum(kernel.code_totals.get(f"{side}_{what}", 0.0) for side in ("load", "store"))
-        for what in ("sectors", "excess_sectors")
-    )
-    return bool(sectors) and excess < default_thresholds().wasted_sector_share * sectors
+def _has_wgmma(kernel: Doing) -> bool:
+    return any(opcode.partition(".")[0] in {"HGMMA", "IGMMA", "BGMMA", "QGMMA"} for opcode in kernel.opcodes)
 
 
-_READS = frozenset(
-    {
-        *("LDG", "LD", "LDS", "LDSM", "LDL", "LDGSTS", "UBLKCP", "UTMALDG", "TEX", "TLD", "TLD4", "SULD"),
-        *("ATOM", "ATOMG", "ATOMS", "RED", "REDG"),
-    }
-)
-
-
-def _loads_nothing(kernel: Kernel) -> bool:
-    """Return whether hardly any of its instructions load, or none of its accesses where opcodes do not tell."""
-    if kernel.warp_opcodes:
-        least = default_thresholds().integer_flop_part * sum(kernel.warp_opcodes.values())
-        return executed(kernel.warp_opcodes, _READS) < least
-    measured = [kernel.counters.get(name) for name in ("global_load_sectors", "smem_load_wavefronts", "atomic_inst")]
-    return measured == [0.0, 0.0, 0.0] and not kernel.counters.get("tex_inst")
-
-
-def _never_re_reads(kernel: Kernel) -> bool:
-    """Return whether DRAM moves about the bytes that global accesses ask for, or hardly anything is loaded.
-
-    Where they ask for far more, caches serve most of it, and what is moved may be moved again all the same.
-    """
-    moved_bytes, ideal_sectors = (kernel.counters.get(name) for name in ("dram_bytes", "global_ideal_sectors"))
-    part = ratio(moved_bytes, ideal_sectors and ideal_sectors * SECTOR_BYTES)
-    return (part is not None and 1 / _RE_READ <= part <= _RE_READ) or _loads_nothing(kernel)
-
-
-def _lacks(kernel: Kernel, is_one: Callable[[str], bool]) -> bool:
-    """Return whether opcodes are counted and none is of a kind."""
-    return bool(kernel.warp_opcodes) and not any(is_one(opcode) for opcode in kernel.warp_opcodes)
-
-
-def _has_wgmma(kernel: Kernel) -> bool:
-    return any(opcode.partition(".")[0] in {"HGMMA", "IGMMA", "BGMMA", "QGMMA"} for opcode in kernel.warp_opcodes)
-
-
-def _has_no_fp64_division(kernel: Kernel) -> bool:
+def _has_no_fp64_division(kernel: Doing) -> bool:
     """Return whether no instruction refines a reciprocal or a root of fp64, where modifiers tell."""
-    return _lacks(kernel, lambda opcode: opcode == "MUFU" or (opcode.startswith("MUFU") and "64H" in opcode))
+    return kernel.lacks(lambda opcode: opcode == "MUFU" or (opcode.startswith("MUFU") and "64H" in opcode))
 
 
-def _has_no_integer_product(kernel: Kernel) -> bool:
-    return _lacks(
-        kernel, lambda opcode: opcode.startswith(("IMAD", "IMUL", "XMAD", "IDP")) and opcode_group(opcode) == "integer"
-    )
+def _has_no_integer_product(kernel: Doing) -> bool:
+    products = ("IMAD", "IMUL", "XMAD", "IDP")
+    return kernel.lacks(lambda opcode: opcode.startswith(products) and opcode_group(opcode) == "integer")
 
 
-def _has_no_flop(kernel: Kernel) -> bool:
-    return _lacks(kernel, lambda opcode: thread_flop(opcode) is not None)
+def _has_no_flop(kernel: Doing) -> bool:
+    return kernel.lacks(lambda opcode: thread_flop(opcode) is not None)
 
 
-def _has_no_exponential(kernel: Kernel) -> bool:
-    return _lacks(kernel, lambda opcode: opcode == "MUFU" or opcode.startswith("MUFU.EX2"))
+def _has_no_exponential(kernel: Doing) -> bool:
+    return kernel.lacks(lambda opcode: opcode == "MUFU" or opcode.startswith("MUFU.EX2"))
 
 
-def _has_no_reciprocal(kernel: Kernel) -> bool:
-    return _lacks(kernel, lambda opcode: opcode == "MUFU" or opcode.startswith(("MUFU.RCP", "MUFU.RSQ")))
+def _has_no_reciprocal(kernel: Doing) -> bool:
+    return kernel.lacks(lambda opcode: opcode == "MUFU" or opcode.startswith(("MUFU.RCP", "MUFU.RSQ")))
 
 
-def _has_no_conversion(kernel: Kernel) -> bool:
-    return _lacks(kernel, lambda opcode: opcode_group(opcode) == "conversions")
+def _has_no_conversion(kernel: Doing) -> bool:
+    return kernel.lacks(lambda opcode: opcode_group(opcode) == "conversions")
 
 
-def _has_no_usual_function(kernel: Kernel) -> bool:
+def _has_no_usual_function(kernel: Doing) -> bool:
     return _has_no_exponential(kernel) and _has_no_reciprocal(kernel) and _has_no_conversion(kernel)
 
 
-def _copies(kernel: Kernel) -> bool:
-    """Return whether it already copies to shared memory asynchronously, by opcode or by bytes copied."""
-    return copies_asynchronously(kernel.warp_opcodes) or bool(kernel.counters.get("smem_async_bytes"))
+_loads_nothing, _is_coalesced = attrgetter("loads_nothing"), attrgetter("is_coalesced")
+
+
+def _computes_fp64(kernel: Doing) -> bool:
+    """Return whether most of its arithmetic is fp64, so that its values have eight bytes and fp32 halves them."""
+    flop: Counter[str] = Counter()
+    for opcode, count in kernel.opcodes.items():
+        if (counted := thread_flop(opcode)) is not None:
+            flop[counted[0]] += counted[1] * count
+    return 2 * flop["fp64"] > flop.total()
 
 
 _STORE_LESS = Move("write fewer bytes: fuse it with the kernel that reads them, or store fp16 or bf16", "fuse")
@@ -174,17 +182,18 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move(
             "halve the bytes, in a narrower type if accuracy allows, or use a larger batch where weights are re-read",
             "precision",
-            only_if=_has_matrix_work,
+            only_if=attrgetter("has_matrix_work"),
         ),
         _Move(
             "halve the bytes: fp16 or bf16, if accuracy allows",
             "precision",
-            unless=lambda one: _has_matrix_work(one) or _has_no_flop(one),
+            unless=lambda kernel: kernel.has_matrix_work or _has_no_flop(kernel) or _computes_fp64(kernel),
         ),
+        _Move("halve the bytes: fp32, if accuracy allows", "precision", only_if=_computes_fp64),
         _Move(
             "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2",
             "tile",
-            unless=_never_re_reads,
+            only_if=attrgetter("re_reads"),
         ),
     ),
     "l2": (
@@ -198,12 +207,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
             unless=_is_coalesced,
         ),
         _Move("load wider: vector loads", "wide", only_if=_is_coalesced),
-        _Move(
-            "copy tiles to shared memory with cp.async",
-            "tile",
-            (8, 0),
-            unless=lambda one: _copies(one) or works_in_shared_memory(one) is not False,
-        ),
+        _Move("copy tiles to shared memory with cp.async", "tile", (8, 0), only_if=attrgetter("may_copy_tiles")),
     ),
     "lsu": (
         _Move("load wider: one 16-byte access instead of four", "wide", unless=_loads_nothing),
@@ -298,10 +302,11 @@ def memory_moves(
         at_roof: The level is full.
         asked_bytes: What the SMs asked L2 for; None if not all of it is counted.
     """
-    if level in {"l2", "l1"} and _loads_nothing(kernel):
+    doing = doing_of(kernel)
+    if level in {"l2", "l1"} and doing.loads_nothing:
         return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)
     rows = _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit", "tile"),))
-    others = tuple(move.made() for move in rows if move.suits(kernel))
+    others = tuple(move.made() for move in rows if move.suits(doing))
     match level:
         case "dram":
             dram_bytes = levels["dram"].amount_bytes
@@ -321,7 +326,8 @@ def memory_moves(
             first = Move(f"let each thread compute several results, such as 2 x 2, from what it loads{busy}", "results")
         case "l1":
             keep = "keep reused values in registers or shared memory"
-            first = Move(_fewer_reloads(keep, "l1", "l2", levels), "tile")
+            again = ratio(levels["l1"].amount_bytes, levels["l2"].amount_bytes)
+            first = Move(_fewer_reloads(keep, "l1", again), "tile")
         case "lsu":
             return _moves_of_loads_and_stores(kernel, levels, others)
         case "smem":
@@ -335,17 +341,15 @@ def memory_moves(
 
 def _at_l2(kernel: Kernel, levels: Mapping[str, Level]) -> Move:
     """Choose the move for a full L2: a tile, where there is one a larger one, and L1 where loads go past it."""
-    tiles = _declares_shared_memory(kernel)
-    if tiles and _passes_l1_by(kernel):
+    again = ratio(levels["l2"].amount_bytes, levels["dram"].amount_bytes)
+    if kernel.own_smem_bytes and _passes_l1_by(kernel):
         of_l1, of_l2 = (percent(kernel.counters[name]) for name in ("l1_hit_rate", "l2_hit_rate"))
         keep = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"
         return Move(f"{keep}: L1 serves {of_l1} of its sectors, L2 {of_l2} of those that reach it", "cache")
-    if tiles:
+    if kernel.own_smem_bytes:
         larger = "use larger tiles, with more results per thread, so that blocks load each byte less often"
-        return Move(_fewer_reloads(larger, "l2", "dram", levels), "results")
-    return Move(
-        _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels), "tile"
-    )
+        return Move(_fewer_reloads(larger, "l2", again), "results")
+    return Move(_fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", again), "tile")
 
 
 _MISSES_L1, _HITS_L2 = 0.05, 0.9
@@ -356,12 +360,6 @@ def _passes_l1_by(kernel: Kernel) -> bool:
     """Return whether L1 serves next to none of the sectors that L2 serves again and again."""
     of_l1, of_l2 = (kernel.counters.get(name) for name in ("l1_hit_rate", "l2_hit_rate"))
     return of_l1 is not None and of_l2 is not None and of_l1 < _MISSES_L1 and of_l2 >= _HITS_L2
-
-
-def _declares_shared_memory(kernel: Kernel) -> bool:
-    """Return whether a launch is known to have shared memory of its own."""
-    names = ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes")
-    return any(kernel.counters.get(name) for name in names)
 
 
 def _moves_of_loads_and_stores(
@@ -376,9 +374,10 @@ def _moves_of_loads_and_stores(
     if not from_l1 and not from_smem:  # and none of its own, or nothing tells
         is_told = works_in_shared_memory(kernel) is not None
         return (Move(tile, "tile"), *others) if is_told else _by_registers(kernel, tile, others)
-    if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
+    again = ratio(from_l1, levels["l2"].amount_bytes) or 0.0
+    if from_smem > from_l1 or again <= _WIDEST:
         return (*others, Move("keep reused values in registers", "results"))
-    return (Move(_fewer_reloads(tile, "l1", "l2", levels), "tile"), *others)
+    return (Move(_fewer_reloads(tile, "l1", again), "tile"), *others)
 
 
 _REGISTER_TILE = 96
@@ -393,12 +392,11 @@ def _by_registers(kernel: Kernel, tile: str, others: tuple[Move, ...]) -> tuple[
     return (Move(tile, "tile"), results, *others)
 
 
-def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) -> str:
-    """Add how often a near level delivers each byte that reaches it, if that was measured and is more than once."""
-    times = ratio(levels[near].amount_bytes, levels[far].amount_bytes)
-    return (
-        f"{move}: {near.upper()} delivers {significant(times)}x the bytes that reach it" if (times or 0) > 1 else move
-    )
+def _fewer_reloads(move: str, level: str, times: float | None) -> str:
+    """Add how often a level delivers each byte that reaches it, if that was measured and is more than once."""
+    if times is None or times <= 1:
+        return move
+    return f"{move}: {level.upper()} delivers {significant(times)}x the bytes that reach it"
 
 
 def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roof: bool) -> tuple[Move, ...]:
@@ -412,7 +410,8 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     """
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
     rows = _COMPUTE.get(key, ())
-    moves = tuple(move.made() for move in rows if move.suits(kernel))
+    doing = doing_of(kernel)
+    moves = tuple(move.made() for move in rows if move.suits(doing))
     if key not in _COMPUTE:
         command = collect_command(kernel.function_name, None)
         find = f"find the pipe that keeps the SM {percent(busy)} busy, which was not measured: `{command}`"
@@ -430,12 +429,12 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     return (first, *moves[1:])
 
 
-def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[Move, ...]:
+def collect_moves(function_name: str, compute_capability: str | None, command_line: str | None) -> tuple[Move, ...]:
     """Return the only move when counters are missing: how to collect them, or why that is impossible."""
-    cannot = not_profiled(kernel.compute_capability)
+    cannot = not_profiled(compute_capability)
     if cannot:
         return (Move(f"this report lacks counters, and {cannot}", "collect"),)
-    command = collect_command(kernel.function_name, command_line)
+    command = collect_command(function_name, command_line)
     text = f"collect what this report lacks: `{command}`"
     return (Move(text, "collect", shared="collect", command=command),)
 

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 
 from rooflens.format import percent
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
-from rooflens.model.records import Analysis, Bottleneck, Kernel, Level, ratio
+from rooflens.model.records import Bottleneck, Kernel, Level, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
 from rooflens.model.roofline.levels import LSU_INPUT, PARTIAL, SHARED_DATA, fullest, leading_stage
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.thresholds import default_thresholds
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
 """What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is counted as L1's input stage."""
@@ -79,7 +78,7 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
     A report that shows neither L2 nor any stage behind L1's input may hide the busiest unit: then what stands in for
     the side does so where it is higher. Where only DRAM's peak is missing, its published one does.
     """
-    levels, unit = facts.levels, fullest(facts.levels, {})
+    levels, unit = facts.levels, fullest(facts.shares, facts.pipes)
     are_caches_seen = any(
         level.share is not None and not (level.stages and level.stages.keys() <= PARTIAL[name])
         for name, level in (("l1", levels["l1"]), ("l2", levels["l2"]))
@@ -97,12 +96,11 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
         wavefronts = levels["l1"].stages.get("data", share)
         if (levels["smem"].share or 0.0) > facts.limits.smem_part_of_l1 * wavefronts:
             name = "smem"
-    return _named(facts, name, unit[0], share)
+    return _named(name, unit[0], share, facts.shares.get(name))
 
 
-def _named(facts: Facts, name: str, unit: str, share: float) -> Bottleneck:
+def _named(name: str, unit: str, share: float, own: float | None) -> Bottleneck:
     """Name a unit after what fills it; if the filler has a share of its own, say whose share this is."""
-    own = facts.share(name)
     is_own = name == unit or (own is not None and percent(own) == percent(share))
     return Bottleneck(name, share, None if is_own else unit)
 
@@ -132,21 +130,10 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
     return None if per_cent is None else Bottleneck(None, per_cent)
 
 
-def both_sides(analysis: Analysis) -> list[Bottleneck]:
-    """Find the busiest memory level and the busiest pipe of an analyzed kernel, the busier one first."""
-    facts = Facts(analysis.kernel, analysis.levels, analysis.pipes, default_thresholds())
-    return in_order(memory_bottleneck(facts), compute_bottleneck(facts))
-
-
-def in_order(*sides: Bottleneck | None) -> list[Bottleneck]:
-    """Put the sides that are known in order of falling share."""
-    return sorted((side for side in sides if side is not None), key=lambda side: -side.share)
-
-
 def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
-    unit = fullest({}, facts.pipes, NEVER_LEAD)
-    seen = {name for name in facts.pipes if facts.share(name) is not None} - _SLOTS - _ALONE
+    unit = fullest(facts.shares, {*facts.levels, *NEVER_LEAD})
+    seen = (facts.pipes.keys() & facts.shares.keys()) - _SLOTS - _ALONE
     # Operations over their peak measure one pipe, and say nothing of another.
     are_pipes_seen = sum(not facts.pipes[name].is_arithmetic for name in seen) >= _SEVERAL or (
         "issue" in facts.pipes and any(facts.pipes[name].is_arithmetic for name in seen)
@@ -155,7 +142,8 @@ def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
     key, share = unit
-    return _named(facts, _filling(facts) or key if key == "issue" else _explained(facts, key, share), key, share)
+    name = _filling(facts) or key if key == "issue" else _explained(facts, key, share)
+    return _named(name, key, share, facts.shares.get(name))
 
 
 def _compute_stand_in(facts: Facts) -> Bottleneck | None:
@@ -171,10 +159,10 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     most = per_cent
     if per_cent is not None and _is_of_loads_and_stores(counters, per_cent):
         per_cent = None
-    issue = [share for share in (facts.share("issue"), counters.get("executed_share")) if share is not None][:1]
+    issue = [share for share in (facts.shares.get("issue"), counters.get("executed_share")) if share is not None][:1]
     if not issue and "issue_active_per_cycle" in counters:
         issue.append(counters["issue_active_per_cycle"])  # of the active cycles: the others are not known
-    if facts.share("issue") is None and (per_sm := counters.get("executed_inst_per_cycle")) is not None:
+    if facts.shares.get("issue") is None and (per_sm := counters.get("executed_inst_per_cycle")) is not None:
         issue.append(per_sm / SCHEDULERS_PER_SM)
     if issue and (per_cent is None or max(issue) >= per_cent):
         return Bottleneck("issue", max(issue))
@@ -183,7 +171,7 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
         return Bottleneck("tensor_pipe", tensor)
     if per_cent is None:  # the pipes are no busier than the loads and stores
         return Bottleneck(None, most) if most is not None and most < facts.limits.bound_share else None
-    own = {name: pipe.share for name, pipe in facts.pipes.items() if pipe.share is not None and name not in NEVER_LEAD}
+    own = {name: facts.shares[name] for name in facts.pipes if name in facts.shares and name not in NEVER_LEAD}
     own |= {"issue": max(issue)} if issue else {}
     nearest = min(own, key=lambda name: abs(own[name] - per_cent), default="")
     if own and abs(own[nearest] - per_cent) <= _SAME_PER_CENT + _ROUNDED * per_cent:
@@ -239,10 +227,10 @@ def _filling(facts: Facts) -> str | None:
 
 def busiest_unit(facts: Facts) -> Bottleneck | None:
     """Name the busiest unit of a kernel without a limiter."""
-    top = next(iter(in_order(facts.memory, facts.compute)), None)
+    top = next(iter(facts.sides), None)
     if top is None or top.resource is None:
         return top
-    unit = fullest(facts.levels, facts.pipes, NEVER_LEAD)
+    unit = fullest(facts.shares, NEVER_LEAD)
     return top if unit is None or top.share > unit[1] else Bottleneck(*unit)
 
 
@@ -251,16 +239,16 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
     phases = facts.phases
     if phases is None or phases.share < facts.limits.bound_share:
         return None
-    resource, share = phases.resource, facts.share(phases.resource)
+    resource, share = phases.resource, facts.shares.get(phases.resource)
     if share is None:
         return None
     name = resource if resource in facts.levels else _explained(facts, resource, share)
-    return _named(facts, name, resource, share)
+    return _named(name, resource, share, facts.shares.get(name))
 
 
-def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:
+def is_lsu_full(resource: str | None, l1: Level) -> bool:
     """Return whether the limiter is L1 because load and store instructions fill its input, whatever their bytes."""
-    return resource == "l1" and leading_stage(levels["l1"]) == LSU_INPUT
+    return resource == "l1" and leading_stage(l1) == LSU_INPUT
 
 
 def _explained(facts: Facts, key: str, busy: float) -> str:

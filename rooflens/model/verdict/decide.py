@@ -14,25 +14,22 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rooflens.format import percent
-from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, ratio
+from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, in_order, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
     COMPUTE_PER_CENTS,
     busiest_unit,
     compute_bottleneck,
-    in_order,
     is_lsu_full,
     memory_bottleneck,
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.library import caller_moves, library_of
+from rooflens.model.verdict.facts import Facts, earned, room_of
+from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import (
@@ -42,6 +39,7 @@ from rooflens.model.verdict.sentences import (
     longest_wait,
     verdict_sentence,
 )
+from rooflens.model.verdict_classes import Bound
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(
@@ -112,19 +110,23 @@ _OF_MEMORY = (
 def decide(facts: Facts) -> Facts:
     """Decide what limits a kernel, and how far it is from it."""
     memory, compute = memory_bottleneck(facts), compute_bottleneck(facts)
-    top_share = max((side.share for side in (memory, compute) if side is not None), default=None)
-    bound, limiter = _class_of(facts, memory, compute)
-    unseen = _unseen(facts, bound, limiter, memory, compute)
+    sides = in_order(memory, compute)
+    facts = replace(facts, memory=memory, compute=compute, sides=sides)
+    bound, limiter = _class_of(facts)
+    unseen = _unseen(facts, bound, limiter)
+    busiest = sides[0].share if sides else None
+    top_share = None if unseen and limiter is None else busiest
     decided = replace(
         facts,
-        memory=memory,
-        compute=compute,
         bound=bound,
         limiter=limiter,
         at_roof=limiter is not None and not unseen and _is_at_roof(facts, limiter),
-        top_share=None if unseen and limiter is None else top_share,
+        top_share=top_share,
         unseen=unseen,
-        full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
+        # Gaps that outweigh a launch make it overhead, whatever the sides that were not measured do.
+        or_bound=() if bound == "overhead" and facts.outside.waiting else unseen,
+        room=room_of(top_share, bound, facts.limits.open_room),
+        full_for_a_while=bound in {"memory", "compute"} and (busiest or 0.0) < facts.limits.bound_share,
     )
     return replace(decided, limit=find_limit(decided), confidence=_confidence(decided))
 
@@ -135,54 +137,51 @@ def _confidence(facts: Facts) -> Confidence:
     So it is where the class is open or unknown, and where something else speaks for a side whose unit was not measured
     itself.
     """
-    sides = [side for side in (facts.limiter, facts.memory, facts.compute) if side is not None]
-    is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
+    sides = (*facts.sides, *filter(None, [facts.limiter]))
+    is_stood_in = any((side.resource or "") not in facts.shares for side in sides)
     if facts.bound == "unknown" or is_stood_in or facts.or_bound:
         return "low"
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]
 
 
-def _unseen(
-    facts: Facts, bound: Bound, limiter: Bottleneck | None, memory: Bottleneck | None, compute: Bottleneck | None
-) -> tuple[Bound, ...]:
+def _unseen(facts: Facts, bound: Bound, limiter: Bottleneck | None) -> tuple[Bound, ...]:
     """Return the sides that were not measured where one of them may be busier than all that was.
 
     A kernel that waits may be at one of them, and one whose limiter is busy, but not full, at the other side. Shares of
     L1 alone do not count as memory.
     """
     is_memory_seen = (
-        any(facts.share(name) is not None for name in ("dram", "l2"))
+        not facts.shares.keys().isdisjoint({"dram", "l2"})
         or any(facts.counter(name) is not None for name in _OF_MEMORY)
-        or (memory is not None and memory.resource == "dram")
+        or (facts.memory is not None and facts.memory.resource == "dram")
         or (facts.levels["dram"].bytes_per_s is not None and datasheet_of(facts.kernel.gpu) is not None)
     )
     # NVIDIA's per cent of the SM may be that of loads and stores: then the pipes are no busier.
-    is_compute_seen = compute is not None or any(facts.counter(name) is not None for name in COMPUTE_PER_CENTS)
+    is_compute_seen = facts.compute is not None or any(facts.counter(name) is not None for name in COMPUTE_PER_CENTS)
     if limiter is None and bound in {"latency", "overhead"}:
         return (*(() if is_memory_seen else ("memory",)), *(() if is_compute_seen else ("compute",)))
     if limiter is None:
         return ()
     if bound == "memory":
         return ("compute",) if not is_compute_seen and limiter.share < facts.limits.at_roof_share else ()
-    is_full = (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
+    is_full = facts.shares.get(limiter.resource or "", 0.0) >= facts.limits.at_roof_share
     return ("memory",) if bound == "compute" and not is_memory_seen and not is_full else ()
 
 
-def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
+def _class_of(facts: Facts) -> tuple[Bound, Bottleneck | None]:
     """Return the class of a kernel, and its limiter where it is at one."""
-    limits, duration_ns = facts.limits, facts.kernel.duration_ns
-    is_busy = any(side is not None and side.share >= limits.bound_share for side in (memory, compute))
+    limits, duration_ns, memory, compute = facts.limits, facts.kernel.duration_ns, facts.memory, facts.compute
+    busiest = facts.sides[0].share if facts.sides else 0.0
+    is_busy = busiest >= limits.bound_share
     is_short = duration_ns is not None and duration_ns < limits.overhead_duration_ns
     if facts.kernel.failed:
         return "unknown", None
-    is_nearly_full = any(side is not None and side.share >= limits.at_roof_share for side in (memory, compute))
-    if (facts.waiting is not None and not is_nearly_full) or (is_short and not is_busy):
+    if (facts.outside.waiting is not None and busiest < limits.at_roof_share) or (is_short and not is_busy):
         return "overhead", None
-    limiter = in_order(memory, compute)[0] if is_busy else plateau_bottleneck(facts)
+    limiter = facts.sides[0] if is_busy else plateau_bottleneck(facts)
     if limiter is None:
-        is_measured = memory is not None or compute is not None
-        return ("latency" if is_measured or _shows_waiting(facts) else "unknown"), None
+        return ("latency" if facts.sides or _shows_waiting(facts) else "unknown"), None
     if is_busy and memory and compute and abs(memory.share - compute.share) < limits.balanced_lead:
         return ("memory", memory) if _are_one_unit(memory, compute) else ("balanced", limiter)
     is_memory = limiter is memory if is_busy else limiter.resource in facts.levels
@@ -212,7 +211,7 @@ def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
     is that of the path back to the SMs, so only what comes back counts.
     """
     kernel, limits, name = facts.kernel, facts.limits, limiter.resource or ""
-    if name == "dram" and device_dram_share(kernel, limiter.share) < limits.at_roof_device_share:
+    if name == "dram" and limiter.share * kernel.dram_clock_part < limits.at_roof_device_share:
         return False
     level, pipe = facts.levels.get(name), facts.pipes.get(name)
     attainable = level.attainable_per_s if level else pipe.attainable_per_s if pipe else None
@@ -237,14 +236,18 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     if is_latency:
         cause = (longest_wait(facts) or NOT_MEASURED) if unmeasured else causes[0].title
     elif bound == "overhead":
-        cause = "gaps around its launches" if facts.waiting else "launch-sized kernel"
+        cause = "gaps around its launches" if facts.outside.waiting else "launch-sized kernel"
     elif bound == "unknown":
         cause = failure_words(kernel) if kernel.failed else "missing counters"
     elif facts.full_for_a_while:
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
-    moves = _earned(facts, _moves(facts, costing, unmeasured=unmeasured), costing)
+    sure = {finding.id: finding.confidence for finding in costing}
+    moves = tuple(
+        replace(move, gain=earned(move.gain, facts.confidence, sure.get(move.finding or "", "high")))
+        for move in _moves(facts, costing, unmeasured=unmeasured)
+    )
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
@@ -256,6 +259,9 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
+        memory=facts.memory,
+        compute=facts.compute,
+        is_nearly_alone=facts.is_nearly_alone,
         or_bound=facts.or_bound,
     )
 
@@ -277,15 +283,6 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
     return any(gain is None or room is None or math.log(gain.factor) >= least for gain in gains)
 
 
-def _earned(facts: Facts, moves: Sequence[Move], costing: Sequence[Finding]) -> tuple[Move, ...]:
-    """Leave out the gains that the confidence does not carry; the order of the moves keeps to them."""
-    sure = {finding.id: finding.confidence for finding in costing}
-    return tuple(
-        replace(move, gain=facts.earned(move.gain, sure.get(move.finding or "", "high"))) if move.gain else move
-        for move in moves
-    )
-
-
 def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[Move, ...]:
     """Choose the moves: by what each brings alone, those for the limiter among them, and last how to collect more.
 
@@ -296,13 +293,13 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     kernel, command_line = facts.kernel, facts.outside.command_line
     if kernel.failed:
         return advice.failed_moves(kernel, command_line)
-    if (library := library_of(kernel)) is not None:
+    asked = advice.collect_moves(kernel.function_name, kernel.compute_capability, command_line)
+    if (library := facts.library) is not None:
         moves = caller_moves(facts, library)
-        return (*advice.collect_moves(kernel, command_line), *moves) if facts.bound == "unknown" else moves
+        return (*asked, *moves) if facts.bound == "unknown" else moves
     moves = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
-    asked = advice.collect_moves(kernel, command_line)
     if facts.bound == "unknown":
         known = tuple(move for move in moves if move.kind in _WASTE)
         return (*known, *asked, *(move for move in moves if move not in known))
@@ -362,10 +359,11 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
-        level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
+        level = "lsu" if is_lsu_full(limiter.resource, levels["l1"]) else limiter.resource
         asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
         at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
-        if limiter.resource is None and (queued := _queued_share(facts)) >= facts.limits.dominant_stall:
+        queued = sum(facts.stall_shares.get(reason, 0.0) for reason in _QUEUED)
+        if limiter.resource is None and queued >= facts.limits.dominant_stall:
             shared = "take load off shared memory, with larger fragments per warp and wider accesses"
             waits = f"{shared}: warps spend {percent(queued)} of their time waiting for it (MIO queue)"
             at_limiter = (Move(waits, "results"), *at_limiter)
@@ -383,7 +381,5 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
     )
 
 
-def _queued_share(facts: Facts) -> float:
-    """Return the part of the time of a warp in which it waits for the queue to shared memory, as far as counted."""
-    names = (f"stall_{reason}_share" for reason in ("mio_throttle", "short_scoreboard"))
-    return sum(facts.counter(name) or 0.0 for name in names)
+_QUEUED = ("mio_throttle", "short_scoreboard")
+"""Reasons of warps that wait for the queue to shared memory."""

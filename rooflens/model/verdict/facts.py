@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from rooflens.model.bounds import Bound
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import (
     Bottleneck,
@@ -22,9 +21,8 @@ from rooflens.model.records import (
     ratio,
 )
 from rooflens.model.roofline.flops import Flops
-from rooflens.model.roofline.levels import device_dram_share
-from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict_classes import Bound
 
 _FAR_LONGER = 10
 """So many times the longest launch: what a kernel takes is then no matter of launching it."""
@@ -32,34 +30,25 @@ _FEW_SMS = 0.1
 """A GPU with work for fewer of its SMs is hardly used, whatever the others do."""
 
 
-def is_nearly_alone(kernel: Kernel, limits: Thresholds) -> bool:
-    """Return whether a launch leaves nearly the whole GPU idle for far longer than a launch takes.
-
-    So it does with a block for fewer than a tenth of the SMs, or with no more threads than a warp has.
-    """
-    blocks, sms, size = map(kernel.counters.get, ("grid_size", "sm_count", "block_size"))
-    an_sm = ratio(blocks, sms)
-    is_a_warp = bool(blocks and size and blocks * size <= WARP_THREADS)
-    return _is_long(kernel, limits) and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
-
-
-def _is_long(kernel: Kernel, limits: Thresholds) -> bool:
-    return (kernel.duration_ns or 0.0) >= _FAR_LONGER * limits.overhead_duration_ns
-
-
 class Facts(Struct, frozen=True):
     """One kernel: its levels and pipes, then its class and limit (`decide`), which findings and words are made of.
 
     Attributes:
+        shares: Share of each level and pipe that was measured, by name.
+        stall_shares: Part of a warp's time by stall reason (`rooflens.model.findings.stalls`).
+        library: The library that it is part of; None if its name tells none.
         flags: Traps that apply to it, sorted.
         phases: How its run divides; None without a series.
         outside: What is known of it from outside its profile.
         memory: The busiest memory level; None if nothing is known of memory.
         compute: The busiest pipe; None if nothing is known of compute.
+        sides: Both of these as far as known, the busier one first.
         limiter: The unit that bounds it; None for latency, overhead and unknown.
         at_roof: The limiter is full.
         top_share: The largest share of any unit, 0 to 1; None if none is known, or an unseen one may be larger.
         unseen: Sides that were not measured and may be busier than all that was; named as their classes are.
+        or_bound: The classes that these could turn the kernel's into.
+        room: How much faster its busiest unit would have the same work done; None if that says nothing.
         confidence: How far the counters carry the class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
@@ -67,64 +56,52 @@ class Facts(Struct, frozen=True):
     kernel: Kernel
     levels: Mapping[str, Level]
     pipes: Mapping[str, Pipe]
+    shares: Mapping[str, float]
+    stall_shares: Mapping[str, float]
     limits: Thresholds
+    library: str | None = None
     flops: Flops = Flops((), complete=False, flags=frozenset())
     flags: tuple[str, ...] = ()
     phases: Phases | None = None
     outside: Outside = Outside()
     memory: Bottleneck | None = None
     compute: Bottleneck | None = None
+    sides: tuple[Bottleneck, ...] = ()
     bound: Bound = "unknown"
     limiter: Bottleneck | None = None
     at_roof: bool = False
     top_share: float | None = None
     unseen: tuple[Bound, ...] = ()
+    or_bound: tuple[Bound, ...] = ()
+    room: float | None = None
     full_for_a_while: bool = False
     limit: Limit = Limit()
     confidence: Confidence = "low"
 
     @property
-    def or_bound(self) -> tuple[Bound, ...]:
-        """The classes that a side which was not measured could turn the kernel's into.
-
-        Gaps in its program that outweigh its time make it overhead whatever the sides that were not measured do.
-        """
-        return () if self.waiting is not None and self.bound == "overhead" else self.unseen
-
-    @property
-    def waiting(self) -> InProgram | None:
-        """The kernel's typical launch in its program, where the gaps around it outweigh its time."""
-        launch = self.outside.in_program
-        return launch if launch is not None and launch.gap_outweighs else None
-
-    @property
     def is_nearly_alone(self) -> bool:
-        """Whether the launch leaves nearly the whole GPU idle for far longer than a launch takes."""
-        return is_nearly_alone(self.kernel, self.limits)
+        """Whether the launch leaves nearly the whole GPU idle for far longer than a launch takes.
+
+        So it does with a block for fewer than a tenth of the SMs, or with no more threads than a warp has.
+        """
+        blocks, sms, size = map(self.counter, ("grid_size", "sm_count", "block_size"))
+        an_sm = ratio(blocks, sms)
+        is_a_warp = bool(blocks and size and blocks * size <= WARP_THREADS)
+        return self.is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
 
     @property
     def is_long(self) -> bool:
         """Whether it runs for far longer than a launch takes."""
-        return _is_long(self.kernel, self.limits)
+        return (self.kernel.duration_ns or 0.0) >= _FAR_LONGER * self.limits.overhead_duration_ns
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None if the report does not hold it."""
         return self.kernel.counters.get(name)
 
-    def share(self, resource: str) -> float | None:
-        """Return the share of a level or pipe; None if not measured."""
-        place = self.levels.get(resource) or self.pipes.get(resource)
-        return place.share if place else None
-
-    def earned(self, gain: Gain | None, confidence: Confidence) -> Gain | None:
-        """Return the gain of a move; None if the kernel's class or the finding has low confidence: it is a guess."""
-        return None if "low" in {self.confidence, confidence} else gain
-
     @property
     def tensor_share(self) -> float | None:
         """How busy the tensor pipe is: of the time or, where only that is known, of the time in which SMs have work."""
-        share = self.share("tensor_pipe")
-        return self.counter("tensor_active_share") if share is None else share
+        return self.shares.get("tensor_pipe", self.counter("tensor_active_share"))
 
     def measured(self, name: str, unit: str, counter: str | None = None) -> Evidence:
         """Make a resolved counter evidence, with the stored metrics it came from.
@@ -134,17 +111,6 @@ class Facts(Struct, frozen=True):
         """
         counter = counter or name
         return Evidence(name, self.kernel.counters[counter], unit, self.kernel.counter_sources.get(counter, counter))
-
-    @property
-    def room(self) -> float | None:
-        """How much faster its busiest unit would have the same work done; None if that says nothing.
-
-        So it is where no unit is known, and for a kernel that waits while no unit does anything.
-        """
-        if not self.top_share or self.bound == "unknown":
-            return None
-        room = max(1.0, 1 / self.top_share)
-        return None if self.bound in {"latency", "overhead"} and room > self.limits.open_room else room
 
     def without_wait(self, factor: float) -> float | None:
         """Hold the gain of a wait that goes to what the busiest unit allows; None for kernels as short as their launch.
@@ -159,6 +125,22 @@ class Facts(Struct, frozen=True):
             return None
         # A plain copy leaves a tenth of DRAM's peak: a kernel that fills it gets no farther.
         side = self.memory.share if self.memory is not None and self.memory.resource == "dram" else 0.0
-        dram = device_dram_share(self.kernel, self.share("dram") or side)
+        dram = (self.shares.get("dram") or side) * self.kernel.dram_clock_part
         allowed = [time_ns / self.limits.overhead_duration_ns, self.limits.copy_share / dram if dram else factor]
         return max(1.0, min((factor, *allowed) if room is None else (factor, room, *allowed)))
+
+
+def room_of(top_share: float | None, bound: Bound, open_room: float) -> float | None:
+    """Return how much faster its busiest unit would have a kernel's work done; None if that says nothing.
+
+    So it is where no unit is known, and for a kernel that waits while no unit does anything.
+    """
+    if not top_share or bound == "unknown":
+        return None
+    room = max(1.0, 1 / top_share)
+    return None if bound in {"latency", "overhead"} and room > open_room else room
+
+
+def earned(gain: Gain | None, *confidences: Confidence) -> Gain | None:
+    """Return the gain of a move; None if the kernel's class or the finding has low confidence: it is a guess."""
+    return None if "low" in confidences else gain

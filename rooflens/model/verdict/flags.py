@@ -9,7 +9,8 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import delivered_bytes, dram_clock_part, fullest
+from rooflens.model.roofline.levels import fullest
+from rooflens.model.roofline.opcodes import copies_asynchronously
 from rooflens.model.verdict.facts import Facts
 
 
@@ -38,16 +39,18 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     counters, duration_ns, slowdown = kernel.counters, kernel.duration_ns, facts.outside.slowdown
     to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
     delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
-    by_smem, clock_part = delivered_bytes(kernel), dram_clock_part(kernel)
-    unit = fullest(levels, facts.pipes)
+    unit = fullest(facts.shares)
     cycles, clock_hz, spread = counters.get("elapsed_cycles"), counters.get("sm_clock_hz"), 0.0
     if cycles and clock_hz and duration_ns:
         spread = abs(cycles / (duration_ns / 1e9) / clock_hz - 1)
+    # Copies past L1's write-back are told by their opcodes, or by fills without any return.
+    is_filled = counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS and not counters.get("l1_writeback_bytes")
+    copies_past_l1 = is_filled or copies_asynchronously(kernel.warp_opcodes)
     is_short = duration_ns is not None and duration_ns < limits.short_duration_ns
     is_known, is_scalar_known = not kernel.failed, any(item.dtype_key in SCALAR_DTYPES for item in work)
-    has_shares = any(pipe.share is not None for pipe in facts.pipes.values())
+    has_shares = not facts.pipes.keys().isdisjoint(facts.shares)
     # What is known of L1 alone tells nothing of memory.
-    shown = {name for name, level in levels.items() if level.share is not None}
+    shown = levels.keys() & facts.shares.keys()
     has_bytes = levels["dram"].amount_bytes is not None
     has_memory = bool(shown & {"dram", "l2"}) or "sol_memory" in counters
     has_compute = has_shares or "sol_compute" in counters
@@ -61,14 +64,14 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         and to_l2 >= limits.resident_write_bytes
         and to_dram is not None
         and to_dram < to_l2 * limits.resident_write_share,
-        "dram_clock_low": clock_part is not None and clock_part < 1 - limits.dram_clock_drop,
+        "dram_clock_low": kernel.dram_clock_part < 1 - limits.dram_clock_drop,
         "no_dram_counters": "dram_bytes" not in counters and levels["dram"].amount_bytes is not None,
         "l1_misses_async_copies": levels["l1"].amount_bytes is not None
         and "l1_tag_bytes" not in counters
-        and _copies_asynchronously(kernel),
+        and copies_past_l1,
         "atomics_cross_twice": _atomic_part(kernel) > limits.uncounted_l2_share,
-        "smem_bytes_lower_bound": by_smem is not None and by_smem.accuracy == "lower",
-        "smem_bytes_upper_bound": by_smem is not None and by_smem.accuracy == "upper",
+        "smem_bytes_lower_bound": levels["smem"].accuracy == "lower",
+        "smem_bytes_upper_bound": levels["smem"].accuracy == "upper",
         "smem_tensor_width_unknown": counters.get("smem_tensor_wavefronts"),
         "bank_conflicts": delivered and replayed is not None and replayed / delivered > limits.conflict_share,
         "no_flop_counters": is_known and not is_scalar_known and (has_shares or has_bytes),
@@ -97,10 +100,3 @@ def _atomic_part(kernel: Kernel) -> float:
         return 0.0
     instructions = sum(count for opcode, count in kernel.warp_opcodes.items() if _RETURNING_ATOMIC.match(opcode))
     return kernel.counters.get("l2_atomic_bytes", instructions * SECTOR_BYTES) / total
-
-
-def _copies_asynchronously(kernel: Kernel) -> bool:
-    """Return whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
-    if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
-        return True
-    return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from rooflens.model.bounds import Bound
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import JudgedLoop, Loop, ratio
+from rooflens.model.records import Inside, JudgedLoop, Loop, ratio
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict_classes import Bound
 
 LEAST_SHARE = 0.05
 """Loops with less of the time are listed without a judgement."""
@@ -38,11 +38,8 @@ _SMALL_PART = 0.15
 _ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
 
 
-def judged(facts: Facts) -> tuple[JudgedLoop, ...]:
+def judged(facts: Facts, inside: Inside) -> tuple[JudgedLoop, ...]:
     """Judge all loops and straight parts of a kernel that was looked into, in their order."""
-    inside = facts.kernel.inside
-    if inside is None:
-        return ()
     measures: defaultdict[str, float] = defaultdict(float)
     flop: defaultdict[str, float] = defaultdict(float)
     for loop in inside.loops:
@@ -56,8 +53,8 @@ def judged(facts: Facts) -> tuple[JudgedLoop, ...]:
         total_flop=sum(sum(loop.own_flop.values()) for loop in inside.loops),
         counts_flop=any(loop.flop for loop in inside.loops) or not facts.flops.total,
         bytes_at={name: level.amount_bytes for name, level in facts.levels.items() if name in _TOLD},
-        memory={name: level.share for name, level in facts.levels.items() if level.share is not None},
-        compute={name: pipe.share for name, pipe in facts.pipes.items() if pipe.share is not None},
+        memory={name: share for name, share in facts.shares.items() if name in facts.levels},
+        compute={name: share for name, share in facts.shares.items() if name in facts.pipes},
         dtypes={work.key: work.dtype_key for work in reversed(facts.flops.work) if work.ops},
         duration_ns=facts.kernel.duration_ns,
     )
@@ -115,6 +112,7 @@ def _judged(whole: _Whole, limits: Thresholds, loop: Loop) -> JudgedLoop:
         wait=wait.removeprefix(STALL) if wait else None,
         wait_share=ratio(waits[wait], loop.own.get("samples")) if wait else None,
         job=job_of(loop, whole.total_flop),
+        pipe=_pipe_of(whole, loop.flop),
     )
 
 
@@ -166,6 +164,12 @@ def _part(whole: _Whole, loop: Loop, unit: str) -> float | None:
     return None if dtype is None else ratio(loop.own_flop.get(dtype, 0.0), whole.flop.get(dtype, 0.0))
 
 
+def _pipe_of(whole: _Whole, flop: Mapping[str, float]) -> str | None:
+    """Return the pipe that does most of some operations; None without any."""
+    dtype = max(flop, key=flop.__getitem__, default=None)
+    return next((pipe for pipe, computed in whole.dtypes.items() if computed == dtype), None)
+
+
 def job_of(loop: Loop, flop: float) -> str:
     """Name the purpose of a loop by its instructions.
 
@@ -175,7 +179,9 @@ def job_of(loop: Loop, flop: float) -> str:
     """
     body = loop.anatomy
     if body is None:
-        return {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
+        # A loop that was unrolled in full is a straight part, too: arithmetic at the end of the code is no epilogue.
+        computes = sum(loop.own_flop.values()) >= _SMALL_PART * flop > 0
+        return "computes" if computes else {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
     arithmetic = sum(count for group, count in body.by_kind.items() if group in _ARITHMETIC)
     does_arithmetic = arithmetic >= _SMALL_PART * body.instructions
     if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= _SMALL_PART * flop):

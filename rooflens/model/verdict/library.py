@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si
 from rooflens.model.knowledge.roles import COPIES, FILLS
-from rooflens.model.records import Analysis, Kernel, Move, Role, timed
+from rooflens.model.records import Analysis, Move, Role, timed
 from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.bottleneck import busiest_unit
@@ -55,23 +55,23 @@ _NARROW_TENSOR = ("tensor_int8", "tensor_int4", "tensor_fp8", "tensor_fp6", "ten
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
-def library_of(kernel: Kernel) -> str | None:
+def library_of(name: str, function_name: str) -> str | None:
     """Name the library that a kernel is part of; None if its name tells none."""
-    names = f"{kernel.name} {kernel.function_name}"
+    names = f"{name} {function_name}"
     return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
 
 
 ONLY_FILLS = "this report holds only kernels that fill inputs"
 
 
-def role_of(kernel: Kernel) -> Role:
+def role_of(name: str, function_name: str, library: str | None) -> Role:
     """Say what a kernel is to its reader: an input's filler, a copy, a library's, or one whose code can be changed."""
-    names = f"{kernel.name}\n{kernel.function_name}"
+    names = f"{name}\n{function_name}"
     if FILLS.search(names):
         return "fill"
     if COPIES.search(names):
         return "copy"
-    return "kernel" if library_of(kernel) is None else "library"
+    return "kernel" if library is None else "library"
 
 
 def with_fills_told(analyses: Sequence[Analysis], command_line: str | None) -> tuple[Analysis, ...]:

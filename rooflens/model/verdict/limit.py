@@ -27,14 +27,14 @@ from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
     TENSOR_NOISE_SHARE,
-    Work,
+    has_matrix_work,
     has_newer_instruction,
     instruction_peaks,
 )
-from rooflens.model.roofline.levels import active_part, device_dram_share
-from rooflens.model.roofline.opcodes import opcode_group, uses_tensor_cores
+from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
+from rooflens.model.verdict.thresholds import Thresholds
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
 """Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""
@@ -108,7 +108,7 @@ def find_limit(facts: Facts) -> Limit:
 
 def _is_idle(facts: Facts) -> bool:
     """Return whether every pipe of the SMs is so seldom busy that what is not counted is far from any limit, too."""
-    shares = [pipe.share for pipe in facts.pipes.values() if pipe.share is not None]
+    shares = [share for name, share in facts.shares.items() if name in facts.pipes]
     return facts.compute is not None and FAR * max((facts.compute.share, *shares)) < 1
 
 
@@ -124,7 +124,9 @@ def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_Side]:
     """
     kernel, flops = facts.kernel, facts.flops
     work = [one for one in flops.work if one.ops and one.is_counted and one.peak_ops_per_s]
-    needs = {one.key: one.ops / _peak(kernel, one) * NS_PER_S for one in work}
+    # Another instruction of the same chip may do the same work faster.
+    peaks = {one.key: max((one.peak_ops_per_s or 1.0, *instruction_peaks(kernel, one.key).values())) for one in work}
+    needs = {one.key: one.ops / peaks[one.key] * NS_PER_S for one in work}
     tensor = [one for one in work if one.key.startswith("tensor")]
     if tensor:  # they share one pipe
         top = max(tensor, key=lambda one: needs[one.key])
@@ -142,8 +144,8 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     """Yield how long the pipes were busy that do nothing but arithmetic, and NVIDIA's per cents of their peaks."""
     kernel, side = facts.kernel, facts.compute
     named = side.share if side is not None and side.resource == "tensor_pipe" else None
-    of_time, of_active = facts.share("tensor_pipe"), facts.counter("tensor_active_share")
-    part = active_part(kernel.counters)
+    of_time, of_active = facts.shares.get("tensor_pipe"), facts.counter("tensor_active_share")
+    part = kernel.active_part
     if of_time is None and of_active is not None and part is not None:
         of_time = of_active * part
     share = of_time or of_active or named or 0.0
@@ -151,10 +153,10 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
         # Warp-wide mma keeps the pipe of a chip with newer instructions busy for longer than these would.
         is_proven = of_time is not None and not has_newer_instruction(kernel)
         yield _Side(share * time_ns, f"tensor {ARITHMETIC}", is_proven)
-    half = facts.share("fp16_pipe") or (side.share if side is not None and side.resource == "fp16_pipe" else 0.0)
+    half = facts.shares.get("fp16_pipe") or (side.share if side is not None and side.resource == "fp16_pipe" else 0.0)
     if half > TENSOR_NOISE_SHARE:  # it also loads constants
         yield _Side(half * time_ns, f"FP16 {ARITHMETIC}")
-    double = facts.share("fp64_pipe")
+    double = facts.shares.get("fp64_pipe")
     if "fp64" not in counted and double:
         lanes = min(1.0, (facts.counter("threads_per_inst") or WARP_THREADS) / WARP_THREADS)
         yield _Side(double * lanes * time_ns / _OF_A_DIVISION, f"FP64 {ARITHMETIC}", proven=True)
@@ -162,12 +164,6 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     for dtype, per_cent in (("fp32", nvidia.fp32_pct_of_peak), ("fp64", nvidia.fp64_pct_of_peak)):
         if dtype not in counted and per_cent is not None and (least := per_cent / 100 - _HALF_A_PER_CENT) > 0:
             yield _Side(least * time_ns, f"{dtype.upper()} {ARITHMETIC}", proven=True)
-
-
-def _peak(kernel: Kernel, work: Work) -> float:
-    """Return the highest peak of a type: another instruction of the same chip may do the same work faster."""
-    plain = work.key.removesuffix("_wgmma").removesuffix("_tcgen05")
-    return max((work.peak_ops_per_s or 1.0, *instruction_peaks(kernel, plain).values()))
 
 
 def _label(key: str) -> str:
@@ -178,59 +174,39 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
     """Return how long DRAM takes at its peak for the bytes of a kernel; None where unknown.
 
     The workload's by formula are proven, unless fewer crossed DRAM, as in a cache that was warm. Else they are those
-    that did.
+    that did and are no proven waste: with the output that stayed in L2, without local memory, and at most the sectors
+    that global accesses would fill.
     """
-    needed, peak, measured = facts.outside.compulsory_bytes, _dram_peak(facts), facts.counter("dram_bytes")
-    if needed is None:
-        moved_ns = _traffic_ns(facts, time_ns)
-        return None if moved_ns is None else _Side(moved_ns, DRAM_TRAFFIC)
-    if measured is not None:
-        needed = min(needed, measured + _stayed(facts))
-    return _Side(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
-
-
-def _dram_peak(facts: Facts) -> float | None:
-    """Return DRAM's peak in bytes per second, None if only a share is known; the published one is never too low."""
-    gpu = datasheet_of(facts.kernel.gpu)
+    needed, measured, share = facts.outside.compulsory_bytes, facts.counter("dram_bytes"), facts.shares.get("dram")
+    stayed = facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
     peak = facts.counter("device_dram_peak_bytes_per_s") or facts.counter("dram_peak_bytes_per_s")
-    if peak is None and gpu is not None and (facts.levels["dram"].share is None or facts.outside.compulsory_bytes):
-        return gpu.dram_bandwidth.value
-    return peak
-
-
-def _traffic_ns(facts: Facts, time_ns: float) -> float | None:
-    """Return how long DRAM takes at its peak for what was moved and is no waste."""
-    peak, moved_bytes = _dram_peak(facts), _moved_bytes(facts)
+    if peak is None and (share is None or needed) and (gpu := datasheet_of(facts.kernel.gpu)) is not None:
+        peak = gpu.dram_bandwidth.value  # the published one is never too low
+    if needed is not None:
+        needed = needed if measured is None else min(needed, measured + stayed)
+        return _Side(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
+    not_local = 1 - (local_part(facts.kernel) or 0.0)
+    moved_bytes = None
+    if measured is not None:
+        moved_bytes = (measured * _used_part(facts.kernel.code_totals, facts.limits) + stayed) * not_local
+    if (asked_bytes := _asked_bytes(facts)) is not None:
+        moved_bytes = asked_bytes if moved_bytes is None else min(moved_bytes, asked_bytes)
     if moved_bytes is not None and peak:
-        return moved_bytes / peak * NS_PER_S
-    share = facts.levels["dram"].share
+        return _Side(moved_bytes / peak * NS_PER_S, DRAM_TRAFFIC)
     if share is None and facts.memory is not None and facts.memory.resource == "dram":
         share = facts.memory.share  # of the bytes that are known to cross it
     if share is None:
         return None
-    measured = facts.counter("dram_bytes")
-    wanted = ratio(moved_bytes, measured) if measured is not None else 1 - (local_part(facts.kernel) or 0.0)
-    return device_dram_share(facts.kernel, share) * time_ns * min(1.0, 1.0 if wanted is None else wanted)
+    wanted = not_local if measured is None else ratio(moved_bytes, measured)
+    part = min(1.0, 1.0 if wanted is None else wanted)
+    return _Side(share * facts.kernel.dram_clock_part * time_ns * part, DRAM_TRAFFIC)
 
 
-def _moved_bytes(facts: Facts) -> float | None:
-    """Return the bytes at DRAM that are no proven waste; None if none are known.
-
-    They are DRAM's own, with the output that stayed in L2 and without local memory; at most the sectors that all global
-    accesses would fill, where all are looked at.
-    """
-    measured, asked = facts.counter("dram_bytes"), facts.counter("global_ideal_sectors")
+def _asked_bytes(facts: Facts) -> float | None:
+    """Return the bytes of the sectors that all global accesses would fill; None where not all are looked at."""
+    asked = facts.counter("global_ideal_sectors")
     passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in facts.kernel.warp_opcodes)
-    amounts = []
-    if asked and not passes_by and not (facts.counter("tex_inst") or 0.0) > 0:
-        amounts.append(asked * SECTOR_BYTES)
-    if measured is not None:
-        amounts.append((measured * _used(facts) + _stayed(facts)) * (1 - (local_part(facts.kernel) or 0.0)))
-    return min(amounts, default=None)
-
-
-def _stayed(facts: Facts) -> float:
-    return facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
+    return asked * SECTOR_BYTES if asked and not passes_by and not (facts.counter("tex_inst") or 0.0) > 0 else None
 
 
 def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_Side]:
@@ -241,7 +217,7 @@ def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_Side]:
     """
     asked_part = _asked_part(facts)
     for name, by in _INNER.items():
-        busy = (facts.share(name) or 0.0) * (asked_part if name == "l2" else 1.0)
+        busy = facts.shares.get(name, 0.0) * (asked_part if name == "l2" else 1.0)
         if 0 < busy < facts.limits.at_roof_share and not (name == "l1" and _is_wasteful(facts, asked_part)):
             side = _Side(busy * time_ns, by)
             yield side
@@ -274,16 +250,15 @@ _READ_ONCE = 3.0
 """Kernels that read each byte once read up to three operands for each result."""
 
 
-def _used(facts: Facts) -> float:
+def _used_part(totals: Mapping[str, float], limits: Thresholds) -> float:
     """Return the share of its sectors' bytes that a kernel asks for, if it rereads bytes.
 
     Then its scattered accesses fetch sectors anew that would be in a cache; those of a kernel that reads each byte once
     are bounded by what it asks for. 1 where little is wasted, or that is unknown.
     """
-    totals = facts.kernel.code_totals
     loads, stores = (totals.get(f"{side}_sectors", 0.0) - totals.get(f"{side}_excess_sectors", 0.0) for side in _SIDES)
     used = ratio(loads + stores, sum(totals.get(f"{side}_sectors", 0.0) for side in _SIDES))
-    is_much = used is not None and 1 - used >= facts.limits.limiting_waste_share and loads > _READ_ONCE * stores
+    is_much = used is not None and 1 - used >= limits.limiting_waste_share and loads > _READ_ONCE * stores
     return used if used is not None and is_much else 1.0
 
 
@@ -304,45 +279,39 @@ def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -
         if (facts.counter("dram_read_bytes") or 0.0) > held or moved > 2 * held:
             return True
     math_ns = max((side.floor_ns for side in arithmetic), default=moved_ns)
-    if moved_ns <= math_ns or not _is_matrix_product(facts):
+    if moved_ns <= math_ns or not _is_matrix_product(facts.kernel):
         return False
     asked = ratio(facts.levels["l2"].amount_bytes, facts.levels["dram"].amount_bytes)
     return math_ns >= _NEAR_THE_RIDGE * moved_ns if asked is None else asked >= _ASKED_AGAIN
 
 
-def _is_matrix_product(facts: Facts) -> bool:
+def _is_matrix_product(kernel: Kernel) -> bool:
     """Return whether the arithmetic is sums of products: on tensor cores, or by nothing but fused multiply-adds."""
-    kernel = facts.kernel
-    if uses_tensor_cores(kernel.warp_opcodes):
-        return True
-    if (facts.tensor_share or 0.0) > TENSOR_NOISE_SHARE:
-        return True
     counts = [[kernel.counters.get(name, 0.0) for name in names] for names in SCALAR_COUNTERS.values()]
-    return any(each[-1] > _NOTHING_BUT_PRODUCTS * sum(each) for each in counts)
+    return has_matrix_work(kernel) or any(each[-1] > _NOTHING_BUT_PRODUCTS * sum(each) for each in counts)
 
 
 _DATA_WORK = frozenset({"IADD3", "IADD", "LOP3", "LOP", "SHF", "SHL", "SHR", "BFE", "BFI", "PRMT", "VABSDIFF", "VIADD"})
 """Integer instructions that work on data; comparisons, selections and moves are the program's own business."""
 
 
-def is_integer_work(facts: Facts) -> bool:
-    """Return whether integers keep the kernel busy and floating-point pipes are idle."""
-    shares = [facts.share(name) or 0.0 for name in facts.pipes if facts.pipes[name].is_arithmetic]
-    alu = facts.share("alu") or 0.0
-    return alu >= facts.limits.contributing_share and max(shares, default=0.0) < facts.limits.contributing_cost_share
-
-
 def _integer_share(facts: Facts) -> float:
-    """Return how busy integer work on data keeps the ALU, 0 to 1, by the lanes in use; 0 where it cannot be told."""
-    opcodes, threads = facts.kernel.warp_opcodes, facts.kernel.thread_opcodes
+    """Return how busy integer work on data keeps the ALU, 0 to 1, by the lanes in use.
+
+    0 where that cannot be told, or where floating-point pipes are not idle.
+    """
+    opcodes, threads, alu = facts.kernel.warp_opcodes, facts.kernel.thread_opcodes, facts.shares.get("alu", 0.0)
+    floats = [facts.shares.get(name, 0.0) for name, pipe in facts.pipes.items() if pipe.is_arithmetic]
+    if alu < facts.limits.contributing_share or max(floats, default=0.0) >= facts.limits.contributing_cost_share:
+        return 0.0
     on_alu = {
         op: n for op, n in opcodes.items() if opcode_group(op) == "integer" and not op.startswith(("IMAD", "IMUL"))
     }
-    if not on_alu or not is_integer_work(facts):
+    if not on_alu:
         return 0.0
     data = {op: n for op, n in on_alu.items() if op.partition(".")[0] in _DATA_WORK}
     lanes = ratio(sum(threads.get(op, 0) for op in data), WARP_THREADS * sum(data.values())) or 0.0
-    return (facts.share("alu") or 0.0) * sum(data.values()) / sum(on_alu.values()) * min(1.0, lanes)
+    return alu * sum(data.values()) / sum(on_alu.values()) * min(1.0, lanes)
 
 
 def local_part(kernel: Kernel) -> float | None:

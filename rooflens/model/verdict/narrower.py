@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflens.model.records import Kernel, Pipe
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.flops import datasheet_peak
 from rooflens.model.roofline.mix import mix_of
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.thresholds import Thresholds
@@ -46,8 +46,7 @@ def peak_of(kernel: Kernel, pipes: Mapping[str, Pipe], key: str) -> float | None
     pipe = pipes.get(key)
     if pipe is not None and pipe.peak_per_s:
         return pipe.peak_per_s
-    gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
-    return gpu.peak_at(clock_hz, key) if gpu and clock_hz else None
+    return datasheet_peak(kernel, key)[0]
 
 
 def roofs_over_fp32(kernel: Kernel, pipes: Mapping[str, Pipe]) -> dict[str, float]:

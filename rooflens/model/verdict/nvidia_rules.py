@@ -46,7 +46,7 @@ NVIDIA has no class for launches that are too short: its rule calls them a laten
 """
 
 
-def agrees(bottleneck: str | None, verdict: Verdict, levels: Mapping[str, Level]) -> bool | None:
+def agrees(bottleneck: str | None, verdict: Verdict, l1: Level) -> bool | None:
     """Return whether a verdict agrees with NVIDIA's rule; None if we do not know the rule's class.
 
     NVIDIA counts the load and store instructions on both of its sides: where they lead, it calls the kernel balanced.
@@ -54,7 +54,7 @@ def agrees(bottleneck: str | None, verdict: Verdict, levels: Mapping[str, Level]
     same = SAME_CLASSES.get(bottleneck or "")
     if same is None:
         return None
-    if bottleneck == "Balanced Throughput" and is_lsu_full(levels, verdict.resource):
+    if bottleneck == "Balanced Throughput" and is_lsu_full(verdict.resource, l1):
         return True
     return verdict.bound in same or (verdict.at_roof and "at_roof" in same)
 

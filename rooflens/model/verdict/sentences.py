@@ -9,18 +9,17 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
-from rooflens.model.bounds import Bound, is_open
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
-from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, active_part, binding_stage, leading_stage
+from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
-from rooflens.model.verdict.bottleneck import both_sides, in_order
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import LAUNCH
+from rooflens.model.verdict_classes import Bound, is_open
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -66,11 +65,13 @@ def stage_label(stage: str) -> str:
     return _STAGES.get(stage) or _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
 
 
-def _stage_words(facts: Facts, stage: str, busy: float) -> str:
-    """Say how busy a stage is: `86 % of load/store slots used`, `its bank reads stage is 70 % busy`."""
+def _stage_words(stage: str, busy: float, moving: float | None, taking: float | None) -> str:
+    """Say how busy a stage is: `86 % of load/store slots used`, `its bank reads stage is 70 % busy`.
+
+    NVIDIA's per cents of moving data and of taking requests name what keeps a level busy as a whole.
+    """
     share = percent(busy)
     if stage == WHOLE:
-        moving, taking = (facts.counter(f"sol_memory_{what}_share") for what in ("access", "request"))
         if moving is not None and abs(moving - busy) <= _ONE_UNIT:
             return f"{share} busy moving data"
         if taking is not None and abs(taking - busy) <= _ONE_UNIT:
@@ -124,7 +125,7 @@ def unit_label(bottleneck: Bottleneck, *gpus: str | None) -> str:
 def limit_words(analysis: Analysis, missing: str = "") -> str:
     """Name the unit nearest its peak, with its share; of a kernel near two limits both: `FP32 74 %, HBM3 70 %`."""
     kernel, found = analysis.kernel, analysis.verdict.bottleneck
-    sides = [found] if analysis.verdict.bound != "balanced" else both_sides(analysis)
+    sides = [found] if analysis.verdict.bound != "balanced" else analysis.verdict.sides
     return _sides_words(sides, kernel.gpu, missing=missing)
 
 
@@ -172,6 +173,14 @@ _SEEN_AT_ALL = 1.03
 """A limit that is this much over what today's traffic allows is told apart from it, and what may be part of why."""
 
 
+def at_full_clock(analysis: Analysis) -> str:
+    """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
+    level, rated = analysis.levels.get("dram"), analysis.kernel.counters.get("device_dram_peak_bytes_per_s")
+    faster = ratio(rated, level.peak_bytes_per_s if level else None) or 1.0
+    is_higher = analysis.verdict.limit.by == "DRAM traffic" and faster > _SEEN_AT_ALL
+    return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
+
+
 def limit_in_short(analysis: Analysis) -> str:
     """Say the limit without its side; of a full DRAM what today's traffic allows, and what the rest takes.
 
@@ -182,13 +191,13 @@ def limit_in_short(analysis: Analysis) -> str:
     today = ratio(1.0, level.share) if level else None
     if limit.by != "DRAM traffic" or limit.proven or limit.is_far or not limit.factor or not today:
         return words
-    if not analysis.verdict.at_roof or limit.factor < _SEEN_APART * today:
+    clock = at_full_clock(analysis)
+    if not (analysis.verdict.at_roof or clock) or limit.factor < _SEEN_APART * today:
         return words
     faster = ratio(counters.get("device_dram_peak_bytes_per_s"), level.peak_bytes_per_s if level else None) or 1.0
-    hows = [f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock"] if faster > _SEEN_AT_ALL else []
-    hows += ["with fewer bytes"] if limit.factor > _SEEN_AT_ALL * today * faster else []
-    clock = " and clock" if faster > _SEEN_AT_ALL else ""
-    return f"at today's traffic{clock} {factor(today)}; {factor(limit.factor)} {' and '.join(hows)}"
+    fewer = "with fewer bytes" if limit.factor > _SEEN_AT_ALL * today * max(1.0, faster) else ""
+    hows = " and ".join(filter(None, (clock, fewer)))
+    return f"at today's traffic{' and clock' if clock else ''} {factor(today)}; {factor(limit.factor)} {hows}"
 
 
 TODAY = "~ at today's traffic, no proven limit"
@@ -311,14 +320,13 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
     if facts.full_for_a_while:
         head = f"{_on_the_plateau(facts)}{roof}"
     elif facts.bound == "balanced":
-        sides = in_order(facts.memory, facts.compute)
-        head = f"Near two limits: {_sides_words(sides, facts.kernel.gpu)}{roof}"
+        head = f"Near two limits: {_sides_words(facts.sides, facts.kernel.gpu)}{roof}"
     elif facts.limiter is not None:
         head = _at_its_limiter(facts, facts.limiter)
     else:
         head = _without_limiter(facts, causes, unmeasured=unmeasured)
-    if facts.waiting is not None and facts.bound != "overhead":
-        head += f"; and {_gap_words(facts.waiting)}"
+    if facts.outside.waiting is not None and facts.bound != "overhead":
+        head += f"; and {_gap_words(facts.outside.waiting)}"
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
     return f"{head}.{move}"
 
@@ -365,6 +373,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
         return f"{share} of its peak"
     verb = "moving" if facts.at_roof else "moves"
     stage, of_rates, rates = binding_stage(level), None, ""
+    parts = [facts.counter(f"sol_memory_{what}_share") for what in ("access", "request")]
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
         rates = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
@@ -377,9 +386,9 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     elif stage is None and rates:
         is_of_rates = _are_one(of_rates, limiter.share)
         stage = leading_stage(level) or "busiest"
-        numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(facts, stage, limiter.share)}"
+        numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(stage, limiter.share, *parts)}"
     else:
-        numbers = _stage_words(facts, stage or "busiest", limiter.share)
+        numbers = _stage_words(stage or "busiest", limiter.share, *parts)
     intensity = level.intensity_flop_per_byte
     return f"{numbers} at {significant(intensity)} FLOP/B" if intensity and not facts.at_roof else numbers
 
@@ -405,20 +414,20 @@ def _are_one(part: float | None, share: float | None) -> bool:
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
     """Say why a kernel without a limiter takes its time, and that no unit is busy, as far as that was measured."""
-    kernel, sides, missing = facts.kernel, (facts.memory, facts.compute), facts.unseen
+    kernel, missing = facts.kernel, facts.unseen
     if facts.bound == "unknown":
         if kernel.failed:
             return f"Unknown: {kernel.status_reason or ALL_NAN}"
         duration_too = "" if kernel.duration_ns is not None else "duration and no "
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
-    idle = _busiest_words([side for side in sides if side is not None], facts)
+    idle = _busiest_words(facts)
     if len(missing) > 1:
         idle = "use of memory and compute is not measured"
     elif missing:
         idle += f"; use of {missing[0]} is not measured"
     if facts.bound == "overhead":
-        if facts.waiting is not None:
-            return f"{_head_of(facts, 'Overhead-bound')}: {_gap_words(facts.waiting)}; {idle}"
+        if facts.outside.waiting is not None:
+            return f"{_head_of(facts, 'Overhead-bound')}: {_gap_words(facts.outside.waiting)}; {idle}"
         what = f"{duration(kernel.duration_ns or 0.0)}, about what a launch costs"
         return f"{_head_of(facts, 'Too short to matter alone')}: {what}; {idle}"
     few = list(filter(None, [_few_ready(kernel.counters)]))
@@ -456,12 +465,12 @@ def _gap_words(launch: InProgram) -> str:
     return f"the GPU is idle for {duration(launch.gap_ns)} around a launch of {duration(launch.time_ns)}"
 
 
-def _busiest_words(sides: Sequence[Bottleneck], facts: Facts) -> str:
+def _busiest_words(facts: Facts) -> str:
     """Say that no unit is busier than the busiest; of a unit of the SMs how busy it is while these have work, too."""
-    top = max(sides, key=lambda side: side.share, default=None)
+    top = next(iter(facts.sides), None)
     share = top.share if top is not None else 0.0
     words = f"no {'measured ' if facts.unseen else ''}unit above {percent(share).removeprefix('<')}"
-    working, unit = active_part(facts.kernel.counters), top and (top.unit or top.resource)
+    working, unit = facts.kernel.active_part, top and (top.unit or top.resource)
     if facts.unseen or unit in {None, "dram", "l2"} or not working or not share <= working < _MOSTLY_WORKING:
         return words
     return f"{words} ({percent(share / working)} while SMs have work)"
@@ -522,7 +531,7 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
 
 def _disagreements(facts: Facts) -> Iterator[str]:
     """Say where two counters of one unit differ by far, and why."""
-    own, nvidias = facts.share("l1"), facts.counter("sol_l1_share")
+    own, nvidias = facts.shares.get("l1"), facts.counter("sol_l1_share")
     if own and nvidias and nvidias > _DISAGREE * own and own >= _SHOWN_SHARE:
         unseen = f"{percent(nvidias)}, {factor(nvidias / own)} the busiest stage with a counter"
         yield f"NVIDIA's own L1 throughput disagrees: it reads {unseen}"

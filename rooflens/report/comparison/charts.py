@@ -16,7 +16,7 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.plane import Place, places, roofs_over
+from rooflens.report.plane.places import Place, places, roofs_over
 from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, finished, plane_spec, rowed, ticks, time_label
 from rooflens.report.words.ladder import limiter
 

@@ -13,7 +13,6 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.catalogue import (
     NUMBER,
     POSITION,
@@ -37,6 +36,7 @@ from rooflens.model.compare.lines import slower_lines
 from rooflens.model.compare.matching import How
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Finding
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.data import json_text
 from rooflens.report.ladder_data import LADDER, SIGNED, TIMING, TRUTH_OR_NULL, Judging, gain_of
 from rooflens.report.words.change import change_sentence
@@ -196,6 +196,13 @@ PROGRAM = fixed(
     Key("warnings", TEXTS, "what to keep in mind of how both were recorded"),
     Key("total", TIMING, "GPU time of the whole", value=lambda one: Judging(one.total, one.threshold)),
     Key(
+        "shared",
+        TIMING,
+        "the same without kernels that only one side has, unless new ones do the work of gone ones: what gate and "
+        "headline go by",
+        value=lambda one: Judging(one.shared, one.threshold),
+    ),
+    Key(
         "kernels",
         items(CHANGE),
         "largest difference first",
@@ -235,6 +242,7 @@ GATE = fixed(
     Key("failures", TEXTS, "in words"),
     Key("let_through", TEXTS, "what grew, and why it does not fail"),
     Key("unjudged", TEXTS, "what cannot be judged, and why"),
+    Key("left_out", TEXTS, "kernels that only one side has, with their time: they never fail it"),
     Key("judged", items(JUDGED), "each time that it judged"),
 )
 

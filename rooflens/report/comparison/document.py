@@ -54,12 +54,13 @@ from rooflens.report.document import (
     Words,
     bullets,
     code,
+    few,
     paragraph,
     strong,
 )
 from rooflens.report.path.chart import path_chart
 from rooflens.report.path.placing import has_path
-from rooflens.report.plane.plane import places
+from rooflens.report.plane.places import places
 from rooflens.report.words.change import change_sentence, kernel_names, total_sentence
 from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (
@@ -203,8 +204,8 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
     rows = (
         (
             Span(one.program, "literal"),
-            one.total.base.words,
-            one.total.head.words,
+            one.shared.base.words,
+            one.shared.head.words,
             total_sentence(one),
         )
         for one in ladders
@@ -245,8 +246,10 @@ def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
 def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
     """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
     yield Heading((Span(comparison.program, "literal"), f": {total_sentence(comparison)}"), 3)
-    times = f"{comparison.total.base.words} -> {comparison.total.head.words}"
+    times = f"{comparison.shared.base.words} -> {comparison.shared.head.words}"
     yield Paragraph((times,), "answer")
+    if one_sided := _one_sided(comparison):
+        yield paragraph(one_sided)
     if drawn:
         yield from _recorded(drawn)
     columns = (
@@ -322,7 +325,7 @@ def _recorded(program: Program) -> Iterator[Block]:
     if any(len(total.times_ns) > 1 for total in totals):
         each = tuple(", ".join(map(duration, total.times_ns)) for total in totals)
         conditions.append(("GPU time of each recording", each, False))
-    said = paragraph(judgement(comparison.speed, comparison.threshold), _swapped(comparison))
+    said = paragraph(judgement(comparison.speed, comparison.threshold))
     sides = Facts("How both sides were recorded", tuple(conditions), ("Base (before)", "Head (after)"))
     yield Columns(((said,), (sides,)) if said.lines else ((sides,),))
 
@@ -335,17 +338,16 @@ def _literal(text: str) -> Span:
     return Span(cut_name(text, 400), "literal")
 
 
-def _swapped(comparison: Ladder) -> Words:
-    """Sum up what only one side has; empty if all kernels are matched."""
+def _one_sided(comparison: Ladder) -> Words:
+    """Name what only one side has, with its time; empty if all kernels are matched."""
     said: list[str | Span] = []
     for what, how in (("Gone", "gone"), ("New", "new")):
         own = [change for change in comparison.changes if change.how == how]
         if own:
-            names = [code(cut_name(kernel_names(comparison)[change.name], NAMED_WIDTH)) for change in own[:NAMED]]
-            more = f" and {len(own) - NAMED:,} more" if len(own) > NAMED else ""
-            said += [f"{' ' if said else ''}{what}: ", *(word for name in names for word in (name, ", "))][:-1]
-            said.append(f"{more} ({signed_duration(known_lost_ns(own))}).")
-    return tuple(said)
+            names = [code(cut_name(kernel_names(comparison)[change.name], NAMED_WIDTH)) for change in own]
+            said += [f"{' ' if said else ''}{what}: ", *few(names, NAMED)]
+            said.append(f" ({signed_duration(known_lost_ns(own))}).")
+    return (*said, " These times are in neither sum above.") if comparison.alone else tuple(said)
 
 
 def _drawn(program: Program) -> Iterator[Block]:
@@ -458,7 +460,8 @@ def gate_document(gated: Gated) -> Document:
     word, what = _ENDED[gated.word]
     ended = f": {what} by more than {limit} and {gated.excess}"
     blocks: list[Block] = [Paragraph(((strong(f"The gate {word}"), ended),), "answer")]
-    for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", gated.unjudged)):
+    unjudged = [*gated.unjudged, *gated.left_out]
+    for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", unjudged)):
         more = [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
         blocks += [paragraph(words)] if words and found else []
         blocks += [bullets([*found[:KERNELS_SHOWN], *more])] if found else []

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
-from rooflens.model.bounds import ShownClass
 from rooflens.model.compare.compare import Change, Outcome, Timing
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.words.change import change_sentence, factor_words, kernel_names, total_noun
 from rooflens.report.words.labels import BOUND_LABELS

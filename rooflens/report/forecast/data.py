@@ -26,6 +26,7 @@ from rooflens.model.catalogue import (
     mapping,
 )
 from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, work_of
+from rooflens.model.records import AttainedVerdict, FloorVerdict, PredictedQuantity
 from rooflens.report.data import csv_text, json_text
 
 
@@ -111,20 +112,26 @@ PREDICTION = fixed(
     ),
     Key("bandwidth_bytes_per_s", NUMBER, "of DRAM", "B/s", value=attrgetter("result.bandwidth_bytes_per_s")),
     Key("tokens_per_s", NUMBER, "at best", "tokens/s", value=attrgetter("result.tokens_per_s")),
-    Key("measured_s", NUMBER, "as given", "s", value=attrgetter("row.measured_s")),
+    Key("measured_s", NUMBER, "as given", "s", value=attrgetter("result.measured_s")),
     Key(
         "time_over_floor",
         NUMBER,
         "measured over the floor",
         "factor",
-        value=lambda said: _over(said, said.result.t_lower_s),
+        value=lambda said: _over(said, "floor"),
     ),
     Key(
         "time_over_attainable",
         NUMBER,
         "measured over what is typical",
         "factor",
-        value=lambda said: _over(said, said.result.attainable.typical_s if said.result.attainable else None),
+        value=lambda said: _over(said, "attainable"),
+    ),
+    Key(
+        "time_verdict",
+        Shape({"enum": [*get_args(FloorVerdict), *get_args(AttainedVerdict), None]}, cell="text"),
+        "what the measured time is beside published kernels, or beside the floor where it is shorter or none are known",
+        value=lambda said: _time_verdict(said.result),
     ),
     Key("attainable_low_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("low_s"))),
     Key("attainable_typical_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("typical_s"))),
@@ -166,8 +173,14 @@ PREDICTION = fixed(
 """Everything that is written of one prediction."""
 
 
-def _over(said: Said, time_s: float | None) -> float | None:
-    return said.row.measured_s / time_s if said.row.measured_s and time_s else None
+def _over(said: Said, name: PredictedQuantity) -> float | None:
+    return next((row.factor for row in said.result.compared if row.name == name), None)
+
+
+def _time_verdict(result: Forecast) -> str | None:
+    rows = result.compared
+    is_short = any(row.verdict in {"too fast", "below the floor"} for row in rows)
+    return (rows[0] if is_short else rows[-1]).verdict if rows else None
 
 
 def _repeated(said: Said) -> tuple[float | None, float | None]:
@@ -179,13 +192,14 @@ def _repeated(said: Said) -> tuple[float | None, float | None]:
     return gpus * said.result.flop / flop - 1, gpus * said.result.moved_bytes / moved_bytes - 1
 
 
-def _objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def to_objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Make an object of JSON of each prediction."""
     return [PREDICTION.json(Said(row, sizes, result)) for row in rows for sizes, result in row.steps]
 
 
 def to_json(rows: Sequence[Row]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
-    objects = _objects(rows)
+    objects = to_objects(rows)
     return json_text(objects[0] if len(objects) == 1 else {"predictions": objects})
 
 
@@ -206,7 +220,7 @@ def schema_text() -> str:
 
 def to_csv(rows: Sequence[Row]) -> str:
     """Write a line for each prediction: SI base units, sizes in columns of their own, parts left out."""
-    objects = _objects(rows)
+    objects = to_objects(rows)
     for row in objects:
         row.pop("parts")
         row["attainable_sources"] = "; ".join(row["attainable_sources"])

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si, significant
+from rooflens.model.predict.compared import time_advice
 from rooflens.model.predict.forecast import Forecast, Row, moving
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.document import (
@@ -35,6 +36,7 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.words import forecast as sentences
+from rooflens.report.words.expectations import cells_of, compared_table
 from rooflens.report.words.forecast import columns_of, crossing_words, notes, sizes_text, table_rows
 from rooflens.report.words.forecast import heading as row_heading
 
@@ -104,7 +106,19 @@ def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Docu
         )
         table, meaning = Table(columns, tuple(table_rows(row)), row_heading(row)), bullets([*notes(row)])
         blocks += [Folded(table.title, (table, meaning), on_text=False)] if folds else [table, meaning]
+        blocks += _measured(row.steps[-1][1])
     return (*blocks, Paragraph((NOTE,), "note"), _on_pages(Folded("How it was counted", tuple(_method(rows)))))
+
+
+def _measured(result: Forecast) -> Iterator[Block]:
+    """Compare a measured time with the floor and with published kernels, and say what follows; nothing without one."""
+    if not result.measured_s or not result.compared:
+        return
+    found = result.attainable
+    unproven = found is not None and not found.proven
+    yield compared_table([cells_of(row, unproven=unproven) for row in result.compared], "Predicted against measured")
+    if advice := time_advice(result.measured_s, result.t_lower_s, found, result.t_without_dram_s):
+        yield bullets([advice])
 
 
 def heading(rows: Sequence[Row]) -> tuple[str, list[str], str]:
@@ -229,7 +243,7 @@ def _sizes(row: Row, steps: Sequence[int]) -> tuple[str, tuple[str, ...]]:
 
 def _answer(row: Row, at: int) -> Paragraph:
     result = row.steps[at][1]
-    return Paragraph(((Span("", result.regime), sentences.answer_at(row, result)),), "answer")
+    return Paragraph(((Span("", result.regime), sentences.answer_at(result)),), "answer")
 
 
 def _worked_out(row: Row, at: int) -> Iterator[Block]:
@@ -237,7 +251,7 @@ def _worked_out(row: Row, at: int) -> Iterator[Block]:
     result = row.steps[at][1]
     worked = tuple((name, (text,), False) for name, text in sentences.derivation(row, at))
     yield Facts("Worked out", worked)
-    times = _times(row, result)
+    times = _times(result)
     longest = max((seconds for _, seconds, _ in times), default=1.0)
     drawn = ((name, Span(f"{seconds / longest:.4f}", style), duration(seconds * 1e9)) for name, seconds, style in times)
     columns = Column("time"), Column("on one scale", fit="bar"), Column("takes", right=True)
@@ -248,7 +262,7 @@ def _worked_out(row: Row, at: int) -> Iterator[Block]:
         yield Table(of_parts, tuple(_part(part, result) for part in parts), label="Where the floor goes")
 
 
-def _times(row: Row, result: Forecast) -> list[tuple[str, float, Style]]:
+def _times(result: Forecast) -> list[tuple[str, float, Style]]:
     """List the times of a step that are counted, its floor, and what published kernels and the reader's take."""
     found: list[tuple[str, float | None, Style]] = [
         ("T math", result.t_math_s, "compute"),
@@ -260,7 +274,7 @@ def _times(row: Row, result: Forecast) -> list[tuple[str, float, Style]]:
         ("floor", result.t_lower_s, result.regime),
         ("warm floor", result.t_lower_warm_s, "memory"),
         ("typical of published", result.attainable.typical_s if result.attainable else None, "unknown"),
-        ("measured", row.measured_s, "unknown"),
+        ("measured", result.measured_s, "unknown"),
     ]
     return [(name, seconds, style) for name, seconds, style in found if seconds]
 

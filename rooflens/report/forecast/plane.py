@@ -147,9 +147,9 @@ def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
 def _measured(row: Row) -> list[Dot]:
     """Place the measured rate, and the roof above it."""
     result = row.steps[0][1]
-    if not row.measured_s or not _is_placed(result):
+    if not result.measured_s or not _is_placed(result):
         return []
-    rate, top = result.flop / row.measured_s, result.roof_flop_per_s or 0.0
+    rate, top = result.flop / result.measured_s, result.roof_flop_per_s or 0.0
     said = f"measured: {fmt.percent(rate / top)} of its roof"
     return [Dot(result.intensity, rate, "unknown", said, label=said, is_below=True), Dot(result.intensity, top, "", "")]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from rooflens.format import unbroken
-from rooflens.model.bounds import bound_of
+from rooflens.model.verdict_classes import bound_of
 from rooflens.report.html.theme import LOOKS, css_class, is_hollow
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rooflens.model.bounds import SHOWN_CLASSES, bound_of, is_open
+from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of, is_open
 
 FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis
-from rooflens.model.summary import KernelSummary, Launch
-from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
+from rooflens.model.records import Verdict
 from rooflens.model.verdict.collecting import collect_command, not_profiled
-from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
 from rooflens.report.page.inset import inset
-from rooflens.report.plane.marks import Spec
-from rooflens.report.plane.plane import Plane, plane
+from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
 from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
+from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
-from rooflens.report.summary import ranking
 from rooflens.report.templates import render
 from rooflens.report.writers.html import Drawing
 
@@ -45,6 +39,10 @@ REASON_SENTENCES: Mapping[str, str] = {
 """Why a page without a plane has none."""
 
 
+Sides = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
+"""By the short name of a kernel: a side and its share of peak, the busier one first."""
+
+
 class RooflineFigure(Struct, frozen=True):
     """The roofline of one GPU, ready to be placed.
 
@@ -53,6 +51,7 @@ class RooflineFigure(Struct, frozen=True):
         caption: GPU and clock.
         level_choices: What its points can be shown at, as `Plane.choices` has it; bars show all levels.
         has_boost: Whether its roofs at boost clock can be shown.
+        sides: How busy memory and compute were in its kernels, where none has a point.
         figure: None when no launch has a point or a share.
     """
 
@@ -63,6 +62,7 @@ class RooflineFigure(Struct, frozen=True):
     level_choices: tuple[str, ...]
     default_level: str
     has_boost: bool
+    sides: Sides
     figure: Drawing | None
 
 
@@ -72,34 +72,47 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     That of the first row's kernel comes first, so that list and chart are about the same; then the GPU with the most
     time at stake. Those without a point in their plane come after those with one, and those with nothing to draw last.
     """
-    launches: dict[str, list[Launch]] = {}
+    at_stake_ns: defaultdict[str, float] = defaultdict(float)
     for launch in content.timed:
-        launches.setdefault(launch.gpu, []).append(launch)
-    at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
-    gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
+        at_stake_ns[launch.gpu] += launch.at_stake_ns
+    gpus = sorted(at_stake_ns, key=at_stake_ns.__getitem__, reverse=True)
     ranks = {
-        kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
+        kernel.representative.key: rank
+        for rank, row in enumerate(content.first, start=1)
+        for kernel in row.members or (row,)
     }
     numbered = ranks if len(content.kernels) > 1 and content.ladder is None else {}
     leading = content.first[0].gpu if content.first else None
     planes = sorted(
-        (plane(gpu, launches[gpu], content.report_labels, content.lines, numbered) for gpu in gpus),
+        (plane(content, gpu, numbered, content.climbers) for gpu in gpus),
         key=lambda one: (not one.placed, one.gpu != leading, not one.points),
     )
     fastest = content.ladder.fastest if content.ladder else None
-    if fastest is not None:
-        ranks = {launch.key: 1 for launch in content.timed if launch.analysis == fastest.analysis}
-    named = [replace(one, climbers=content.climbers) for one in planes]
-    return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(named))
+    first = ranks if fastest is None else [one.key for one in content.timed if one.analysis == fastest.analysis]
+    return tuple(
+        _roofline_figure(
+            f"roofline-{i}",
+            placed,
+            _picked(placed, first),
+            () if placed.points else _sides_of(content, placed.gpu),
+            synthetic=content.synthetic,
+        )
+        for i, placed in enumerate(planes)
+    )
 
 
-def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[str, int]) -> RooflineFigure:
+def _picked(placed: Plane, first: Iterable[str]) -> str:
+    """Return the key of the launch that is picked from the start: the first of these that is drawn, else any."""
+    keys = dict.fromkeys(one.launch.key for one in placed.placed)
+    return next((key for key in first if key in keys), next(iter(keys), ""))
+
+
+def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synthetic: bool) -> RooflineFigure:
     clock, found = clock_text(placed.clocks_hz), boost(placed)
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
     heading = "Roofline"
     if not placed.points:
-        is_judged = any(sides for _, sides in sides_of(content, placed.gpu))
-        heading = "Share of peak" if placed.placed else "Speed Of Light" if is_judged else heading
+        heading = "Share of peak" if placed.placed else "Speed Of Light" if sides else heading
     why = [] if placed.points else reasons(placed)
     notes = [REASON_SENTENCES[one] for one in why]
     if placed.unplaced:
@@ -111,7 +124,7 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
     if placed.placed:
         figure = Drawing(
             key,
-            _spec(placed, f"{caption}: synthetic data" if content.synthetic else caption, ranks),
+            roofline_spec(placed, title=f"{caption}: synthetic data" if synthetic else caption, picked=picked),
             label=f"{heading} of {caption}; the table below holds the same data.",
             save="Save the roofline as",
             notes=notes,
@@ -125,19 +138,22 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
         level_choices=placed.choices if placed.points else (),
         default_level=default_level(placed),
         has_boost=found is not None,
+        sides=sides,
         figure=figure,
     )
 
 
-def collecting(content: Content, figures: Sequence[RooflineFigure]) -> str:
-    """Say once on a page how to collect what a roofline lacks, or why nobody can; empty if none lacks anything.
-
-    The command is that of the kernel that takes most time on the first GPU that lacks it.
-    """
+def lacking_gpu(figures: Iterable[RooflineFigure]) -> str | None:
+    """Return the first GPU whose roofline lacks what can be collected; None if there is none."""
     lacking = (one for one in figures if one.figure is None or UNCOUNTED in reasons(one.plane))
-    gpu = next((one.plane.gpu for one in lacking if not one.plane.points), None)
-    if gpu is None:
-        return ""
+    return next((one.plane.gpu for one in lacking if not one.plane.points), None)
+
+
+def collecting(content: Content, gpu: str) -> str:
+    """Say once on a page how to collect what the roofline of a GPU lacks, or why nobody can.
+
+    The command is that of the kernel that takes most time on it.
+    """
     kernel = next(group for group in content.kernels if group.gpu == gpu).analysis.kernel
     cannot = not_profiled(kernel.compute_capability)
     if cannot:
@@ -146,31 +162,21 @@ def collecting(content: Content, figures: Sequence[RooflineFigure]) -> str:
     return f"To collect what it lacks: `{collect_command(kernel.function_name, lines.get(kernel.digest))}`"
 
 
-def sides_of(content: Content, gpu: str) -> list[tuple[KernelSummary, list[tuple[str, float]]]]:
+def _sides_of(content: Content, gpu: str) -> Sides:
     """List how busy the two sides are that the kernels with most time on a GPU were judged by: shares of peak.
 
     The busier side comes first, whatever it is.
     """
     kernels = [group for group in content.kernels if group.gpu == gpu][:SIDES_SHOWN]
-    return [(group, sorted(_sides(group.analysis), key=lambda side: -side[1])) for group in kernels]
+    found = ((group.shown, sorted(_sides(group.analysis.verdict, gpu), key=lambda side: -side[1])) for group in kernels)
+    return tuple((shown, tuple(sides)) for shown, sides in found if sides)
 
 
-def _sides(analysis: Analysis) -> Iterator[tuple[str, float]]:
-    facts = Facts(analysis.kernel, analysis.levels, analysis.pipes, default_thresholds())
-    for side, busiest in (("memory", memory_bottleneck(facts)), ("compute", compute_bottleneck(facts))):
+def _sides(verdict: Verdict, gpu: str) -> Iterator[tuple[str, float]]:
+    for side, busiest in (("memory", verdict.memory), ("compute", verdict.compute)):
         if busiest:
-            unit = f": {resource_label(busiest.resource, analysis.kernel.gpu)}" if busiest.resource else ""
+            unit = f": {resource_label(busiest.resource, gpu)}" if busiest.resource else ""
             yield f"{side}{unit}", busiest.share
-
-
-def _spec(placed: Plane, title: str, ranks: Mapping[str, int]) -> Spec:
-    keys = dict.fromkeys(point.launch.key for point in placed.placed)
-    return roofline_spec(
-        placed,
-        title=title,
-        picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
-        ranks={key: rank for key, rank in ranks.items() if key in placed.numbered},
-    )
 
 
 def _plane_table(placed: Plane) -> Table:
@@ -190,7 +196,7 @@ def _plane_table(placed: Plane) -> Table:
                     fmt.intensity(point.intensity_flop_per_byte, point.unit),
                     fmt.si(point.flop_per_s, f"{point.unit}/s"),
                     fmt.si(point.roof_flop_per_s, f"{point.unit}/s"),
-                    fmt.percent(point.launch.analysis.levels[point.level].share),
+                    fmt.percent(point.share),
                 )
                 for point in points[:MAX_DATA_ROWS]
             ),
@@ -210,13 +216,20 @@ def _plane_table(placed: Plane) -> Table:
     )
 
 
-def charts(content: Content, figures: Sequence[RooflineFigure], *, asks: bool) -> Markup:
-    """Show the roofline of each GPU; `asks` where the answers beside it have the command that collects more."""
+def charts(figures: Sequence[RooflineFigure], *, collects: str, aggregated: bool, failed_count: int) -> Markup:
+    """Show the roofline of each GPU.
+
+    Args:
+        figures: The rooflines.
+        collects: How to collect what they lack.
+        aggregated: A mark stands for all launches of a kernel.
+        failed_count: Launches that failed.
+    """
     return render(
         "report/charts",
-        sides_of=partial(sides_of, content),
-        collecting="" if asks else collecting(content, figures),
-        content=content,
+        collecting=collects,
+        aggregated=aggregated,
+        failed_count=failed_count,
         figures=figures,
         inset_of=lambda figure: inset(figure.plane, figure.default_level),
     )

@@ -42,7 +42,7 @@ def inset(plane: Plane, level: str) -> Markup:
         begin = max(whole[0][0], roof.peak / steepest) if steepest else whole[0][0]
         (x0, y), (x1, _) = sheet.at(begin, roof.peak), sheet.at(whole[0][1], roof.peak)
         paths.append(f"M{x0:.1f} {y:.1f}H{x1:.1f}")
-    shown = sorted(shown_at(plane.points, level), key=lambda point: -(point.launch.time_share or 0.0))
+    shown = sorted(shown_at(plane.points, level), key=lambda point: -point.launch.time_share)
     dots = [Dot(*(round(at, 1) for at in sheet.at(*point.at))) for point in shown[:MOST_POINTS]]
     return render(
         "report/inset",

@@ -23,9 +23,9 @@ from rooflens.model.roofline.roofs import Roof, level_roofs, pipe_roofs
 from rooflens.model.summary import identity
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
-from rooflens.report.page.cards.expectation import LADDERS, sizes_text
 from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, plane_spec
 from rooflens.report.templates import render
+from rooflens.report.words.expectations import LADDERS, sizes_text
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.writers.html import Drawing
 
@@ -402,7 +402,9 @@ def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Map
 
 
 def sweeps(page: Content) -> Markup:
-    """Show the sweeps of a page; nothing if there is none."""
+    """Show the sweeps of a page; nothing if there is none, as on a page without predictions."""
+    if not page.predictions:
+        return Markup()
     found = find_sweeps(page)
     groups = {launch.key: launch.group_key for launch in page.launches}
     shown = [(sweep, _figure(f"sweep-{i}", sweep, page, groups)) for i, sweep in enumerate(found[:MAX_SWEEPS])]

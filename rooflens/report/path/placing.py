@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.records import Analysis
-from rooflens.report.plane.plane import Place, places
+from rooflens.report.plane.places import Place, places
 
 
 def walker(ladder: Ladder) -> Ladder:

@@ -27,26 +27,23 @@ _ZOOM: Param = {
 }
 """A drag pans, the wheel zooms while ctrl is held, a double click resets."""
 
-_ENDS = ("x0", "x1", "y0", "y1")
 
-
-def seen(*, zooms: bool, is_log: bool = True, **before: str) -> list[Param]:
+def seen(ranged: str) -> list[Param]:
     """Declare the visible part of a plane, all of it or the zoomed part, and the slope of its roofs.
 
-    The specification declares `base`: lowest and highest x, lowest and highest y; or `before` works it out.
+    Args:
+        ranged: Expression of the level whose range is seen: the specification declares `ranges`, by level lowest and
+            highest x, lowest and highest y.
     """
-    ends = {name: f"base[{i}]" for i, name in enumerate(_ENDS)}
-    if zooms:
-        ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : {end}" for name, end in ends.items()}
-    spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10" if is_log else "y1 - y0"}
-    turn = {"turn": "-atan2(h / spanY, w / spanX) * 57.2958"} if is_log else {}
-    return [*expressions(**before, slot=SLOT, **ends, **spans, **turn), *([_ZOOM] if zooms else ())]
+    names = enumerate(("x0", "x1", "y0", "y1"))
+    ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : base[{i}]" for i, name in names}
+    spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10"}
+    turn = "-atan2(h / spanY, w / spanX) * 57.2958"
+    return [*expressions(ranged=ranged, base="ranges[ranged]", slot=SLOT, **ends, **spans, turn=turn), _ZOOM]
 
 
-def axes(
-    title: str = "Arithmetic intensity ({}/B)", *, shares: bool = False, units: Sequence[str] = ("FLOP",)
-) -> Mapping[str, alt.X | alt.Y]:
-    """Encode intensity, and performance or shares of a roof, with their axes; one layer of a plane says it for all."""
+def axes(units: Sequence[str]) -> Mapping[str, alt.X | alt.Y]:
+    """Encode intensity and performance with their axes; one layer of a plane says it for all."""
     across: dict[str, Any] = {
         "tickCount": text.TICKS,
         "gridOpacity": text.grid_opacity("spanX"),
@@ -54,7 +51,7 @@ def axes(
         "labelSeparation": LABELS_APART_PX,
         "labelFlush": False,
         "labelBound": True,
-        "title": title.format(" or ".join(units)),
+        "title": f"Arithmetic intensity ({' or '.join(units)}/B)",
         "titlePadding": 12,
     }
     up: dict[str, Any] = {
@@ -64,11 +61,8 @@ def axes(
         "title": f"Performance ({' or '.join(f'{unit}/s' for unit in units)})",
         "titlePadding": 8,
     }
-    if shares:
-        up = {"format": ".0%", "values": [0, 0.2, 0.4, 0.6, 0.8, 1], "title": None}
-    height: dict[str, Any] = {"type": "linear", "zero": False} if shares else {"type": "log"}
     base = [alt.ExprRef(f"base[{i}]") for i in range(4)]
     return {
         "x": alt.X("x:Q", axis=alt.Axis(**across), scale=alt.Scale(type="log", domain=base[:2], nice=False)),
-        "y": alt.Y("y:Q", axis=alt.Axis(**up), scale=alt.Scale(**height, domain=base[2:], nice=False)),
+        "y": alt.Y("y:Q", axis=alt.Axis(**up), scale=alt.Scale(type="log", domain=base[2:], nice=False)),
     }

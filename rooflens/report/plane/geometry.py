@@ -7,10 +7,10 @@ from functools import lru_cache
 from math import floor
 from typing import NamedTuple
 
+FONT_PX = 12
+
 WIDTH_MARGIN = 1.06
 """System fonts differ by a few per cent from the widths below; words may not run into each other in any of them."""
-
-BOLD_MARGIN = 1.08
 
 _EMS = {
     0.28: "ijl'|ft.,:;/\\!I[] \u00a0\u2009",
@@ -144,7 +144,7 @@ def _bands(top: float, bottom: float) -> range:
 
 
 @lru_cache(maxsize=4096)
-def text_px(text: str, size_px: float = 12, *, bold: bool = False) -> float:
+def text_px(text: str) -> float:
     """Estimate how wide a text is drawn at most, in the usual fonts without serifs."""
     ems = sum(_EM_OF.get(char, _EM_WIDE if ord(char) >= _FIRST_WIDE else _EM_USUAL) for char in text)
-    return ems * size_px * WIDTH_MARGIN * (BOLD_MARGIN if bold else 1.0)
+    return ems * FONT_PX * WIDTH_MARGIN

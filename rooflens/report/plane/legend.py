@@ -7,20 +7,16 @@ from typing import Any
 
 import altair as alt
 
-from rooflens.model.bounds import SHOWN_CLASSES
+from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.html.theme import LOOKS, is_hollow
 from rooflens.report.words.labels import BOUND_LABELS
 
 _HOLLOW = [shown for shown in LOOKS if is_hollow(shown)]
 
 
-def fill_opacity(field: str = "bound") -> Any:
-    """Fill the sign of a sure class, and leave that of an open one hollow.
-
-    Args:
-        field: What the rows call the class.
-    """
-    return alt.condition(f"indexof({_HOLLOW}, datum.{field}) >= 0", alt.value(0), alt.value(1))
+def fill_opacity() -> Any:
+    """Fill the sign of a sure class, and leave that of an open one hollow."""
+    return alt.condition(f"indexof({_HOLLOW}, datum.bound) >= 0", alt.value(0), alt.value(1))
 
 
 def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[str, Any]:

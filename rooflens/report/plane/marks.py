@@ -20,8 +20,6 @@ Drawing = alt.Chart | alt.LayerChart
 QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and tell a screen reader nothing new: it has the points."""
 
-STRONG: Style = {"fontWeight": 600, "fontSize": 13}
-
 AT: Style = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
 """Where a row stands; one layer of a plane says how its axes are."""
 
@@ -40,13 +38,8 @@ HEIGHT = 440
 """Pixels of a plane until the page sets its parameters `w` and `h`."""
 
 
-def lit(faint: float, *also: str) -> alt.ExprRef:
-    """Fade marks of other kernels while one is isolated (parameter `kernel`); `also` are tests that keep a mark lit."""
-    tests = ("kernel === ''", "datum.g === kernel", *also)
-    return alt.ExprRef(f"{' || '.join(tests)} ? 1 : {faint}")
-
-
-LIT_DOT, LIT_BAR = lit(FAINT_DOT), lit(FAINT_BAR)
+LIT_BAR = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT_BAR}")
+"""Fades the bars of other kernels while one is isolated (parameter `kernel`)."""
 
 
 def table(name: str) -> alt.Chart:
@@ -82,7 +75,7 @@ def written(rows: alt.Chart, style: str, at: Style = AT, **look: Any) -> list[al
     ]
 
 
-def leads(rows: alt.Chart, at: Style = AT, **look: Any) -> alt.Chart:
+def leads(rows: alt.Chart) -> alt.Chart:
     """Draw a thin line from a mark to each text that stands away from it."""
     away = rows.transform_filter("isValid(datum.spot[4])")
     return away.mark_rule(
@@ -92,8 +85,7 @@ def leads(rows: alt.Chart, at: Style = AT, **look: Any) -> alt.Chart:
         x2Offset=alt.ExprRef(f"datum.spot[1] * {LEAD_TO_PART}"),
         y2Offset=alt.ExprRef(f"datum.spot[2] * {LEAD_TO_PART}"),
         **QUIET,
-        **look,
-    ).encode(**at, x2=alt.X2("x"), y2=alt.Y2("y"))
+    ).encode(**AT, x2=alt.X2("x"), y2=alt.Y2("y"))
 
 
 def of_kernels(fields: Sequence[str]) -> alt.LookupData:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 from rooflens import format as fmt
 from rooflens.model import keys
-
-Key = TypeVar("Key", bound="Hashable")
 
 FULL_LABEL_WIDTH = 64
 LABEL_WIDTH = 26
@@ -19,7 +16,7 @@ ARGUMENT_WIDTH = 12
 """Characters of a template argument in such a name."""
 
 
-def short_names(kernels: Mapping[Key, str], width: int = LABEL_WIDTH) -> dict[Key, str]:
+def short_names(kernels: Mapping[str, str], width: int = LABEL_WIDTH) -> dict[str, str]:
     """Name kernels as everywhere, in at most so many characters; by any key."""
     names = keys.short_names(kernels.values())
     return {key: _cut(names[name], width) for key, name in kernels.items()}

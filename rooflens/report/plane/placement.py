@@ -13,12 +13,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
-from rooflens.report.plane.viewport import Viewport
+from rooflens.report.plane.viewport import Sheet
 
 Row = list[Any]
 
-FONT_PX = 12
-BOLD_PX = 13
 LINE_PX = 14
 """Height that a line of text takes on the screen."""
 
@@ -87,15 +85,14 @@ class Text(Struct, frozen=True):
     x: float
     y: float
     spots: Sequence[Spot]
-    bold: bool = False
     own: Sequence[Box] = ()
 
-    def places(self, view: Viewport) -> Iterator[Place]:
+    def places(self, view: Sheet) -> Iterator[Place]:
         """List where it may stand: the whole words at all their spots, then shorter ones."""
         right, down = view.at(self.x, self.y)
         for words in self.words:
             # Widths come from a table of glyphs: no browser is here to measure them.
-            half = text_px(words, BOLD_PX if self.bold else FONT_PX, bold=self.bold) / 2
+            half = text_px(words) / 2
             for spot in self.spots:
                 box = Box(right + spot.dx + spot.side * half, down + spot.dy, half, LINE_PX / 2, right)
                 yield Place(spot.row(words), (box,), _lead(right, down, spot))
@@ -118,7 +115,7 @@ class Canvas(Struct, frozen=True):
         lines: What text crosses only where there is no other place.
     """
 
-    view: Viewport
+    view: Sheet
     taken: Boxes = field(default_factory=Boxes)
     lines: list[Line] = field(default_factory=list)
     leads: list[Edge] = field(default_factory=list)
@@ -170,9 +167,9 @@ class Canvas(Struct, frozen=True):
         return place.lead is None or not self.taken.crossed_by(place.lead)
 
 
-def beside(radius: float, *, near_px: float = NEAR_PX) -> list[Spot]:
+def beside(radius: float) -> list[Spot]:
     """List the places at a point: beside it, above, below, and at its corners."""
-    r, corner = radius + near_px, 0.75 * radius + near_px
+    r, corner = radius + NEAR_PX, 0.75 * radius + NEAR_PX
     straight = [Spot(r, 0, 1), Spot(-r, 0, -1), Spot(0, -r - LINE_PX / 2, 0), Spot(0, r + LINE_PX / 2, 0)]
     down = corner + LINE_PX / 4
     return [*straight, *(Spot(side * corner, y, side) for side in (1, -1) for y in (-down, down))]

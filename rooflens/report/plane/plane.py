@@ -1,22 +1,17 @@
-"""Where kernels and roofs stand in the roofline plane of one GPU: plain rows, SI base units, no drawing."""
+"""The roofline plane of one GPU: the launches and roofs in it, and its axes. SI base units, no drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import inf, log10, sqrt
-from types import MappingProxyType
-from typing import TypeGuard
+from collections.abc import Sequence
+from math import log10, sqrt
 
-from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec import Struct
 
-from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
-from rooflens.model.records import LEVELS, Analysis, JudgedLoop, Level
-from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof, level_roofs, pipe_roofs
-from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import Launch
-from rooflens.model.verdict.inside import LEAST_SHARE
+from rooflens.model.records import LEVELS, Bottleneck, Confidence, Gain, ratio
+from rooflens.model.roofline.roofs import Roof
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
+from rooflens.report.plane.places import Place
 from rooflens.report.words.labels import UNITS
 
 MIN_X_DECADES = 2.5
@@ -49,63 +44,90 @@ HELD_RATIO = 10.0 ** (MAX_DECADES - 1)
 """Between the farthest values that an axis holds with their air."""
 
 
-class Place(Struct, frozen=True):
-    """Where a kernel stands at one memory level, by its main work.
+class PhasePoint(Struct, frozen=True):
+    """A kernel's position in one phase of its run.
 
     Attributes:
-        roof_flop_per_s: min(P, AI x BW) with the kernel's own peaks; None if its report holds neither.
-        unit: `FLOP`, or `OP` where its main work is integer tensor operations: its numbers count those then.
+        part: Of the run, 0 to 1.
     """
 
-    level: str
+    phase: str
+    part: float
     intensity_flop_per_byte: float
     flop_per_s: float
-    roof_flop_per_s: float | None
-    unit: str = "FLOP"
 
 
-class RoofSet(Struct, frozen=True):
-    """The roofs of several kernels: the diagonal ones, fastest first, and the flat ones, highest first.
+class DrawnLaunch(Struct, frozen=True, kw_only=True):
+    """A launch as the roofline draws it: what is the same at all its levels, and the words of its popup.
 
     Attributes:
-        clocks_hz: Lowest and highest SM clock of these kernels, both the median where they are alike; None if no
-            report states it.
+        key: Its key within the page, and `group_key` that of its kernel.
+        name: Name of its kernel; `shown` is the short one, with how many launches it stands for.
+        report: What sets its report's name apart; empty if there is one.
+        line: What joins it with the other versions of its kernel: a name.
+        called: What its version is called in the ladder that the page follows; empty if it is not in it.
+        rank: Number of the ranking that its point holds.
+        estimated: A part of its FLOPs is estimated and not counted.
+        time_share: Fraction of the GPU time; 0 where that is not known.
+        launches: How many launches it stands for.
+        work: Its operations in the unit of its points; None if a part is unknown.
+        clock_hz: SM clock; None if its report does not state it.
+        gains: Place and gain of those of its moves whose gain is known.
+        counts_limiter: Its limiter is a pipe whose operations are its FLOPs: fewer instructions there are fewer FLOPs.
+        phases: Its path through the plane while it ran; empty where that cannot be told.
     """
 
-    levels: tuple[Roof, ...]
-    pipes: tuple[Roof, ...]
-    clocks_hz: Domain | None
+    key: str
+    group_key: str
+    name: str
+    shown: str
+    report: str
+    line: str
+    called: str
+    rank: int | None
+    shown_class: ShownClass
+    estimated: bool
+    time_share: float
+    launches: int
+    work: float | None
+    clock_hz: float | None
+    gains: tuple[tuple[int, Gain], ...]
+    counts_limiter: bool
+    phases: tuple[PhasePoint, ...]
+    time_words: str
+    verdict_words: str
+    limiter_words: str
+    confidence: Confidence
+    flag_words: str
 
 
-def places(analysis: Analysis) -> list[Place]:
-    """Place a kernel at each level where it has an intensity."""
-    work = main_work(analysis)
-    if not _drawable(work.per_s):
-        return []
-    return [
-        Place(name, intensity, work.per_s, _roof(intensity, level, work.peak_per_s), UNITS[work.unit])
-        for name, level in analysis.levels.items()
-        if _drawable(intensity := work.intensity(level))
-    ]
+class BarredLaunch(DrawnLaunch, frozen=True, kw_only=True):
+    """A launch without a place in the plane, which has bars below it.
 
+    Attributes:
+        why: Why it has none.
+        is_median: It is the median of those launches of its kernel that have bars.
+        bottleneck: Its busiest unit.
+        leading: Level whose bar is that unit's; `unit` for one that is no level's.
+    """
 
-def roofs_over(analyses: Iterable[Analysis]) -> RoofSet:
-    """Find the roofs of those kernels that have a place; of all where none has."""
-    known = list(analyses)
-    # A short copy at an idle clock must not bend the roofs of the kernels that are drawn under them.
-    drawn = [analysis for analysis in known if places(analysis)] or known
-    return RoofSet(level_roofs(drawn), pipe_roofs(drawn), _clocks(drawn))
+    why: str
+    is_median: bool
+    bottleneck: Bottleneck | None
+    leading: str | None
 
 
 class Point(Place, frozen=True, kw_only=True):
     """A launch at one memory level.
 
     Attributes:
+        share: Fraction of the level's peak bandwidth, 0 to 1; None if unknown.
         nearest: True at the launch's own level: the one that limits it, else that whose roof is the lowest above it.
         peak_flop_per_s: The flat roof of its work; None if its report does not hold it.
     """
 
-    launch: Launch
+    launch: DrawnLaunch
+    share: float | None
     nearest: bool
     peak_flop_per_s: float | None = None
 
@@ -119,6 +141,16 @@ class Point(Place, frozen=True, kw_only=True):
         """Factor between the launch and its roof at this level."""
         return None if self.roof_flop_per_s is None else self.roof_flop_per_s / self.flop_per_s
 
+    @property
+    def traffic_bytes(self) -> float | None:
+        """Bytes that the launch moved at this level."""
+        return ratio(self.launch.work, self.intensity_flop_per_byte)
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Rate at which it moved them."""
+        return self.flop_per_s / self.intensity_flop_per_byte
+
 
 class LoopPoint(Struct, frozen=True):
     """A loop of a launch at one memory level: FLOP/s while warps are in it, over the bytes that it moves there.
@@ -127,11 +159,13 @@ class LoopPoint(Struct, frozen=True):
     different warps overlap: where that puts it over its roof, it stands on it.
 
     Attributes:
+        number: Of the loop in its kernel, and `place` its line or address.
         at_roof: Whether it is held to its roof.
     """
 
-    launch: Launch
-    loop: JudgedLoop
+    launch: DrawnLaunch
+    number: int
+    place: str
     level: str
     at_roof: bool
     intensity_flop_per_byte: float
@@ -144,11 +178,16 @@ class LoopPoint(Struct, frozen=True):
 
 
 class LevelShare(Struct, frozen=True):
-    """What a launch that has no place in the roofline takes of a level's peak bandwidth."""
+    """What a launch that has no place in the roofline takes of a level's peak bandwidth.
 
-    launch: Launch
+    Attributes:
+        bytes_per_s: Its rate; None if the bytes or the time are unknown.
+    """
+
+    launch: BarredLaunch
     level: str
     share: float
+    bytes_per_s: float | None = None
 
 
 class Plane(Struct, frozen=True):
@@ -160,11 +199,9 @@ class Plane(Struct, frozen=True):
         unplaced: Launches with neither a position nor a bandwidth share.
         drawn: How many launches have a place in the plane or a share.
         longest_share: Largest share of GPU time among them; 1 where no time is known.
-        reports: What sets each report's name apart, by digest, in the order of versions; empty if there is one.
-        lines: What joins the versions of a kernel: a name by digest and kernel name; others are joined by their name.
-        climbers: What the versions of the kernel that a ladder follows are called, by the same; the fastest first.
+        reports: What sets each report's name apart, in the order of versions; empty if there is one.
+        climbers: What the versions of the kernel that a ladder follows are called, the fastest first.
         loops: Loops of the launches in the plane whose machine code was looked into.
-        numbered: Keys of launches whose points hold a number of the ranking, and are large enough for it.
     """
 
     gpu: str
@@ -176,16 +213,19 @@ class Plane(Struct, frozen=True):
     unplaced: int
     drawn: int
     longest_share: float
-    reports: Mapping[str, str] = field(default_factory=dict)
-    lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    climbers: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    loops: tuple[LoopPoint, ...] = ()
-    numbered: frozenset[str] = frozenset()
+    reports: tuple[str, ...]
+    climbers: tuple[str, ...]
+    loops: tuple[LoopPoint, ...]
 
     @property
     def placed(self) -> tuple[Point | LevelShare, ...]:
         """Everything that is drawn, in the plane and below it."""
         return (*self.points, *self.shares)
+
+    @property
+    def launches(self) -> tuple[DrawnLaunch, ...]:
+        """The launches in the plane, each once."""
+        return tuple({point.launch.key: point.launch for point in self.points}.values())
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -283,96 +323,9 @@ class Plane(Struct, frozen=True):
         )
 
 
-def plane(
-    gpu: str,
-    launches: Sequence[Launch],
-    reports: Mapping[str, str] = MappingProxyType({}),
-    lines: Mapping[tuple[str, str], str] = MappingProxyType({}),
-    numbered: Collection[str] = (),
-) -> Plane:
-    """Place the launches of one GPU; `reports`, `lines` and `numbered` as in `Plane`."""
-    points = tuple(point for launch in launches for point in _points(launch))
-    shares = tuple(share for launch in launches for share in _shares(launch))
-    placed = {p.launch.key for p in points} | {p.launch.key for p in shares}
-    roofs = roofs_over(launch.analysis for launch in launches)
-    return Plane(
-        gpu=gpu,
-        points=points,
-        shares=shares,
-        level_roofs=roofs.levels,
-        pipe_roofs=roofs.pipes,
-        clocks_hz=roofs.clocks_hz,
-        unplaced=sum(launch.key not in placed for launch in launches),
-        drawn=len(placed),
-        longest_share=max((launch.time_share or 0.0 for launch in launches if launch.key in placed), default=0.0)
-        or 1.0,
-        reports=reports if len(reports) > 1 else {},
-        lines=lines,
-        loops=tuple(loop for launch in launches for loop in _loops(launch)),
-        numbered=frozenset(placed).intersection(numbered),
-    )
-
-
-def _points(launch: Launch) -> list[Point]:
-    found = places(launch.analysis)
-    limits = [place for place in found if place.level == launch.analysis.verdict.resource]
-    nearest = min(limits or found, key=lambda place: place.roof_flop_per_s or inf, default=None)
-    peak = main_work(launch.analysis).peak_per_s if found else None
-    return [Point(**asdict(place), launch=launch, nearest=place is nearest, peak_flop_per_s=peak) for place in found]
-
-
-def _loops(launch: Launch) -> Iterator[LoopPoint]:
-    """Place the loops of a launch that are shown: at L2, and at shared memory where they read that.
-
-    Loops count FLOPs: they have no place where the launch is placed by its integer operations.
-    """
-    if not places(launch.analysis) or main_work(launch.analysis).unit != "FLOP":
-        return
-    for one in launch.analysis.loops:
-        if one.loop.kind != "loop" or not _drawable(one.flop_per_s) or (one.share or 0.0) < LEAST_SHARE:
-            continue
-        for level, moved in (("l2", one.l2_bytes), ("smem", one.smem_bytes)):
-            if moved and _drawable(intensity := (one.flop or 0.0) / moved):
-                known = launch.analysis.levels.get(level)
-                slope = intensity * (known.peak_bytes_per_s or inf) if known else inf
-                roof = min(slope, launch.analysis.flop_peak_per_s or inf)
-                yield LoopPoint(launch, one, level, one.flop_per_s >= roof, intensity, min(one.flop_per_s, roof))
-
-
-def _drawable(value: float | None) -> TypeGuard[float]:
-    """Return whether a logarithmic axis can place a value."""
-    return value is not None and 0 < value < inf
-
-
-def _roof(intensity: float, level: Level, flop_peak_per_s: float | None) -> float | None:
-    """Work out min(P, AI x BW) of a launch, over what its report holds of the two."""
-    slope = intensity * (level.peak_bytes_per_s or 0.0)
-    return min((v for v in (slope, flop_peak_per_s) if v), default=None)
-
-
-def _shares(launch: Launch) -> list[LevelShare]:
-    """Keep a launch that has no place in the roofline by its bandwidth shares."""
-    if launch.failed or places(launch.analysis):
-        return []
-    levels = launch.analysis.levels
-    return [LevelShare(launch, name, level.share) for name, level in levels.items() if level.share is not None]
-
-
-def _clocks(analyses: Iterable[Analysis]) -> Domain | None:
-    """Find the range of clocks, or the median twice where no band is drawn: a line is at the median of the peaks."""
-    from statistics import median  # noqa: PLC0415 - only where a plane is drawn
-
-    clocks = [hz for analysis in analyses if (hz := analysis.kernel.counters.get("sm_clock_hz"))]
-    if not clocks:
-        return None
-    low, high = min(clocks), max(clocks)
-    middle = median(clocks)
-    return (middle, middle) if high / low < BAND_FROM_RATIO else (low, high)
-
-
 def _x_domain(points: Sequence[Point], ridges: Sequence[float]) -> Domain:
     """Find a range of intensities that holds points and ridges, and names of roofs at both ends."""
-    times = [(p.intensity_flop_per_byte, p.launch.time_share or 0.0) for p in points]
+    times = [(p.intensity_flop_per_byte, p.launch.time_share) for p in points]
     begin, end = _longest_held(times, ridges)
     placed = [x for x, _ in times if begin <= x <= end]
     held = [*placed, *(x for x in ridges if begin <= x <= end)]

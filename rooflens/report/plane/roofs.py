@@ -15,9 +15,9 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
-from rooflens.report.plane.marks import QUIET, SPOT, Style, at_spot, placed, written
+from rooflens.report.plane.marks import QUIET, Style, at_spot, placed, written
 from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Spot, Text
-from rooflens.report.plane.viewport import Viewport
+from rooflens.report.plane.viewport import Sheet
 
 Row = list[Any]
 
@@ -80,7 +80,7 @@ class Roofs(Struct, frozen=True):
         steepest = max((slope.peak for slope in self.slopes), default=None)
         return flat.peak / steepest if steepest else None
 
-    def lines(self, view: Viewport) -> list[Line]:
+    def lines(self, view: Sheet) -> list[Line]:
         """List what is seen of them."""
         slopes = [line for slope in self.slopes if (line := self._slope_line(slope, view))]
         low, high = self.x_domain
@@ -88,13 +88,13 @@ class Roofs(Struct, frozen=True):
         ends = zip(begins, self.flats, strict=True)
         return [*slopes, *(Line(*view.at(x, flat.peak), *view.at(high, flat.peak)) for x, flat in ends)]
 
-    def _slope_line(self, slope: NamedRoof, view: Viewport) -> Line | None:
+    def _slope_line(self, slope: NamedRoof, view: Sheet) -> Line | None:
         """Find the visible part of a slope."""
         low = max(self.x_domain[0], self.y_domain[0] / slope.peak)
         high = min(self.x_domain[1], min(self.y_domain[1], self.top or self.y_domain[1]) / slope.peak)
         return Line(*view.at(low, low * slope.peak), *view.at(high, high * slope.peak)) if low < high else None
 
-    def name(self, canvas: Canvas, avoid: Sequence[Box] = ()) -> dict[str, Row]:
+    def name(self, canvas: Canvas, avoid: Sequence[Box]) -> dict[str, Row]:
         """Place the names of all roofs by their keys; the canvas then holds them as taken.
 
         Names keep clear of each other, and where they can of the boxes to avoid, then of lines.
@@ -156,7 +156,7 @@ def work_unit(pipe: str) -> str:
     return "OP" if pipe.startswith("tensor_int") else "FLOP"
 
 
-def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str = "", clock: str = "") -> NamedRoof:
+def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str, clock: str) -> NamedRoof:
     """Name a flat roof with value and clock, then ever shorter."""
     name = joined(keys)
     unit = f"{work_unit(keys[0])}/s"
@@ -166,9 +166,9 @@ def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str = "", clock: 
     return NamedRoof(keys[0], flop_per_s, (f"{whole} at {clock}", *names) if clock else names)
 
 
-def slope_roof(keys: Sequence[str], bytes_per_s: float, *gpus: str | None) -> NamedRoof:
-    """Name a diagonal roof with its value, then shorter; DRAM by the kind that the GPUs have."""
-    name = joined(keys, *gpus)
+def slope_roof(keys: Sequence[str], bytes_per_s: float, gpu: str) -> NamedRoof:
+    """Name a diagonal roof with its value, then shorter; DRAM by the kind that the GPU has."""
+    name = joined(keys, gpu)
     return NamedRoof(keys[0], bytes_per_s, (f"{name}  {fmt.si(bytes_per_s, 'B/s')}", name))
 
 
@@ -177,7 +177,7 @@ def joined(keys: Iterable[str], *gpus: str | None) -> str:
     return ", ".join(resource_label(key, *gpus) for key in keys)
 
 
-def ridge_text(intensity: float, unit: str = "FLOP") -> str:
+def ridge_text(intensity: float, unit: str) -> str:
     """Name a ridge by its intensity, in what its pipe counts per byte."""
     return f"ridge {fmt.intensity(intensity, unit)}"
 
@@ -206,7 +206,7 @@ def line_layers(slopes: alt.Chart, flats: alt.Chart, style: str = "roof") -> lis
     ]
 
 
-def slope_name_layers(rows: alt.Chart, spot: str = SPOT, **look: Any) -> list[alt.Chart]:
+def slope_name_layers(rows: alt.Chart, spot: str, **look: Any) -> list[alt.Chart]:
     """Write names along diagonals on cleared ground, at the part of the visible line that was chosen for them."""
     end = "min(x1, (datum.e ? min(y1, datum.e) : y1) / datum.v)"
     named = rows.transform_calculate(spot=spot, lo="max(x0, y0 / datum.v)", hi=end)
@@ -231,6 +231,6 @@ def slope_name_layers(rows: alt.Chart, spot: str = SPOT, **look: Any) -> list[al
 AT_EDGE: Style = {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}
 
 
-def flat_name_layers(rows: alt.Chart, spot: str = SPOT) -> list[alt.Chart]:
+def flat_name_layers(rows: alt.Chart, spot: str) -> list[alt.Chart]:
     """Write names of flat roofs at the right edge on cleared ground."""
     return written(placed(rows, spot).transform_calculate(edge="x1"), "label", AT_EDGE, **at_spot())

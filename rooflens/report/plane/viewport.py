@@ -6,13 +6,11 @@ Text is placed in Python for a few sizes of the plane. The chart uses the placem
 from __future__ import annotations
 
 from math import log10, sqrt
-from typing import Protocol
 
 from msgspec import Struct
 
-from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.plane import Domain, Plane, Point
+from rooflens.report.plane.plane import Domain, DrawnLaunch, Plane, Point
 
 CROWD = 40
 """With more launches than this, large points would bury their neighbours and letters would fill the plane."""
@@ -47,20 +45,6 @@ SLOT = " : ".join(f"w >= {size.from_px} ? {i}" for i, size in enumerate(SIZES[:-
 """Expression of the size class at hand, by the signal `w`."""
 
 
-class Viewport(Protocol):
-    """A drawing at one size: where its data stand in pixels, counted from the upper left corner."""
-
-    @property
-    def width_px(self) -> float: ...
-
-    @property
-    def height_px(self) -> float: ...
-
-    def at(self, x: float, y: float, /) -> tuple[float, float]:
-        """Give the pixels of a place in the units of the data."""
-        ...
-
-
 class Sheet(Struct, frozen=True):
     """A logarithmic plane drawn at one size; pixels count from the upper left corner."""
 
@@ -86,14 +70,14 @@ def areas_px2(plane: Plane) -> tuple[int, int]:
     return (64, 800) if plane.drawn <= CROWD else (48, 320)
 
 
-def radius_px(plane: Plane, launch: Launch) -> float:
+def radius_px(plane: Plane, launch: DrawnLaunch) -> float:
     """Work out half the width of a launch's point."""
     smallest, largest = areas_px2(plane)
-    area_px2 = smallest + (largest - smallest) * (launch.time_share or 0.0) / plane.longest_share
-    return sqrt(max(area_px2, NUMBERED_PX2 if launch.key in plane.numbered else 0.0)) / 2
+    area_px2 = smallest + (largest - smallest) * launch.time_share / plane.longest_share
+    return sqrt(max(area_px2, NUMBERED_PX2 if launch.rank else 0.0)) / 2
 
 
-def dot_box(plane: Plane, point: Point, view: Viewport) -> Box:
+def dot_box(plane: Plane, point: Point, view: Sheet) -> Box:
     """Make the box of a launch's point in a plane at one size."""
     return point_box(view.at(*point.at), radius_px(plane, point.launch))
 

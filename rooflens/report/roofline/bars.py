@@ -8,21 +8,18 @@ is worked out in the chart, so that hiding launches lays out anew what is left.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from rooflens.model.records import LEVELS, Analysis
-from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import Launch, median_launch
+from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.legend import fill_opacity, verdict_channels
 from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, layered, of_kernels
-from rooflens.report.plane.plane import LevelShare, Plane
+from rooflens.report.plane.plane import BarredLaunch, LevelShare, Plane
 from rooflens.report.roofline.rows import rounded
 
 KERNELS_ALONE = 6
@@ -64,17 +61,9 @@ REASONS: Mapping[str, str] = {
 _FIELDS = ("name", "bound", "time", "verdict", "report")
 
 
-def reason(launch: Launch) -> str:
-    """Say why a launch has no place in the roofline: FLOPs that were not counted are not the same as none."""
-    total = main_work(launch.analysis).total
-    if not total:
-        return UNCOUNTED if total is None else NONE
-    return UNPLACED if any(level.amount_bytes for level in launch.analysis.levels.values()) else NO_BYTES
-
-
 def reasons(plane: Plane) -> tuple[str, ...]:
     """List why launches stand outside the plane, each reason once."""
-    found = {reason(share.launch) for share in plane.shares}
+    found = {share.launch.why for share in plane.shares}
     return tuple(one for one in REASONS if one in found)
 
 
@@ -86,56 +75,46 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
     """
     several = len(reasons(plane)) > 1
     rows, seen = [], set()
-    kernels: defaultdict[str, dict[str, Analysis]] = defaultdict(dict)
-    for share in plane.shares:
-        kernels[share.launch.group_key][share.launch.key] = share.launch.analysis
-    medians = {group: median_launch([*of_kernel.values()]) for group, of_kernel in kernels.items()}
-    first = {id(median) for median in medians.values()}
+    medians = {one.group_key: one for one in _barred(plane) if one.is_median}
     order = {group: _order(median, bar_levels(plane)) for group, median in medians.items()}
-    shares = sorted(_with_units(plane, medians), key=lambda one: -(one.launch.time_share or 0.0))
-    for share in sorted(shares, key=lambda one: id(one.launch.analysis) not in first):
-        launch, traffic = share.launch, share.launch.analysis.levels.get(share.level)
+    shares = sorted(_with_units(plane, medians), key=lambda one: -one.launch.time_share)
+    for share in sorted(shares, key=lambda one: not one.launch.is_median):
+        launch = share.launch
         row = {"k": launch.key, "g": launch.group_key, "o": int(launch.group_key.removeprefix("g")),
                "level": share.level, "l": order[launch.group_key].index(share.level),
                "share": rounded(share.share)}  # fmt: skip
-        row |= {"rate": rounded(traffic.bytes_per_s)} if traffic and traffic.bytes_per_s else {}
-        row |= {"head": _unit_name(launch.analysis)} if share.level == UNIT else {}
-        row |= {"why": reason(launch)} if several else {}
+        row |= {"rate": rounded(share.bytes_per_s)} if share.bytes_per_s else {}
+        row |= {"head": _unit_name(plane, launch)} if share.level == UNIT else {}
+        row |= {"why": launch.why} if several else {}
         if launch.key not in seen:
-            row |= {"t": rounded(launch.time_share or 0.0), "n": launch.analysis.launches}
+            row |= {"t": rounded(launch.time_share), "n": launch.launches}
         seen.add(launch.key)
         rows.append(row)
     return rows
 
 
-def _limiting(analysis: Analysis) -> str | None:
-    """Return the bar of the unit that a verdict goes by: a level's, or that of a unit which is none of these."""
-    found = analysis.verdict.bottleneck
-    if found is None:
-        return None
-    busy = found.unit or found.resource
-    level = analysis.levels.get(busy or "")
-    return UNIT if level is None or level.share is None else busy
+def _barred(plane: Plane) -> list[BarredLaunch]:
+    """List the launches that have bars."""
+    return [*{share.launch.key: share.launch for share in plane.shares}.values()]
 
 
-def _unit_name(analysis: Analysis) -> str:
-    found = analysis.verdict.bottleneck
-    return resource_label(found.unit or found.resource if found else None, analysis.kernel.gpu)
+def _unit_name(plane: Plane, launch: BarredLaunch) -> str:
+    found = launch.bottleneck
+    return resource_label(found.unit or found.resource if found else None, plane.gpu)
 
 
-def _order(analysis: Analysis, levels: Sequence[str]) -> list[str]:
+def _order(launch: BarredLaunch, levels: Sequence[str]) -> list[str]:
     """List the bars of a kernel: the unit nearest its peak, then levels from far to near."""
-    limiting = _limiting(analysis)
-    return [*([limiting] if limiting else []), *(level for level in levels if level != limiting)]
+    return [*([launch.leading] if launch.leading else []), *(level for level in levels if level != launch.leading)]
 
 
-def _with_units(plane: Plane, medians: Mapping[str, Analysis]) -> Iterator[LevelShare]:
+def _with_units(plane: Plane, medians: Mapping[str, BarredLaunch]) -> Iterator[LevelShare]:
     """Yield the shares of levels, and of each launch that of the unit that its kernel's verdict goes by."""
     yield from plane.shares
-    for launch in {share.launch.key: share.launch for share in plane.shares}.values():
-        median, own = medians[launch.group_key], launch.analysis.verdict.bottleneck
-        limit = median.verdict.bottleneck
-        if _limiting(median) == UNIT and own and limit and own.resource == limit.resource:
+    for launch in _barred(plane):
+        median, own = medians[launch.group_key], launch.bottleneck
+        limit = median.bottleneck
+        if median.leading == UNIT and own and limit and own.resource == limit.resource:
             yield LevelShare(launch, UNIT, own.share)
 
 
@@ -147,12 +126,12 @@ def bar_levels(plane: Plane) -> list[str]:
 
 def _bar_count(plane: Plane) -> int:
     """Count the bars that a kernel has at most."""
-    return len(bar_levels(plane)) + any(_limiting(share.launch.analysis) == UNIT for share in plane.shares)
+    return len(bar_levels(plane)) + any(launch.leading == UNIT for launch in _barred(plane))
 
 
 def _level_px(plane: Plane) -> int:
     """Work out the width of the names left of the bars."""
-    units = [_unit_name(share.launch.analysis) for share in plane.shares if _limiting(share.launch.analysis) == UNIT]
+    units = [_unit_name(plane, launch) for launch in _barred(plane) if launch.leading == UNIT]
     return round(min(MOST_LEVEL_PX, max(LEVEL_PX, *map(text_px, units), 0) + 8 * bool(units)))
 
 

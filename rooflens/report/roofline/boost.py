@@ -60,8 +60,7 @@ class Boost(Struct, frozen=True):
 def boost(plane: Plane) -> Boost | None:
     """Work out the roofs at boost clock; None if either clock is unknown, or boost is no faster."""
     sheet = datasheet_of(plane.gpu)
-    launches = {point.launch.key: point.launch.analysis.kernel.counters for point in plane.points}
-    clocks_hz = [hz for counters in launches.values() if (hz := counters.get("sm_clock_hz"))]
+    clocks_hz = [launch.clock_hz for launch in plane.launches if launch.clock_hz]
     if sheet is None or not clocks_hz:
         return None
     profiled_hz, clock_hz = median(clocks_hz), sheet.boost_clock.value

@@ -16,13 +16,12 @@ Signals that the page sets, each with a default so that the specification also d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.model.bounds import is_open
+from rooflens.model.verdict_classes import is_open
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, values
@@ -48,7 +47,6 @@ def roofline_spec(
     *,
     title: str,
     picked: str,
-    ranks: Mapping[str, int],
     level: str | None = None,
 ) -> Spec:
     """Specify the plane, and bars below it when launches without a place in it exist.
@@ -57,7 +55,6 @@ def roofline_spec(
         plane: Its points, roofs and axes.
         title: Stands over the chart.
         picked: Key of the launch whose gap is drawn from the start; empty for none.
-        ranks: Numbers of the ranking by key of launch.
         level: What is shown first, one of `plane.choices`; by default `default_level`.
     """
     parts = ([_plane_chart(plane)] if plane.points else []) + ([bars_chart(plane, WIDTH)] if plane.shares else [])
@@ -65,7 +62,7 @@ def roofline_spec(
     kernels, texts = rows.kernel_rows(plane)
     params = [*_params(plane, picked, level), *(_plane_params(plane, drawn) if plane.points else ())]
     params += values(texts=texts)
-    data = _datasets(plane, picked, ranks, drawn)
+    data = _datasets(plane, picked, drawn)
     chart = stacked(parts, title=titled(title, _subtitle(plane, has_ghosts=bool(data.get("ghosts")))))
     return specify(chart, params, {"kernels": kernels} | data)
 
@@ -79,11 +76,11 @@ def default_level(plane: Plane) -> str:
 def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
     if not plane.points:
         return bars_heading(plane)
-    notes = ["Area: share of GPU time"] if len({point.launch.key for point in plane.points}) > 1 else []
+    notes = ["Area: share of GPU time"] if len(plane.launches) > 1 else []
     if has_ghosts:
         notes.append("dashed ring: where the chosen move would put the kernel")
     roofs = plane.level_roofs + plane.pipe_roofs
-    if any(p.launch.estimated for p in plane.points):
+    if any(launch.estimated for launch in plane.launches):
         notes.append("hollow: FLOPs estimated")
     if any(map(is_open, plane.bounds)):
         notes.append("hollow and ?: a side was not measured, which could turn the verdict over")
@@ -145,7 +142,7 @@ def _plane_params(plane: Plane, drawn: Drawings) -> list[Param]:
     }
     if boost(plane):
         numbers["flatRoom"] = {level: [_flat_room(plane, one) for one in slots] for level, slots in drawn.items()}
-    return [*values(**numbers), *seen(zooms=True, ranged=RANGED, base="ranges[ranged]")]
+    return [*values(**numbers), *seen(RANGED)]
 
 
 def _flat_room(plane: Plane, drawing: Drawing) -> int:
@@ -154,15 +151,15 @@ def _flat_room(plane: Plane, drawing: Drawing) -> int:
     return round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX
 
 
-def _datasets(plane: Plane, picked: str, ranks: Mapping[str, int], drawn: Drawings) -> dict[str, list[rows.Row]]:
+def _datasets(plane: Plane, picked: str, drawn: Drawings) -> dict[str, list[rows.Row]]:
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
         data |= {
             "points": rows.point_rows(plane),
             "roofs": [row | {"p": roof_places(drawn, row["level"])} for row in rows.roof_rows(plane)],
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
-            "labels": label_rows(plane, drawn, ranks, picked),
-            "ghosts": ghost_rows(plane, {*ranks, picked}),
+            "labels": label_rows(plane, drawn, picked),
+            "ghosts": ghost_rows(plane, picked),
         }
         data |= {"loops": loops} if (loops := loop_rows(plane)) else {}
         data |= {"course": course} if (course := course_rows(plane)) else {}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Gain, MoveKind
-from rooflens.model.summary import Launch, place_of
-from rooflens.model.verdict.library import library_of
+from rooflens.model.summary import place_of
+from rooflens.report.plane.plane import DrawnLaunch, Point
 
 LABEL_ROOM_PX, NARROW_ROOM_PX = 220, 110
 """A ghost nearer to the left edge has its words on its right; on a telephone they are short."""
@@ -41,9 +39,27 @@ def choices(analysis: Analysis) -> tuple[Choice, ...]:
     more = (
         Choice(finding.move, finding.kind, finding.gain, place_of(finding.where), finding.id)
         for finding in analysis.findings
-        if finding.gain and finding.id not in said and not library_of(analysis.kernel)
+        if finding.gain and finding.id not in said and not analysis.library
     )
     return (*moves, *more)
+
+
+def ghost_at(point: Point, gain: Gain, slope: float | None) -> tuple[float, float]:
+    """Return where a move puts a point: FLOP per byte, and FLOP/s.
+
+    Most moves keep the FLOPs that were counted, so the dot rises by the gain. Where that would take it through the roof
+    of the level, the move must have saved bytes: then it goes right along the roof, by no more than it takes. A move
+    that saves instructions of the pipe that limits saves FLOPs in the part in which it saves time: the dot goes left.
+
+    Args:
+        point: The kernel at one level.
+        gain: What the move brings.
+        slope: Bytes per second of the roof of that level; None if unknown.
+    """
+    intensity, after = point.intensity_flop_per_byte, point.flop_per_s * gain.factor
+    if gain.changes == "instructions" and point.launch.counts_limiter:
+        intensity, after = intensity / gain.factor, point.flop_per_s
+    return max(intensity, after / slope) if slope else intensity, after
 
 
 def ghost_labels(at: int, gain: Gain, *, each: bool) -> tuple[str, str]:
@@ -52,14 +68,9 @@ def ghost_labels(at: int, gain: Gain, *, each: bool) -> tuple[str, str]:
     return f"{short}: {after_words(gain)}{' a launch' if each and gain.time_after_ns else ''}", short
 
 
-def first_ghost(launch: Launch) -> tuple[tuple[str, str], float] | None:
-    """Return the labels, at their longest and short, and the factor of the first move's ghost; None without a gain."""
-    return next(((ghost_labels(at, gain, each=True), gain.factor) for at, gain in gains(launch) if at == 0), None)
-
-
-def gains(launch: Launch) -> Iterator[tuple[int, Gain]]:
-    """Yield the place and the gain of each move of a launch whose gain is known."""
-    return ((at, choice.gain) for at, choice in enumerate(choices(launch.analysis)) if choice.gain)
+def first_ghost(launch: DrawnLaunch) -> tuple[tuple[str, str], Gain] | None:
+    """Return the labels, at their longest and short, and the gain of the first move's ghost; None without a gain."""
+    return next(((ghost_labels(at, gain, each=True), gain) for at, gain in launch.gains if at == 0), None)
 
 
 def after_words(gain: Gain) -> str:

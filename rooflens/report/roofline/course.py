@@ -12,13 +12,12 @@ from statistics import fmean
 from typing import Any
 
 import altair as alt
-from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Phases
 from rooflens.model.roofline.work import main_work
 from rooflens.report.plane.marks import AT, QUIET, written
-from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.plane import PhasePoint, Plane
 from rooflens.report.roofline.rows import rounded
 
 LEVEL = "dram"
@@ -27,19 +26,6 @@ LEVEL = "dram"
 _PIPE = "tensor_pipe"
 _MOST_OF_ALL = 0.9
 """From this part of the FLOPs on the path of the tensor pipe is that of the kernel."""
-
-
-class PhasePoint(Struct, frozen=True):
-    """A kernel's position in one phase.
-
-    Attributes:
-        part: Of the run, 0 to 1.
-    """
-
-    phase: str
-    part: float
-    intensity_flop_per_byte: float
-    flop_per_s: float
 
 
 def phase_points(analysis: Analysis) -> tuple[PhasePoint, ...]:
@@ -88,7 +74,6 @@ def sampled(share: Sequence[float | None]) -> list[float]:
 
 def course_rows(plane: Plane) -> list[dict[str, Any]]:
     """Make one row per phase of each launch that has a path, in the order of the run."""
-    launches = {point.launch.key: point.launch for point in plane.points if point.level == LEVEL}
     return [
         {
             "k": launch.key,
@@ -98,8 +83,8 @@ def course_rows(plane: Plane) -> list[dict[str, Any]]:
             "y": rounded(point.flop_per_s),
             "words": f"{point.phase} {fmt.percent(point.part)}",
         }
-        for launch in launches.values()
-        for i, point in enumerate(phase_points(launch.analysis))
+        for launch in plane.launches
+        for i, point in enumerate(launch.phases)
     ]
 
 

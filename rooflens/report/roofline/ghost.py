@@ -1,13 +1,9 @@
-"""Ghost dots: where each move of a kernel would put its dot, as far as its gain can be modelled.
-
-The FLOPs stay those that were counted, so the dot rises by the gain. Where that would take it through the roof of the
-level, the move must have saved bytes: then it goes right along the roof, by no more than it takes.
-"""
+"""Ghost dots: where each move of a kernel would put its dot, as far as its gain can be modelled."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import altair as alt
@@ -15,15 +11,17 @@ import altair as alt
 from rooflens.report.plane.marks import AT, QUIET, Style, written
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.viewport import SIZES, SLOT
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, gains, ghost_labels
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, after_words, ghost_at, ghost_labels
 from rooflens.report.roofline.rows import rounded
 
 
-def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
-    """Make a row per move with a gain and level of these launches: `m` is the move's place among the choices."""
-    wanted = set(launches)
+def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
+    """Make a row per level and move with a gain of the picked launch and those of the ranking.
+
+    Keys: `m` the place of the move among the choices.
+    """
     slopes = {key: roof.peak for roof in plane.level_roofs for key in roof.keys}
-    several = Counter(group for _, group in {(point.launch.key, point.launch.group_key) for point in plane.points})
+    several = Counter(launch.group_key for launch in plane.launches)
     return [
         {
             "k": point.launch.key,
@@ -31,17 +29,17 @@ def ghost_rows(plane: Plane, launches: Iterable[str]) -> list[dict[str, Any]]:
             "level": point.level,
             **({"near": 1} if point.nearest else {}),
             "m": at,
-            "x": rounded(max(point.intensity_flop_per_byte, after / slope) if slope else point.intensity_flop_per_byte),
-            "y": rounded(after),
+            "x": rounded(x),
+            "y": rounded(y),
             "x0": rounded(point.intensity_flop_per_byte),
             "y0": rounded(point.flop_per_s),
             "after": after_words(gain),
             "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
         }
         for point in plane.points
-        if point.launch.key in wanted
-        for at, gain in gains(point.launch)
-        for after, slope in ((point.flop_per_s * gain.factor, slopes.get(point.level)),)
+        if point.launch.rank or point.launch.key == picked
+        for at, gain in point.launch.gains
+        for x, y in (ghost_at(point, gain, slopes.get(point.level)),)
     ]
 
 

@@ -8,19 +8,20 @@ chart draws it over other words, on cleared ground.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.roofline.roofs import Roof
-from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, ridge_spots
 from rooflens.report.plane.plane import ALL, OWN, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
-from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, Viewport, dot_box, point_box, radius_px
+from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, Label, apart, kernel_names, label
 from rooflens.report.roofline.rows import Row, clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
@@ -79,7 +80,7 @@ def roof_places(drawn: Drawings, key: str) -> dict[str, list[list[Any] | None]]:
     return {level: [drawing.roofs.get(key) for drawing in at_level] for level, at_level in drawn.items()}
 
 
-def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: str) -> list[Row]:
+def label_rows(plane: Plane, drawn: Drawings, picked: str) -> list[Row]:
     """Make a row per text at a point, in it or at a corner, and level.
 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes.
@@ -95,30 +96,29 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
                 row = rows.setdefault(identity, new | keys | {"p": [None] * len(SIZES)})
                 # Only words that differ from the row's are written again.
                 row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
-    numbers = [row for level in drawn for row in _number_rows(plane, level, ranks)]
+    numbers = [row for level in drawn for row in _number_rows(plane, level)]
     return [*numbers, *rows.values()]
 
 
-def _number_rows(plane: Plane, level: str, ranks: Mapping[str, int]) -> list[Row]:
+def _number_rows(plane: Plane, level: str) -> list[Row]:
     """Write the numbers of the ranking inside their points, which are large enough; of several in one place the first.
 
     They stand on their own points, where no other text does.
     """
-    ranked = sorted(
-        (p for p in shown_at(plane.points, level) if p.launch.key in ranks), key=lambda p: ranks[p.launch.key]
-    )
+    ranked = [(rank, point) for point in shown_at(plane.points, level) if (rank := point.launch.rank)]
+    ranked.sort(key=itemgetter(0))
     return [
         {
             "s": "rank",
             "level": level,
             "x": rounded(point.intensity_flop_per_byte),
             "y": rounded(point.flop_per_s),
-            "t": str(ranks[point.launch.key]),
+            "t": str(point.launch.rank),
             "k": point.launch.key,
             "g": point.launch.group_key,
             "p": [Spot(0, 0, 0).row("")] * len(SIZES),
         }
-        for point in apart(ranked)
+        for point in apart(point for _, point in ranked)
     ]
 
 
@@ -140,21 +140,17 @@ def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tu
     plane = names.plane
     canvas = drawing.canvas.copy()
     view = canvas.view
-    shown = {point.launch.key: point for point in shown_at(plane.points, level)}
     corners = plane.ridges(plane.first_level if level in {ALL, OWN} else level)
     canvas.taken.extend(dot_box(plane, point, view) for point in plane.points_at(level))
     canvas.taken.extend(point_box(view.at(x, y), CORNER_PX) for x, y in corners)
 
-    def own(launch: Launch) -> list[Box]:
-        return own_boxes(plane, shown[launch.key], view, level=level)
-
-    seen = [point for point in shown.values() if _is_seen(point, view)]
+    seen = [point for point in shown_at(plane.points, level) if _is_seen(point, view)]
     ridges = (
         Label("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
         for (x, y), pipe in zip(corners, plane.pipe_roofs, strict=False)
     )
     alone = chain(ridges, _marks(plane, level, drawing))
-    asked = names.ask(seen, picked, drawing.size, own)
+    asked = names.ask(seen, picked, drawing.size, partial(own_boxes, plane, view=view, level=level))
 
     def in_turn() -> Iterator[Iterable[Label]]:
         """Begin with the name of the picked launch; what comes after it keeps clear of all that the launch shows."""
@@ -165,24 +161,24 @@ def _wanted(names: KernelNames, level: str, drawing: Drawing, picked: str) -> tu
     return canvas, in_turn()
 
 
-def _is_seen(point: Point, view: Viewport) -> bool:
+def _is_seen(point: Point, view: Sheet) -> bool:
     """Return whether the plane has room for a point: what lies beyond its axes gets no words."""
     right, down = view.at(*point.at)
     return 0 <= right <= view.width_px and 0 <= down <= view.height_px
 
 
-def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list[Box]:
+def _picked_boxes(plane: Plane, picked: str, view: Sheet, level: str) -> list[Box]:
     """List the boxes of what the picked launch shows at a level."""
     found = (point for point in shown_at(plane.points, level) if point.launch.key == picked)
-    return [box for point in found for box in own_boxes(plane, point, view, level=level)]
+    return [box for point in found for box in own_boxes(plane, point, view=view, level=level)]
 
 
 def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
     """Ask for the names or letters of levels where they differ; a crowd would fill the plane with them."""
-    launches = {point.launch.key for point in plane.points}
-    if level not in {ALL, OWN} or len(launches) > CROWD or len(plane.levels) == 1:
+    launches = len(plane.launches)
+    if level not in {ALL, OWN} or launches > CROWD or len(plane.levels) == 1:
         return
-    words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or drawing.size.narrow else plane.level_names
+    words = LEVEL_MARKS if launches > NAMED_LAUNCHES or drawing.size.narrow else plane.level_names
     seen = (point for point in plane.points_at(level) if _is_seen(point, drawing.canvas.view))
     for point in apart(seen, by_level=True):
         side = radius_px(plane, point.launch) + 3

@@ -11,16 +11,13 @@ from typing import Any
 
 import altair as alt
 
-from rooflens import format as fmt
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.marks import AT, QUIET, written
 from rooflens.report.plane.plane import LoopPoint, Plane
 from rooflens.report.roofline.rows import rounded
-from rooflens.report.words.inside import loop_place
 
 RING_AREA_PX2 = 90
 CHOSEN_AREA_PX2 = 260
-NAME_WIDTH = 24
 NAME_PX = 18
 """How far over the chosen loop's ring its name stands."""
 
@@ -37,8 +34,8 @@ def loop_rows(plane: Plane) -> list[dict[str, Any]]:
         {
             "k": one.launch.key,
             "g": one.launch.group_key,
-            "i": one.loop.loop.id,
-            **({"t": fmt.cut_middle(loop_place(one.loop), NAME_WIDTH)} if is_named else {}),
+            "i": one.number,
+            **({"t": one.place} if is_named else {}),
             **({"full": 1} if one.at_roof else {}),
             "level": one.level,
             "x": rounded(one.intensity_flop_per_byte),
@@ -52,7 +49,7 @@ def _named(plane: Plane) -> Iterator[tuple[LoopPoint, bool]]:
     """Yield the loops, and whether their name stands there: at the first of their levels."""
     named: set[tuple[str, int]] = set()
     for one in plane.loops:
-        key = one.launch.key, one.loop.loop.id
+        key = one.launch.key, one.number
         yield one, key not in named
         named.add(key)
 

@@ -9,16 +9,15 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import Spot, Text, around, beside
-from rooflens.report.plane.plane import Plane, Point
+from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
 from rooflens.report.plane.viewport import SizeClass, radius_px
-from rooflens.report.roofline.versions import Version, versions
+from rooflens.report.roofline.versions import versions
 
 Kind = Literal["ridge", "mark", "name"]
-Own = Callable[[Launch], Sequence[Box]]
+Own = Callable[[Point], Sequence[Box]]
 
 SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""
@@ -31,7 +30,7 @@ class Label(NamedTuple):
     """A text at a launch, or at a ridge, which belongs to none."""
 
     kind: Kind
-    launch: Launch | None
+    launch: DrawnLaunch | None
     text: Text
 
 
@@ -63,7 +62,7 @@ class KernelNames(Struct, frozen=True):
     """
 
     plane: Plane
-    known: Mapping[str, Sequence[Version]]
+    known: Mapping[str, Sequence[DrawnLaunch]]
     by_width: Mapping[int, Mapping[str, str]]
 
     def ask(self, points: Iterable[Point], first: str, size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
@@ -81,7 +80,7 @@ class KernelNames(Struct, frozen=True):
             own: Gives the boxes that only the name of a launch has to avoid.
         """
         by_kernel: dict[str, list[Point]] = {}
-        for point in sorted(points, key=lambda point: (point.launch.key != first, -(point.launch.time_share or 0.0))):
+        for point in sorted(points, key=lambda point: (point.launch.key != first, -point.launch.time_share)):
             by_kernel.setdefault(point.launch.group_key, []).append(point)
         yield from self._ask_climbers(by_kernel, size, own)
         # One name a kernel, for any number of versions.
@@ -98,27 +97,28 @@ class KernelNames(Struct, frozen=True):
         if not self.plane.climbers:
             return
         width = NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
-        kernels = ((key, points[0].launch.analysis.kernel) for key, points in by_kernel.items())
-        keys = {(kernel.digest, kernel.name): key for key, kernel in kernels}
-        called = {keys[at]: name for at, name in self.plane.climbers.items() if at in keys}
-        for point in apart([by_kernel.pop(key)[0] for key in called]):
-            words = (fmt.cut_middle(called[point.launch.group_key], width),)
+        followed = [points[0] for points in by_kernel.values() if points[0].launch.called]
+        followed.sort(key=lambda point: self.plane.climbers.index(point.launch.called))
+        for point in followed:
+            del by_kernel[point.launch.group_key]
+        for point in apart(followed):
+            words = (fmt.cut_middle(point.launch.called, width),)
             spots = around(radius_px(self.plane, point.launch))
-            yield iter((label("name", point, words, spots, own(point.launch)),))
+            yield iter((label("name", point, words, spots, own(point)),))
         left = {points[0].launch.name: key for key, points in reversed(by_kernel.items())}
         for key in by_kernel.keys() - set(left.values()):
             del by_kernel[key]
 
     def _first(self, key: str, drawn: Mapping[str, Sequence[Point]]) -> str:
         """Find the kernel that asks for the name of all its versions."""
-        versions_ = (version.launch.group_key for version in self.known.get(key, ()))
+        versions_ = (version.group_key for version in self.known.get(key, ()))
         return next((one for one in versions_ if one in drawn), key)
 
     def _ask_versions(
-        self, known: Sequence[Version], by_kernel: Mapping[str, Sequence[Point]], size: SizeClass, own: Own
+        self, known: Sequence[DrawnLaunch], by_kernel: Mapping[str, Sequence[Point]], size: SizeClass, own: Own
     ) -> Iterator[Iterator[Label]]:
         width = NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
-        labels = {version.launch.group_key: fmt.cut_middle(version.label, width) for version in known}
+        labels = {version.group_key: fmt.cut_middle(version.report, width) for version in known}
         drawn = [points for key in labels if (points := by_kernel.get(key))]
         named = [
             (points[0], [f"{name}, {labels[points[0].launch.group_key]}" for name in self._words(points, size)])
@@ -127,15 +127,14 @@ class KernelNames(Struct, frozen=True):
         yield self._tried(named, own)
         # Both ends of the path tell most.
         for point in apart(points[0] for points in (*drawn[-1:], *drawn[:1], *drawn[-2:0:-1])):
-            launch = point.launch
-            spots = around(radius_px(self.plane, launch))
-            yield iter((label("name", point, (labels[launch.group_key],), spots, own(launch)),))
+            spots = around(radius_px(self.plane, point.launch))
+            yield iter((label("name", point, (labels[point.launch.group_key],), spots, own(point)),))
 
     def _tried(self, names: Sequence[tuple[Point, Sequence[str]]], own: Own) -> Iterator[Label]:
         """Try the whole names beside their points, then shorter ones farther away too."""
         for spots, at in ((beside, 0), (around, -1)):
             for point, words in names:
-                yield label("name", point, (words[at],), spots(radius_px(self.plane, point.launch)), own(point.launch))
+                yield label("name", point, (words[at],), spots(radius_px(self.plane, point.launch)), own(point))
 
     def _words(self, points: Sequence[Point], size: SizeClass) -> list[str]:
         """Name a kernel in full and short, with how many launches are drawn."""
@@ -147,9 +146,9 @@ class KernelNames(Struct, frozen=True):
 def kernel_names(plane: Plane) -> KernelNames:
     """Find the names of a plane's kernels."""
     kernels = {p.launch.group_key: p.launch.name for p in plane.placed}
-    known = {version.launch.group_key: one for one in versions(plane) for version in one if not plane.climbers}
+    known = {version.group_key: one for one in versions(plane) for version in one if not plane.climbers}
     # Namesakes get distinct names; versions are one kernel and are distinguished by their labels.
-    newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}
+    newest = {key: known[key][-1].group_key if key in known else key for key in kernels}
     named = {key: kernels[key] for key in dict.fromkeys(newest.values())}
     by_width = {}
     for width in (FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH):

@@ -14,8 +14,9 @@ from rooflens.report.content import Content
 from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.plane.marks import Spec
-from rooflens.report.plane.plane import Plane, plane
+from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.chart import roofline_spec
+from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
 
 MAX_GPUS = 6
@@ -80,10 +81,7 @@ def placed_planes(page: Content) -> list[Plane]:
     Raises:
         InputError: There is none.
     """
-    planes = (
-        plane(gpu, [one for one in page.timed if one.gpu == gpu], page.report_labels, page.lines) for gpu in page.gpus
-    )
-    placed = [roofline for roofline in planes if roofline.placed]
+    placed = [roofline for gpu in page.gpus if (roofline := plane(page, gpu)).placed]
     if not placed:
         raise InputError(
             "no kernel can be placed in a roofline: these reports hold neither FLOPs with bytes, nor bandwidth shares",
@@ -95,7 +93,7 @@ def placed_planes(page: Content) -> list[Plane]:
 def spec_of(plane: Plane, page: Content, level: str | None) -> Spec:
     """Specify a plane on its own, at a level that has a kernel."""
     shown = level if level in plane.choices else None
-    return roofline_spec(plane, title=_title(plane, page), picked="", ranks={}, level=shown)
+    return roofline_spec(plane, title=_title(plane, page), picked="", level=shown)
 
 
 def _draw(plane: Plane, page: Content, level: str | None, *, dark: bool) -> str:

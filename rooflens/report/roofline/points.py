@@ -130,7 +130,7 @@ def _dots(plane: Plane) -> alt.Chart:
     dots = alt.Chart().transform_filter(AT_LEVEL).transform_calculate(area=_area_px2(plane))
     dots = dots.mark_point(clip=True, opacity=alt.ExprRef(lit), **text.POINT, **_DOT)
     return dots.encode(
-        **axes(units=plane.units),
+        **axes(plane.units),
         **verdict_channels(plane.bounds),
         size=alt.Size("area:Q", legend=None, scale=None),
         fillOpacity=alt.condition("datum.hollow", alt.value(0), alt.value(0.72)),
@@ -171,9 +171,8 @@ def _gap_layers() -> list[alt.Chart]:
 
 def _level_names(plane: Plane) -> list[alt.Chart]:
     """Name the levels of the picked launch along its line; a narrow plane has no room for it."""
-    launches = {point.launch.key for point in plane.points}
     # With all levels shown, a few launches have names or letters at every point already.
-    crowd = "true" if len(launches) > CROWD else "level !== 'all'"
+    crowd = "true" if len(plane.launches) > CROWD else "level !== 'all'"
     other = "!(level === 'own' ? datum.near : datum.level === level)"
     names = alt.Chart().transform_filter(f"w >= 480 && {crowd} && {PICKED} && {other}")
     apart = alt.ExprRef(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)")

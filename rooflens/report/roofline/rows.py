@@ -1,4 +1,4 @@
-"""The plane of `roofline_data` as the rows its chart draws: short keys, numbers rounded, no colour.
+"""A plane as the rows that its chart draws: short keys, numbers rounded, no colour.
 
 What belongs to a launch is stored once, in the rows of `kernel_rows`; the chart looks it up for each level.
 """
@@ -10,12 +10,9 @@ from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
-from rooflens.model.summary import Launch, cautions
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
 from rooflens.report.html.theme import is_hollow
-from rooflens.report.plane.plane import Plane, Point
+from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
 from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
-from rooflens.report.words.labels import BOUND_LABELS, flag_name, stall_label
 
 Row = dict[str, Any]
 
@@ -37,64 +34,37 @@ def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
     Returns:
         The rows, and the words that many launches share: `name`, `verdict` and `flags` of a row are places in them.
     """
-    launches = {point.launch.key: point.launch for point in plane.placed}
-    drawn = {point.launch.key: point.launch for point in plane.points}
-    peers = Counter(launch.group_key for launch in drawn.values())
+    peers = Counter(launch.group_key for launch in plane.launches)
     texts: dict[str, int] = {}
-    rows = [
-        _kernel_row(
-            launch,
-            peers[launch.group_key],
-            plane.reports.get(launch.analysis.kernel.digest, ""),
-            is_numbered=key in plane.numbered,
-        )
-        for key, launch in launches.items()
-    ]
+    launches = {one.launch.key: one.launch for one in plane.placed}
+    rows = [_kernel_row(launch, peers[launch.group_key]) for launch in launches.values()]
     for row in rows:
         row |= {key: texts.setdefault(row[key], len(texts)) for key in SHARED_WORDS if key in row}
     return rows, list(texts)
 
 
-def _kernel_row(launch: Launch, peers: int, report: str, *, is_numbered: bool) -> Row:
-    verdict = launch.analysis.verdict
+def _kernel_row(launch: DrawnLaunch, peers: int) -> Row:
     row = {
         "k": launch.key,
         "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
         "bound": launch.shown_class,
-        "time": rounded(launch.time_share or 0.0),
-        "timeText": _time_text(launch),
-        "verdict": _verdict_text(launch),
-        "limiter": bottleneck_words(verdict.bottleneck, launch.gpu),
-        "sure": verdict.confidence,
+        "time": rounded(launch.time_share),
+        "timeText": launch.time_words,
+        "verdict": launch.verdict_words,
+        "limiter": launch.limiter_words,
+        "sure": launch.confidence,
         "peers": peers,
-        "report": fmt.cut_middle(report, REPORT_WIDTH),
-        "flags": ", ".join(flag_name(flag) for flag in cautions(launch.analysis)),
+        "report": fmt.cut_middle(launch.report, REPORT_WIDTH),
+        "flags": launch.flag_words,
         "hollow": 1 if launch.estimated or is_hollow(launch.shown_class) else None,
-        "numbered": 1 if is_numbered else None,
+        "numbered": 1 if launch.rank else None,
     }
     return {key: value for key, value in row.items() if value not in {None, ""}}
 
 
-def _time_text(launch: Launch) -> str:
-    if launch.duration_ns is None:
-        return "not in the report"
-    time = f"{fmt.duration(launch.duration_ns)}, {fmt.percent(launch.time_share)} of GPU time"
-    launches = launch.analysis.launches
-    return f"{time}, {fmt.count(launches, 'launch')}" if launches > 1 else time
-
-
-def _verdict_text(launch: Launch) -> str:
-    """Say class, resource and cause of a verdict in a few words."""
-    verdict = launch.analysis.verdict
-    resource = f": {resource_label(verdict.resource, launch.gpu)}" if verdict.resource else ""
-    cause = f", {stall_label(verdict.cause)}" if verdict.cause else ""
-    lacks = f", {unmeasured_words(verdict.or_bound)}" if verdict.or_bound else ""
-    return f"{BOUND_LABELS[launch.shown_class]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}{lacks}"
-
-
 def point_rows(plane: Plane) -> list[Row]:
     """Make a row per launch and level; large ones first, so that small ones lie on top."""
-    ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
+    ordered = sorted(plane.points, key=lambda point: -point.launch.time_share)
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
         by_launch.setdefault(point.launch.key, {})[point.level] = point.intensity_flop_per_byte
@@ -107,15 +77,14 @@ def point_rows(plane: Plane) -> list[Row]:
 
 
 def _point_row(point: Point) -> Row:
-    traffic = point.launch.analysis.levels[point.level]
     row = {
         "k": point.launch.key,
         "g": point.launch.group_key,
         "level": point.level,
         "near": 1 if point.nearest else None,
-        "bytes": rounded(traffic.amount_bytes) or None,
-        "rate": rounded(traffic.bytes_per_s) or None,
-        "share": rounded(traffic.share),
+        "bytes": rounded(point.traffic_bytes) or None,
+        "rate": rounded(point.bytes_per_s) or None,
+        "share": rounded(point.share),
         "x": rounded(point.intensity_flop_per_byte),
         "y": rounded(point.flop_per_s),
         "roof": rounded(point.roof_flop_per_s),

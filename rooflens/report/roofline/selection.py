@@ -9,8 +9,8 @@ from msgspec import Struct
 from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.placement import LINE_PX, NEAR_PX
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
-from rooflens.report.plane.viewport import POINT_AIR_PX, Viewport, point_box, radius_px
-from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, first_ghost
+from rooflens.report.plane.viewport import POINT_AIR_PX, Sheet, point_box, radius_px
+from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, first_ghost, ghost_at
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
@@ -37,7 +37,7 @@ def shown_at(points: Iterable[Point], level: str) -> list[Point]:
     return [point for point in points if (point.nearest if level in {ALL, OWN} else point.level == level)]
 
 
-def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list[Box]:
+def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Box]:
     """Make the boxes of what appears when a launch is picked: its gap, its other levels, their names.
 
     Args:
@@ -65,14 +65,15 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
     return boxes
 
 
-def _ghost_boxes(plane: Plane, shown: Point, view: Viewport) -> list[Box]:
+def _ghost_boxes(plane: Plane, shown: Point, view: Sheet) -> list[Box]:
     """List the boxes of the ghost that is drawn first, and of its words at their longest."""
     if (ghost := first_ghost(shown.launch)) is None:
         return []
-    (label, short), factor = ghost
+    (label, short), gain = ghost
     is_narrow = view.width_px < NARROW_PX
     radius = radius_px(plane, shown.launch)
-    right, down = view.at(shown.intensity_flop_per_byte, shown.flop_per_s * factor)
+    slope = next((roof.peak for roof in plane.level_roofs if shown.level in roof.keys), None)
+    right, down = view.at(*ghost_at(shown, gain, slope))
     half = text_px(short if is_narrow else label) / 2
     middle = (radius + NEAR_PX + half) * (1 if right < (NARROW_ROOM_PX if is_narrow else LABEL_ROOM_PX) else -1)
     return [point_box((right, down), radius), Box(right + middle, down, half, LINE_PX / 2, right)]
@@ -83,7 +84,7 @@ def _is_small(point: Point) -> bool:
     return point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM
 
 
-def _gap_line(point: Point, view: Viewport) -> Box:
+def _gap_line(point: Point, view: Sheet) -> Box:
     right, down = view.at(*point.at)
     _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s or point.flop_per_s)
     return Box(right, (down + roof) / 2, 2, (down - roof) / 2, right)

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
-from msgspec import Struct
 
-from rooflens.model.summary import Launch
 from rooflens.report.plane.marks import AT, HEAD, QUIET, table
-from rooflens.report.plane.plane import Plane, Point
+from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
 from rooflens.report.roofline.rows import rounded
 
 MOST = 8
@@ -31,35 +29,23 @@ _AT = "level === 'own' ? datum.near : datum.level === (level === 'all' ? far : l
 _SHOWN = f"kernel === '' ? datum.f < {MOST} : datum.f === {FAMILY}"
 
 
-class Version(Struct, frozen=True):
-    """One kernel of a report among its versions: the label of the report, and the longest launch that is placed."""
-
-    label: str
-    launch: Launch
-
-
-def versions(plane: Plane) -> tuple[tuple[Version, ...], ...]:
-    """List the kernels that several reports hold, those with most time first, each in the order of versions."""
-    if not plane.reports:
-        return ()
-    order = list(plane.reports)
-    longest: dict[str, dict[str, Launch]] = {}
-    for launch in {point.launch.key: point.launch for point in plane.points}.values():
-        if (digest := launch.analysis.kernel.digest) in plane.reports:
-            longest.setdefault(plane.lines.get((digest, launch.name), launch.name), {}).setdefault(digest, launch)
+def versions(plane: Plane) -> tuple[tuple[DrawnLaunch, ...], ...]:
+    """List the kernels that several reports hold, those with most time first: their longest launch of each version."""
+    longest: dict[str, dict[str, DrawnLaunch]] = {}
+    for launch in plane.launches:
+        if launch.report:
+            longest.setdefault(launch.line, {}).setdefault(launch.report, launch)
     found = [own for own in longest.values() if len(own) > 1]
-    found.sort(key=lambda own: -sum(launch.time_share or 0.0 for launch in own.values()))
-    return tuple(
-        tuple(Version(plane.reports[digest], own[digest]) for digest in sorted(own, key=order.index)) for own in found
-    )
+    found.sort(key=lambda own: -sum(launch.time_share for launch in own.values()))
+    return tuple(tuple(own[report] for report in plane.reports if report in own) for own in found)
 
 
-def families(found: Sequence[Sequence[Version]]) -> dict[str, int]:
+def families(found: Sequence[Sequence[DrawnLaunch]]) -> dict[str, int]:
     """Map the key of each kernel that has versions to their number."""
-    return {version.launch.group_key: i for i, one in enumerate(found) for version in one}
+    return {version.group_key: i for i, one in enumerate(found) for version in one}
 
 
-def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str, Any]]:
+def path_rows(plane: Plane, found: Sequence[Sequence[DrawnLaunch]]) -> list[dict[str, Any]]:
     """Make a row per version and level, in the order of recording: `f` number of the kernel, `i` of the version."""
     at: defaultdict[str, list[Point]] = defaultdict(list)
     for point in plane.points:
@@ -68,8 +54,8 @@ def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str
         {
             "f": f,
             "i": i,
-            "k": version.launch.key,
-            "g": version.launch.group_key,
+            "k": version.key,
+            "g": version.group_key,
             "level": point.level,
             **({"near": 1} if point.nearest else {}),
             "x": rounded(point.intensity_flop_per_byte),
@@ -77,7 +63,7 @@ def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str
         }
         for f, one in enumerate(found)
         for i, version in enumerate(one)
-        for point in at[version.launch.key]
+        for point in at[version.key]
     ]
 
 

@@ -21,7 +21,7 @@ from rooflens.model.catalogue import (
     items,
     mapping,
 )
-from rooflens.model.hotspots import MEASURES, STALL, leading_stall
+from rooflens.model.hotspots import MEASURES, STALL, leading_part, leading_stall
 from rooflens.model.records import Analysis, Grain, Hotspot, Kernel, ratio
 from rooflens.report.data import csv_text, json_text
 from rooflens.report.document import Block, Column, Document, Paragraph, Table, Words, code
@@ -144,8 +144,10 @@ _SECTORS, _WAVEFRONTS = ("load_excess_sectors", "store_excess_sectors"), ("share
 
 
 def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
-    """Name the reason of most samples, and the instruction that they wait for where that is known."""
-    return "; ".join(filter(None, (leading_stall(hotspot), wait_words(kernel.inside, hotspot)))) or MISSING
+    """Name the reason of most samples there with its part of them, and the instruction waited for where known."""
+    reason, part = leading_stall(hotspot), leading_part(hotspot)
+    leading = f"{reason}, {percent(part)}" if reason and part else ""
+    return "; ".join(filter(None, (leading, wait_words(kernel.inside, hotspot)))) or MISSING
 
 
 _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]] = {

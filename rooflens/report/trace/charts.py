@@ -16,8 +16,8 @@ from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.document import Cell, Chart, Map, Opportunities, Opportunity, Strip, Words
-from rooflens.report.trace.words import without_step
 from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
+from rooflens.report.words.trace import without_step
 
 _PLACES: Mapping[str, Callable[[ProgramKernel], str | None]] = {
     "module": attrgetter("module"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rooflens.model.program.program import Program
 from rooflens.report.document import Block, Column, Document, Table
-from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS
+from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS
 from rooflens.report.trace.document import SHOWN, traces_document
 from rooflens.report.writers.markdown import to_markdown
 

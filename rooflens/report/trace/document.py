@@ -32,7 +32,7 @@ from rooflens.report.document import (
     few,
     paragraph,
 )
-from rooflens.report.trace.words import without_step
+from rooflens.report.words.trace import without_step
 
 if TYPE_CHECKING:
     from rooflens.model.catalogue import Key

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rooflens.format import duration, significant
-from rooflens.model.bounds import marked
+from rooflens.format import count, duration, significant
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
 from rooflens.model.compare.ladder import Ladder
@@ -11,6 +10,7 @@ from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
 from rooflens.model.same_work import UnitTime, time_per_work
 from rooflens.model.verdict.sentences import limiter_words, share_words
+from rooflens.model.verdict_classes import marked
 
 
 def timing_words(timing: Timing, threshold: float) -> str:
@@ -107,11 +107,13 @@ def total_sentence(comparison: Ladder) -> str:
 
 def total_noun(comparison: Ladder) -> str:
     """Name what `Ladder.speed` is the time of: a sum of other numbers of launches says nothing of their speed."""
+    compared = comparison.compared
+    on_both = f" of {count(len(compared), 'kernel')} on both sides" if comparison.alone else ""
     if not comparison.counts_differ:
-        return "GPU time"
-    before, after = (sum(change.launches[side] for change in comparison.changes) for side in (0, 1))
-    only = "mean launch" if len(comparison.changes) == 1 else "GPU time of as many launches"
-    return f"{only} ({before:,} -> {after:,})"
+        return f"GPU time{on_both}"
+    before, after = (sum(change.launches[side] for change in compared) for side in (0, 1))
+    only = "mean launch" if len(compared) == 1 else "GPU time of as many launches"
+    return f"{only}{on_both} ({before:,} -> {after:,})"
 
 
 def kernel_names(comparison: Ladder) -> dict[str, str]:

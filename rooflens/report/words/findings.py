@@ -10,7 +10,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity
+from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity, Verdict
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import gain_words
 from rooflens.report.words.labels import evidence_words, place_label
@@ -71,15 +71,15 @@ class ShownFinding(Struct, frozen=True):
         return f"{self.title}{gain}{f': {shown}' if shown else ''}"
 
 
-def confidence_words(confidence: Confidence) -> str:
-    """Say how sure a verdict, a finding or a gain is."""
-    return f"confidence {confidence}"
+def confidence_words(confidence: Confidence | None) -> str:
+    """Say how sure a verdict, a finding or a gain is; empty of what is not judged."""
+    return f"confidence {confidence}" if confidence else ""
 
 
-def sureness(analysis: Analysis, finding: str | None) -> Confidence:
+def sureness(verdict: Verdict, findings: Iterable[Finding], finding: str | None) -> Confidence:
     """Return how sure the answer with a move is: its verdict, or the finding of the move if that is less sure."""
-    of_finding = (one.confidence for one in analysis.findings if one.id == finding)
-    return least_sure((analysis.verdict.confidence, *of_finding))
+    of_finding = (one.confidence for one in findings if one.id == finding)
+    return least_sure((verdict.confidence, *of_finding))
 
 
 def least_sure(confidences: Iterable[Confidence]) -> Confidence:

@@ -9,9 +9,10 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
+from rooflens.model.predict.compared import time_words
 from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, moving
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.published import floor_words, published_points, time_words
+from rooflens.model.predict.published import floor_words, published_points
 from rooflens.model.predict.rates import RATES_SOURCE
 from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for
 from rooflens.model.roofline.datasheets import Datasheet
@@ -64,7 +65,7 @@ def _range(row: Row) -> str:
 def answer(row: Row) -> str:
     """Say in a sentence which limiter is met, and where it changes."""
     if len(row.steps) == 1:
-        return answer_at(row, row.steps[0][1])
+        return answer_at(row.steps[0][1])
     first, last = row.steps[0][1], row.steps[-1][1]
     # The ridge decides between memory and peak, for what is one step.
     by_ridge = not last.parts and not any(
@@ -90,14 +91,14 @@ def answer(row: Row) -> str:
     return f"{changes[0].upper()}{changes[1:]}; {first.regime}-bound before{why}."
 
 
-def answer_at(row: Row, result: Forecast) -> str:
+def answer_at(result: Forecast) -> str:
     """Say in a sentence what limits one step, its floor, and what published kernels take."""
     floor = floor_words(result.t_lower_s, result.attainable, result.t_lower_warm_s)
     if result.tokens_per_s:
         floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
     floor = f"{floor[0].upper()}{floor[1:]}."
-    if row.measured_s:
-        measured = time_words(row.measured_s, result.t_lower_s, result.attainable, result.t_without_dram_s)
+    if result.measured_s:
+        measured = time_words(result.measured_s, result.t_lower_s, result.attainable, result.t_without_dram_s)
         floor = f"{floor} {measured}."
     if result.regime == "overhead":
         return f"Overhead-bound, whatever its FLOP per byte: the floor is shorter, as {_launches(result)}. {floor}"
@@ -414,8 +415,6 @@ def notes(row: Row) -> list[str]:
         said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}{_under_launches(last)}")
     if last.tokens_per_s and len(row.steps) == 1:
         said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
-    if row.measured_s:
-        said.append(time_words(row.measured_s, last.t_lower_s, last.attainable, last.t_without_dram_s))
     return said
 
 
@@ -452,7 +451,7 @@ def _link_notes(row: Row) -> list[str]:
         rate, both = si(link.bytes_per_s_per_direction, "B/s"), si(link.bytes_per_s_total, "B/s")
         ridge = f"; ridge {significant(result.link_ridge)} FLOP/link B" if result.flop and result.link_ridge else ""
         said.append(f"link of {gpus} GPUs: {link.name}, {rate} each way, {both} both ways{ridge}")
-    return said
+    return [*said, "T comms counts the bytes that are sent, not the latency of each exchange"] if said else []
 
 
 def _uneven_notes(row: Row) -> list[str]:

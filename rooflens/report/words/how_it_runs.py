@@ -88,7 +88,7 @@ def memory_facts(traffic: Traffic, *, has_hits: bool = True) -> Iterator[str]:
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
     touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
     if touched:
-        yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 16 bytes take 16)"
+        yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 8 take 8, 16 take 16)"
     used = (("loads", traffic.load_bytes_per_sector), ("stores", traffic.store_bytes_per_sector))
     if filled := [f"{what} {fmt.significant(value)}" for what, value in used if value is not None]:
         yield f"bytes used of each {SECTOR_BYTES:.0f}-byte sector: {', '.join(filled)}"
@@ -111,7 +111,9 @@ def occupancy_facts(kernel: Kernel) -> Iterator[str]:
     elif found.theoretical is not None and found.block_limits:
         yield "not limited: the launch can fill every warp slot"
     if found.waves is not None and found.tail_share is not None:
-        yield _waves(kernel, found.waves, found.tail_share)
+        blocks, sms = kernel.counters.get("grid_size"), kernel.counters.get("sm_count")
+        grid = f" ({fmt.count(round(blocks), 'block')} on {sms:.0f} SMs)" if blocks and sms else ""
+        yield _waves(found.waves, found.tail_share, grid)
     ready, issued = kernel.counters.get("eligible_warps_per_cycle"), kernel.counters.get("issue_active_per_cycle")
     if ready is not None:
         slots = "" if issued is None else f"; {fmt.significant(issued, 2)} instructions issued"
@@ -141,9 +143,7 @@ def _taken(kernel: Kernel, name: str) -> str:
     return ""
 
 
-def _waves(kernel: Kernel, waves: float, idle: float) -> str:
-    blocks, sms = kernel.counters.get("grid_size"), kernel.counters.get("sm_count")
-    grid = f" ({fmt.count(round(blocks), 'block')} on {sms:.0f} SMs)" if blocks and sms else ""
+def _waves(waves: float, idle: float, grid: str) -> str:
     if waves < 1:
         return f"{fmt.significant(waves, 2)} waves{grid}: {fmt.percent(idle)} of the block slots stay empty"
     tail = "hardly any tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"

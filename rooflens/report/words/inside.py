@@ -9,7 +9,7 @@ from rooflens.model.hotspots import leading_stall, waits_for
 from rooflens.model.records import Analysis, Hotspot, Inside, JudgedLoop, Wait
 from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.words.labels import BOUND_LABELS, file_label, stall_label
+from rooflens.report.words.labels import BOUND_LABELS, UNITS, file_label, stall_label
 
 MOST_ROWS = 8
 """Rows of a kernel that are shown."""
@@ -136,12 +136,23 @@ def inside_line(analysis: Analysis) -> str:
     return "; ".join((first.replace(" % ", " % of warps' time ", 1), *rest))
 
 
+def work_unit(one: JudgedLoop) -> str:
+    """Return the unit of a row's operations: integer ones are not FLOPs."""
+    return UNITS["op" if (one.pipe or "").startswith("tensor_int") else "FLOP"]
+
+
+def loop_rate(one: JudgedLoop) -> str:
+    """Write the rate of a row while warps are in it; empty if unknown."""
+    return fmt.si(one.flop_per_s, f"{work_unit(one)}/s") if one.flop_per_s else ""
+
+
 def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop]) -> str:
     share = sum(one.share_self or 0.0 for one in rows)
     rate = ""
-    if job == "multiplies" and len(rows) == 1 and (per_s := rows[0].flop_per_s):
-        peak = analysis.flop_peak_per_s
-        rate = f" at {fmt.si(per_s, 'FLOP/s')}" + (f" of {fmt.si(peak, 'FLOP/s')}" if peak else "")
+    if job == "multiplies" and len(rows) == 1 and (reached := loop_rate(rows[0])):
+        pipe = analysis.pipes.get(rows[0].pipe or "")
+        peak = fmt.si(pipe.peak_per_s, f"{work_unit(rows[0])}/s") if pipe is not None and pipe.peak_per_s else ""
+        rate = f" at {reached}" + (f" of {peak}" if peak else "")
     return f"{fmt.percent(share)} {job}{rate} ({place})"
 
 
@@ -176,8 +187,7 @@ _KINDS = (
 
 def producer_words(wait: Wait, here: Hotspot | None = None) -> str:
     """Name an instruction that others wait for: `load in gemm.cu:46`."""
-    opcode = wait.sass.split(" ")[1] if wait.sass.startswith("@") and " " in wait.sass else wait.sass
-    what = next((name for start, name in _KINDS if opcode.startswith(start)), f"`{opcode.split('.')[0].split(' ')[0]}`")
+    what = next((name for start, name in _KINDS if wait.opcode.startswith(start)), f"`{wait.opcode}`")
     if wait.file is None or wait.line is None:
         return f"{what} at +{wait.pc:#x}"
     if here is not None and (here.file, here.line) == (wait.file, wait.line):

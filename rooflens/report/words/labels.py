@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 
 from rooflens import format as fmt
-from rooflens.model.bounds import SHOWN_CLASSES, bound_of, is_open
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Evidence, Hotspot
+from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of, is_open
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
 """Unit of the main work -> what people read."""

@@ -10,7 +10,6 @@ from math import log
 from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, percent, plain_name, significant, span
-from rooflens.model.bounds import ShownClass
 from rooflens.model.compare.causes import reasons
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.ladder import Ladder, Rung
@@ -18,6 +17,7 @@ from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
+from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.document import Bar, Bars, Column, Span, Table
 from rooflens.report.words.change import factor_words, not_compared, other_work_words
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from rooflens.format import count, cut_name, duration, factor, percent, plain_name, si
 from rooflens.model.records import Analysis, AnalyzedReport, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.unprofiled import GapsAfter, Unprofiled
+from rooflens.model.unprofiled import GapsAfter, InProgram, Unprofiled
 
 GAPS_NAMED = 3
 NAME_WIDTH = 60
@@ -17,16 +17,19 @@ _LOWER_CLOCK = 0.95
 """A clock below this part of the boost clock explains a part of the time."""
 
 
-def program_lines(reports: Sequence[AnalyzedReport]) -> list[str]:
-    """Say of each program how long no kernel ran, and after which kernels; nothing if nobody looked."""
+def program_lines(reports: Sequence[AnalyzedReport], *, named: bool) -> list[str]:
+    """Say of each program how long no kernel ran, and after which kernels; nothing if nobody looked.
+
+    Args:
+        reports: Of one whose program did not run without the profiler nothing is said.
+        named: Say which report it is.
+    """
     told = [
-        (report, words)
+        (PurePath(report.run.source).name, words)
         for report in reports
         if report.unprofiled and (words := _words(report.unprofiled, _held(report)))
     ]
-    if len(reports) == 1:
-        return [f"{words[0].upper()}{words[1:]}" for _, words in told]
-    return [f"{PurePath(report.run.source).name}: {words}" for report, words in told]
+    return [f"{name}: {words}" if named else f"{words[0].upper()}{words[1:]}" for name, words in told]
 
 
 def _held(report: AnalyzedReport) -> float | None:
@@ -55,13 +58,16 @@ def _after(gaps: GapsAfter) -> str:
     return f"{name} ({duration(gaps.gap_ns)})"
 
 
-def place_of(analysis: Analysis) -> str:
+def place_of(nvtx_range: str | None, found: InProgram | None) -> str:
     """Return where in its program a kernel is launched: its NVTX ranges, and the module of the timeline.
 
     As a path from the outermost in, `train/step/Linear_3`; empty if neither is known.
+
+    Args:
+        nvtx_range: What the profiler says.
+        found: What the timeline says.
     """
-    found = analysis.in_program
-    opened = analysis.kernel.nvtx_range or (found.nvtx_range if found else None)
+    opened = nvtx_range or (found.nvtx_range if found else None)
     return "/".join(filter(None, (opened, found.module if found else None)))
 
 

@@ -15,11 +15,12 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import held_of, holdings_of
-from rooflens.model.findings.stalls import counted_part
+from rooflens.model.findings.stalls import stall_shares
+from rooflens.model.hotspots import STALL
 from rooflens.model.records import Analysis, Kernel, ratio
-from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.roofline.traffic import find_traffic
+from rooflens.report.words.labels import stall_label
 
 
 class _Number(Struct, frozen=True):
@@ -50,8 +51,29 @@ def ruled_out(analysis: Analysis) -> list[str]:
 def hardly_one(analysis: Analysis) -> list[str]:
     """List the causes of which there is more than that, and too little for a finding."""
     return [
-        f"{cause.name} ({number.words})" for cause, number in _not_found(analysis) if number and not number.is_little
+        f"{cause.name} ({number.words})"
+        for cause, number in _not_found(analysis)
+        if number and not number.is_little and not is_symptom(analysis, cause.findings[0])
     ]
+
+
+def symptoms(analysis: Analysis) -> list[str]:
+    """List the long waits of a kernel that keeps a unit busy: its warps queue for that unit, so no wait is the cause.
+
+    They are findings that cost nothing of their own, and waits that no finding speaks of.
+    """
+    notes = [finding.id for finding in analysis.findings if finding.severity == "note"]
+    unnamed = [cause.findings[0] for cause, _ in _not_found(analysis)]
+    waits = [name.removeprefix(STALL) for name in dict.fromkeys((*notes, *unnamed)) if is_symptom(analysis, name)]
+    shares = stall_shares(analysis.kernel)
+    return [f"{stall_label(wait)} ({fmt.percent(shares[wait])} of warps' time)" for wait in waits]
+
+
+def is_symptom(analysis: Analysis, finding: str) -> bool:
+    """Return whether a finding is a long wait of a kernel that keeps a unit busy."""
+    if not finding.startswith(STALL) or analysis.verdict.bound not in {"memory", "compute", "balanced"}:
+        return False
+    return stall_shares(analysis.kernel).get(finding.removeprefix(STALL), 0.0) >= _LONG
 
 
 def not_measured(analysis: Analysis) -> list[str]:
@@ -71,6 +93,8 @@ _RULE_OF = {rule.id: rule for rule in RULES}
 _LITTLE = 0.05
 """A twentieth of a kernel's time, passes or sectors is within what runs differ by."""
 _NEARLY_ALL_LANES, _NEARLY_ALL_BYTES = 28.0, 28.0
+_LONG = 0.2
+"""A wait of a fifth of warps' time is too long to be called minor, whatever it costs."""
 _MANY_WARPS = 0.75
 _MANY_WAVES = 4.0
 """A grid of more waves hides its last one."""
@@ -87,7 +111,7 @@ def _sectors(side: str, kernel: Kernel) -> _Number | None:
 
 
 def _conflicts(kernel: Kernel) -> _Number | None:
-    if not uses_shared_memory(kernel):
+    if kernel.own_smem_bytes == 0:
         return _Number("no shared memory", is_little=True)
     traffic = find_traffic(kernel)
     if traffic.shared_excess is not None:
@@ -127,7 +151,7 @@ def _grid(kernel: Kernel) -> _Number | None:
 
 
 def _waiting(reason: str, kernel: Kernel) -> _Number | None:
-    part = counted_part(kernel, reason)
+    part = stall_shares(kernel).get(reason)
     return None if part is None else _Number(f"{fmt.percent(part)} of warps' time", part < _LITTLE)
 
 

@@ -208,7 +208,12 @@ class _Writer:
         title = f"<caption>{_words(table.title)}</caption>" if table.title else ""
         head = "".join(_cell("th", column, column.heading, ' scope="col"') for column in kept)
         stacks = any(column.fit == "prose" for column in kept)
-        body = "".join(f"<tr>{''.join(_cells(kept, row, labelled=stacks))}</tr>" for row in rows)
+        body = "".join(
+            f'<tr><th colspan="{len(kept)}" scope="rowgroup">{_words(row[0])}</th></tr>'
+            if table.is_across(row)
+            else f"<tr>{''.join(_cells(kept, row, labelled=stacks))}</tr>"
+            for row in rows
+        )
         label = table.label or _plain(table.title) or "Table"
         kind = ' class="stacked"' if stacks else ""
         whole = f"<table{kind}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -86,7 +86,8 @@ def _item(item: Item, mark: str) -> str:
 
 def _table(table: Table) -> str:
     rules = "|".join("---:" if column.right else "---" for column in table.columns)
-    rows = (_row([_cell(words) for words in row]) for row in table.rows)
+    empty = [""] * (len(table.columns) - 1)
+    rows = (_row([*map(_cell, row), *(empty if table.is_across(row) else ())]) for row in table.rows)
     head = _row([prose(column.heading) for column in table.columns])
     title = f"**{line(table.title)}**\n\n" if table.title else ""
     return title + "\n".join((head, f"|{rules}|", *rows))

@@ -126,15 +126,20 @@ class _Paper:
     def _table(self, table: Table) -> Iterator[str]:
         if table.title:
             yield from self._wrapped(table.title, style="strong", hang=len(_INDENT))
-        columns = table.columns
+        columns, across = table.columns, [table.is_across(row) for row in table.rows]
+        indent = _INDENT if any(across) else ""
         rows = [[_texts(cell) for cell in row] for row in table.rows]
-        widths = _widths(columns, rows, self._width or UNLIMITED)
+        lines = [row for row, names in zip(rows, across, strict=True) if not names]
+        widths = _widths(columns, lines, (self._width or UNLIMITED) - len(indent))
         below = [i for i, column in enumerate(columns) if column.fit == "prose" and i not in widths]
         head = (_aligned(columns[i].heading, size, right=columns[i].right) for i, size in widths.items())
-        yield self._set(_GAP.join(head).rstrip(), "strong")
+        yield self._set(indent + _GAP.join(head).rstrip(), "strong")
         # Names of one table are cut together: each alone, `gemm_128x64` and `gemm_128x32` could end up the same.
-        cut = {i: _names([row[i] for row in rows], size) for i, size in widths.items() if columns[i].fit == "name"}
-        for row, cells in zip(rows, table.rows, strict=True):
+        cut = {i: _names([row[i] for row in lines], size) for i, size in widths.items() if columns[i].fit == "name"}
+        for row, cells, names in zip(rows, table.rows, across, strict=True):
+            if names:
+                yield from self._wrapped(cells[0], hang=len(indent))
+                continue
             fitted = [
                 [
                     self._set(_aligned(line, size, right=columns[i].right), spans(cells[i])[0].style)
@@ -144,10 +149,10 @@ class _Paper:
             ]
             for number in range(max(map(len, fitted))):
                 line = (
-                    lines[number] if number < len(lines) else " " * size
-                    for size, lines in zip(widths.values(), fitted, strict=True)
+                    parts[number] if number < len(parts) else " " * size
+                    for size, parts in zip(widths.values(), fitted, strict=True)
                 )
-                yield _GAP.join(line).rstrip()
+                yield (indent + _GAP.join(line)).rstrip()
             for i in below:
                 if any(row[i]):
                     yield from self._wrapped(cells[i], _INDENT)

@@ -1,6 +1,6 @@
-"""Attention over a whole prompt: three kernels with the scores in memory between them, or one that keeps them on chip.
+"""Attention over a whole prompt: three kernels that pass scores through memory, or one that keeps them on chip.
 
-The arithmetic is the same. What differs is that the scores, `length` x `length` for each head, are written and read.
+The arithmetic is the same. The difference is that scores, `length` x `length` per head, are written and read.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 2e-2}
-"""Scores, probabilities and result are each rounded to 8 bits (2**-9), and a score's error is magnified by its size."""
+"""Scores, probabilities and result are each rounded to 8 bits (2**-9); large scores magnify their error."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Operands of shape batch x heads x length x width, and the keys that lie in a query's future."""
+    """Operands of shape batch x heads x length x width, and a mask of the keys in each query's future."""
 
     query: torch.Tensor
     key: torch.Tensor
@@ -31,7 +31,7 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make the operands; the query comes divided by the root of the width, so that no kernel has to do it."""
+    """Make the operands; the query is already divided by the root of the width, so that no kernel has to do it."""
     length, width = parameters["length"], parameters["width"]
     shape = (parameters["batch"], parameters["heads"], length, width)
     query, key, value = (torch.randn(shape, dtype=dtype, device=device) for _ in range(3))
@@ -40,7 +40,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> torch.Tensor:
-    """Attend."""
+    """Apply attention."""
     if state.fused:
         causal = state.future is not None
         return F.scaled_dot_product_attention(state.query, state.key, state.value, is_causal=causal, scale=1.0)
@@ -55,7 +55,7 @@ def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, future:
 
 
 def reference(state: State) -> torch.Tensor:
-    """Attend in float64, one head at a time: the scores of all heads at once could fill the memory."""
+    """Apply attention in float64, one head at a time: the scores of all heads at once could fill the memory."""
     heads = zip(*(tensor.flatten(0, 1) for tensor in (state.query, state.key, state.value)), strict=True)
     results = [_attend(query.double(), key.double(), value.double(), state.future) for query, key, value in heads]
     return torch.stack(results).reshape(state.query.shape)

@@ -1,6 +1,6 @@
-"""A bias and dropout: as two kernels with a mask that is kept, or as one that keeps nothing.
+"""A bias and dropout: as two kernels that store a mask, or as one that stores nothing else.
 
-Dropping is random, so the reference lets the same random numbers fall once more: over ones, where what stays shows.
+Dropout is random, so the reference repeats it with the same random numbers on ones, which shows what is kept.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _joined(x: torch.Tensor, bias: torch.Tensor, probability: float) -> torch.Te
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Rows of tokens x width, a bias of width, and what is done with them: two operations, or one compiled of both."""
+    """Rows of tokens x width, a bias of width, and the function to run: two operations, or both compiled into one."""
 
     rows: torch.Tensor
     bias: torch.Tensor
@@ -48,13 +48,13 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> torch.Tensor:
-    """Add the bias and drop `percent` of 100, the same ones each time."""
+    """Add the bias and drop `percent` of 100, the same elements each time."""
     torch.manual_seed(SEED)
     return state.operation(state.rows, state.bias, state.probability)
 
 
 def reference(state: State) -> torch.Tensor:
-    """Add in float64 and scale what stays; no number where not about as many stay as should."""
+    """Add in float64 and scale the kept elements; NaN if the number of kept elements is implausible."""
     torch.manual_seed(SEED)
     stays = state.operation(torch.ones_like(state.rows), torch.zeros_like(state.bias), state.probability) != 0
     probability, count = state.probability, stays.numel()

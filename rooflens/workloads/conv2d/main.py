@@ -1,7 +1,7 @@
-"""A convolution over images, channels last: how many channels a group has decides its limiter.
+"""A convolution over channels-last images: the number of channels per group decides its limiter.
 
-Every pixel that is read serves `kernel`^2 products with the channels of its group: thousands in a full convolution, a
-few in a pointwise one, nine in a depthwise one.
+Every pixel that is read serves `kernel`^2 products per channel of its group: thousands in a full convolution, a few in
+a pointwise convolution, nine in a depthwise one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 1e-2}
-"""The result is rounded to 8 bits (2**-9); partial sums of a split sum may be too."""
+"""The result is rounded to 8 bits (2**-9), and so may be the partial sums of a split sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Images of batch x channels x height x width, weights of filters x channels of a group x kernel x kernel."""
+    """Images of batch x channels x height x width; weights of filters x channels per group x kernel x kernel."""
 
     images: torch.Tensor
     weights: torch.Tensor
@@ -29,7 +29,7 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make images and weights as tensor cores want them, with the channels of a pixel side by side."""
+    """Make images and weights in the layout of tensor cores: the channels of a pixel are adjacent."""
     channels, kernel, groups = parameters["channels"], parameters["kernel"], parameters["groups"]
     images = torch.randn(
         parameters["batch"], channels, parameters["height"], parameters["width"], dtype=dtype, device=device

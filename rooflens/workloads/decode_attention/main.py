@@ -1,6 +1,6 @@
-"""Attention of one new token over a cache of keys and values that groups of query heads share (GQA).
+"""Attention of one new token over a cache of keys and values shared by groups of query heads (GQA).
 
-Every cached number is read for the sake of `query_heads / cache_heads` products: sharing raises the intensity, a longer
+Every cached number that is read serves `query_heads / cache_heads` products: sharing raises the intensity, a longer
 cache does not.
 """
 
@@ -39,12 +39,12 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> torch.Tensor:
-    """Attend to the whole cache; no mask, since nothing in it is in the future."""
+    """Attend to the whole cache; there is no mask, since nothing in the cache is in the future."""
     return F.scaled_dot_product_attention(state.query, state.key, state.value, enable_gqa=True)
 
 
 def reference(state: State) -> torch.Tensor:
-    """Attend in float64, one sequence at a time, with the heads of a group side by side."""
+    """Apply attention in float64, one sequence at a time, with a group's heads side by side."""
     return torch.stack([_attend(*operands) for operands in zip(state.query, state.key, state.value, strict=True)])
 
 

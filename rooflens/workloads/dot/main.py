@@ -1,4 +1,4 @@
-"""Dot product: two numbers are read for one multiply-add, and nothing is ever used again."""
+"""Dot product: reads two numbers per multiply-add, and never reuses any."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 1e-2}
-"""The result is rounded to 8 bits (2**-9); operands are positive, so that no terms cancel, and summed in float32."""
+"""The result is rounded to 8 bits (2**-9); positive operands cannot cancel, and are summed in float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> torch.Tensor:
-    """Multiply and add up."""
+    """Multiply and sum."""
     return torch.dot(state.left, state.right)
 
 
 def reference(state: State) -> torch.Tensor:
-    """Do it in float64."""
+    """Multiply and sum in float64."""
     return torch.dot(state.left.double(), state.right.double())

@@ -1,4 +1,4 @@
-"""One operation on every element: two trips through memory, whatever it computes; fusing two saves two of four."""
+"""One operation per element: two trips through memory, whatever it computes; fusing two saves two of four trips."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _cos_cos(x: torch.Tensor) -> torch.Tensor:
 
 
 OPERATIONS = (F.relu, F.gelu, _cos_cos)
-"""What the parameter `operation` chooses from."""
+"""The operations that the parameter `operation` selects from."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Elements, the operation as it is, and the one that is run: the same, or compiled into one kernel."""
+    """Elements, the plain operation, and the operation that runs: the same, or compiled into one kernel."""
 
     elements: torch.Tensor
     plain: Callable[[torch.Tensor], torch.Tensor]

@@ -1,4 +1,4 @@
-"""Look up scattered short rows of a table that no cache holds: each look-up waits for memory on its own."""
+"""Look up scattered short rows of a table too large for any cache: each look-up waits for memory separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 0.0}
-"""A row is copied: not one bit may differ."""
+"""Rows are copied: not a bit may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,5 +36,5 @@ def run(state: State) -> torch.Tensor:
 
 
 def reference(state: State) -> torch.Tensor:
-    """Gather the rows by index; higher precision has nothing to add to a copy."""
+    """Gather the rows by index; higher precision cannot improve a copy."""
     return state.table[state.tokens].double()

@@ -1,6 +1,6 @@
-"""One matrix product: its intensity grows with its size, so the same code meets every limiter.
+"""A matrix product: its intensity grows with its size, so the same code meets every limiter.
 
-`left` is m x k, `right` is n x k and used transposed, as a linear layer keeps its weights.
+`left` is m x k; `right` is n x k and used transposed, as a linear layer stores its weights.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 1e-2, "fp16": 2e-3, "tf32": 2e-3, "fp8": 3e-2}
-"""bf16: the result is rounded to 8 bits (2**-9), partial sums of a split k may be too. fp16: the same at 11 bits
-(2**-12). tf32: operands are rounded to 11 bits (2**-12) before they are multiplied. fp8: operands are exact, but Hopper
-adds up products in about 14 bits."""
+"""bf16: the result is rounded to 8 bits (2**-9), and so may be partial sums of a split k. fp16: the same with 11 bits
+(2**-12). tf32: operands are rounded to 11 bits (2**-12) before the product. fp8: operands are exact, but Hopper adds
+products in about 14 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make the operands; fp8 ones are rounded from float32."""
+    """Make the operands; fp8 operands are rounded from float32."""
     m, n, k = parameters["m"], parameters["n"], parameters["k"]
     left, right = (torch.randn(rows, k, device=device).to(dtype) for rows in (m, n))
     return State(left, right, torch.ones((), device=device))
@@ -45,5 +45,5 @@ def run(state: State) -> torch.Tensor:
 
 
 def reference(state: State) -> torch.Tensor:
-    """Multiply the operands, as they were rounded, in float64."""
+    """Multiply the rounded operands in float64."""
     return state.left.double() @ state.right.double().t()

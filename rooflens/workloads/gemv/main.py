@@ -1,4 +1,4 @@
-"""One matrix times one vector: every weight is read for the sake of one multiply-add."""
+"""A matrix times a vector: every weight that is read serves a single multiply-add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer normalisation: a row is read once, its mean and spread stay on chip, the row is written once."""
+"""Layer normalisation: a row is read once, its mean and spread stay on chip, and the row is written once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Rows of rows x width, and a weight and a bias for each column."""
+    """Rows of rows x width, and a weight and a bias per column."""
 
     rows: torch.Tensor
     weight: torch.Tensor
@@ -27,7 +27,7 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make rows whose mean is not zero, so that forgetting to subtract it shows."""
+    """Make rows with a mean other than zero, so that an error in subtracting it shows."""
     width = parameters["width"]
     rows = torch.randn(parameters["rows"], width, dtype=dtype, device=device) + 1
     weight, bias = (torch.randn(width, dtype=dtype, device=device) for _ in range(2))

@@ -1,6 +1,6 @@
-"""Two linear layers with an activation between them: every weight that is read serves the whole batch.
+"""Two linear layers with an activation in between: every weight that is read serves the whole batch.
 
-So the intensity is about the batch in bf16, and batching alone carries the same layers across the ridge.
+So in bf16 the intensity is about the batch size, and batching alone moves the same layers across the ridge.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make tokens, and weights that keep their spread near one."""
+    """Make tokens, and weights that keep their spread near 1."""
     width, hidden = parameters["width"], parameters["hidden"]
     tokens = torch.randn(parameters["batch"], width, dtype=dtype, device=device)
     up = torch.randn(hidden, width, dtype=dtype, device=device) / width**0.5
@@ -42,5 +42,5 @@ def run(state: State) -> torch.Tensor:
 
 
 def reference(state: State) -> torch.Tensor:
-    """Apply both in float64."""
+    """Apply both layers in float64."""
     return F.gelu(state.tokens.double() @ state.up.double().t()) @ state.down.double().t()

@@ -1,7 +1,7 @@
-"""A mixture of experts: every token goes through `active` of `experts` small networks, each over the rows it was sent.
+"""A mixture of experts: each token goes through `active` of `experts` small networks.
 
-The weights of all experts are read as soon as each has one token, so few tokens move as many bytes as many. Tokens are
-sent in equal numbers to all experts; that a router favours some is not shown here.
+The weights of all experts are read as soon as each has a single token, so a few tokens move as many bytes as many do.
+All experts get equally many tokens; a router that favours some experts is not shown here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 2e-2}
-"""The hidden layer, the activation, an expert's result and the sum of them are each rounded to 8 bits (2**-9)."""
+"""Hidden layer, activation, each expert's result and their sum are each rounded to 8 bits (2**-9)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class State:
     """Tokens of tokens x width; weights of experts x width x hidden and of experts x hidden x width.
 
     Attributes:
-        gates: Weight of each token's experts, tokens x active.
-        sent: Token of each row, sorted by expert: experts * rows of an expert.
-        back: Row of each token's experts, tokens * active.
+        gates: Weights of each token's experts, tokens x active.
+        sent: Token of each row, sorted by expert: experts * rows per expert.
+        back: Rows of each token's experts, tokens * active.
     """
 
     tokens: torch.Tensor
@@ -38,14 +38,14 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make tokens, experts that keep their spread near one, and a plan that sends each as many tokens as any other."""
+    """Make tokens, experts that keep their spread near 1, and a plan that sends each expert equally many tokens."""
     count, experts, active = parameters["tokens"], parameters["experts"], parameters["active"]
     width, hidden = parameters["width"], parameters["hidden"]
     tokens = torch.randn(count, width, dtype=dtype, device=device)
     up = torch.randn(experts, width, hidden, dtype=dtype, device=device) / width**0.5
     down = torch.randn(experts, hidden, width, dtype=dtype, device=device) / hidden**0.5
     gates = torch.softmax(torch.randn(count, active, device=device), dim=-1).to(dtype)
-    # Token t goes to `active` experts in a row, the next token to those that follow: all are equally often chosen.
+    # Token t goes to `active` consecutive experts, the next token to the ones after them: all are chosen equally often.
     chosen = (torch.arange(count * active, device=device) % experts).sort(stable=True)
     sent = chosen.indices // active
     back = torch.empty_like(sent)
@@ -54,7 +54,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> torch.Tensor:
-    """Send tokens to their experts, apply all experts in two batched products, and add up what comes back."""
+    """Send tokens to their experts, apply all experts in two batched products, and add up the results."""
     experts, width = state.up.shape[:2]
     rows = state.tokens.index_select(0, state.sent).reshape(experts, -1, width)
     done = torch.bmm(F.gelu(torch.bmm(rows, state.up)), state.down).reshape(-1, width)
@@ -63,10 +63,10 @@ def run(state: State) -> torch.Tensor:
 
 
 def reference(state: State) -> torch.Tensor:
-    """Let every expert work through its tokens in float64, and add its weighted result to each."""
+    """Apply every expert to its tokens in float64, and add its weighted result to each token."""
     total = torch.zeros_like(state.tokens, dtype=torch.float64)
     active = state.gates.shape[1]
-    places = torch.argsort(state.back)  # of each row: token * active + which of its experts
+    places = torch.argsort(state.back)  # for each row: token * active + index of the expert among the token's experts
     for up, down, mine in zip(state.up, state.down, places.chunk(len(state.up)), strict=True):
         rows = state.tokens[mine // active].double()
         done = F.gelu(rows @ up.double()) @ down.double()

@@ -1,7 +1,8 @@
-"""Attention of one new token over a KV cache in pages, as servers keep it: each sequence has a list of pages.
+"""Attention of one new token over a KV cache in pages, as servers store it: each sequence has a list of pages.
 
-Pages of a sequence lie anywhere. `gathered` copies them into one piece before attention reads them: three trips of the
-cache where a kernel that follows the list itself, as `in_place` does for pages that happen to lie in order, makes one.
+The pages of a sequence lie anywhere. `gathered` copies them together before attention reads them: three trips through
+the cache. A kernel that follows the list itself makes one trip, as `in_place` does for pages that happen to lie in
+order.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class State:
     """Query of batch x query heads x 1 x width; keys and values of pages x cache heads x page x width.
 
     Attributes:
-        pages: Numbers of the pages of each sequence, batch x pages of a sequence.
-        gather: Copy the pages into one piece; else they lie in order and are read where they are.
+        pages: Page numbers of each sequence, batch x pages per sequence.
+        gather: Copy the pages together; otherwise they lie in order and are read in place.
     """
 
     query: torch.Tensor
@@ -49,20 +50,20 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> torch.Tensor:
-    """Bring the cache into the order of the sequence and attend to all of it."""
+    """Bring the cache into sequence order and attend to all of it."""
     key, value = (_in_order(state, cache) for cache in (state.key, state.value))
     return F.scaled_dot_product_attention(state.query, key, value, enable_gqa=True)
 
 
 def _in_order(state: State, cache: torch.Tensor) -> torch.Tensor:
-    """Return batch x cache heads x length x width: a copy, or a view."""
+    """Return the cache as batch x cache heads x length x width: a copy, or a view."""
     batch, (_, _, heads, width) = len(state.pages), cache.shape
     pages = cache.index_select(0, state.pages.flatten()) if state.gather else cache
     return pages.reshape(batch, -1, heads, width).transpose(1, 2)
 
 
 def reference(state: State) -> torch.Tensor:
-    """Follow the list page by page in float64, one sequence at a time."""
+    """Follow the page list in float64, one sequence at a time."""
     return torch.stack([_attend(query, state, pages) for query, pages in zip(state.query, state.pages, strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""Root-mean-square normalisation: layer normalisation without the mean, and no faster, for its traffic is the same."""
+"""Root-mean-square normalisation: layer normalisation without the mean, but no faster, as its traffic is the same."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 1e-2}
-"""The result is rounded to 8 bits (2**-9), twice where the weight is applied by a kernel of its own."""
+"""The result is rounded to 8 bits (2**-9), twice if a separate kernel applies the weight."""
 
 EPSILON = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Rows of rows x width, and a weight for each column."""
+    """Rows of rows x width, and a weight per column."""
 
     rows: torch.Tensor
     weight: torch.Tensor

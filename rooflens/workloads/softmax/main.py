@@ -1,4 +1,4 @@
-"""Softmax of rows: three passes over a row, of which only the first reads memory, because the row stays on chip."""
+"""Softmax of rows: three passes over a row, of which only the first reads memory, as the row stays on chip."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> torch.Tensor:
-    """Make every row a distribution."""
+    """Turn every row into a distribution."""
     return torch.softmax(state.rows, dim=1)
 
 
 def reference(state: State) -> torch.Tensor:
-    """Do it in float64, from the definition."""
+    """Compute it in float64, from the definition."""
     rows = state.rows.double()
     powers = (rows - rows.amax(dim=1, keepdim=True)).exp()
     return powers / powers.sum(dim=1, keepdim=True)

@@ -1,7 +1,7 @@
-"""One training step of a small network, eager or as one CUDA graph: forward, backward and update.
+"""A training step of a small network, eager or as a CUDA graph: forward, backward and update.
 
-Some forty kernels of a few microseconds each: launched one by one, the GPU waits for the host; a graph hands all over
-at once. Weights are updated into new tensors, so every step does the same work on the same operands.
+It has some forty kernels of a few microseconds. Launched one by one, they make the GPU wait for the host; a graph
+submits them all at once. Updated weights go into new tensors, so every step does the same work on the same operands.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 3e-2}
-"""The result of each layer, and each gradient on the way back, is rounded to 8 bits (2**-9)."""
+"""Each layer's result, and each gradient on the way back, is rounded to 8 bits (2**-9)."""
 
 LEARNING_RATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Operands and, where a graph was captured, the graph and the tensors that it writes.
+    """Operands and, if a graph was captured, the graph and its output tensors.
 
     Attributes:
         inputs: Batch x width, as `target`.
@@ -41,7 +41,7 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make a batch and weights that keep its spread; capture the step where that is asked for, and there is a GPU."""
+    """Make a batch and weights that keep its spread; capture the step if requested and if there is a GPU."""
     batch, width = parameters["batch"], parameters["width"]
     inputs, target = (torch.randn(batch, width, dtype=dtype, device=device) for _ in range(2))
     weights = [torch.randn(width, width, dtype=dtype, device=device) for _ in range(parameters["layers"])]
@@ -50,7 +50,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def _captured(state: State) -> State:
-    # Libraries set themselves up in the first runs, which a capture may not hold; PyTorch wants them on another stream.
+    # Libraries initialise in the first runs, which a capture must not contain; PyTorch wants these on another stream.
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -77,7 +77,7 @@ def _step(inputs: torch.Tensor, target: torch.Tensor, weights: tuple[torch.Tenso
         values = F.gelu(F.linear(values, weight))
     loss = F.mse_loss(F.linear(values, weights[-1]), target)
     gradients = torch.autograd.grad(loss, weights)
-    with torch.no_grad():  # as PyTorch's optimizers do it: all weights in as few kernels as they fit into
+    with torch.no_grad():  # like PyTorch's optimizers: all weights in as few kernels as possible
         updated = torch._foreach_add(weights, gradients, alpha=-LEARNING_RATE)  # noqa: SLF001
     return (loss, *gradients, *updated)
 

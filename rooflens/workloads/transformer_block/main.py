@@ -1,4 +1,4 @@
-"""One transformer block, forward, or forward and backward: big products, with short memory-bound kernels between them.
+"""A transformer block, forward, or forward and backward: big products with short memory-bound kernels in between.
 
 Backward kernels are launched from autograd's own thread.
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 TOLERANCE = {"bf16": 3e-2}
-"""About ten results in a row, and as many gradients, are each rounded to 8 bits (2**-9)."""
+"""About ten results in sequence, and as many gradients, are each rounded to 8 bits (2**-9)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What the block learns; linear weights are outputs x inputs."""
+    """The learned parameters; linear weights are outputs x inputs."""
 
     first_norm: torch.Tensor
     attention_in: torch.Tensor
@@ -39,7 +39,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Tokens of batch x length x width, the weights, and the gradient of the result, None for forward only."""
+    """Tokens of batch x length x width, the weights, and the gradient of the result, which is None for forward only."""
 
     tokens: torch.Tensor
     weights: Weights
@@ -48,7 +48,7 @@ class State:
 
 
 def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
-    """Make tokens, weights that keep their spread near one, and a gradient to start from."""
+    """Make tokens, weights that keep their spread near 1, and a gradient to start from."""
     width, hidden, backward = parameters["width"], parameters["hidden"], bool(parameters["backward"])
 
     def leaf(*shape: int, scale: float = 1.0) -> torch.Tensor:
@@ -68,7 +68,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def run(state: State) -> tuple[torch.Tensor, ...]:
-    """Return the block's result and, with a gradient to start from, those of the tokens and of every weight."""
+    """Return the block's result and, if there is a gradient to start from, the gradients of tokens and weights."""
     return _run(state, F.scaled_dot_product_attention)
 
 
@@ -97,7 +97,7 @@ def _self_attention(tokens: torch.Tensor, state: State, attend: Attend) -> torch
 
 
 def reference(state: State) -> tuple[torch.Tensor, ...]:
-    """Do the same in float32 with attention from its definition; float64 would need twice the memory."""
+    """Do the same in float32 with attention by definition; float64 would need twice the memory."""
     weights = Weights(*(_raised(weight) for weight in state.weights.all()))
     gradient = None if state.gradient is None else state.gradient.float()
     return _run(State(_raised(state.tokens), weights, gradient, state.heads), _attend)

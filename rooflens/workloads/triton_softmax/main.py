@@ -1,4 +1,4 @@
-"""Softmax of rows by a Triton kernel of our own: what PyTorch's does, in seven lines that the counters lead to."""
+"""Softmax of rows by our own Triton kernel: what PyTorch's kernel does, in seven lines that the counters point to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLERANCE = {"bf16": 5e-3}
 """The result is rounded to 8 bits (2**-9); exponentials and their sum are kept in float32."""
 
 WARPS = 8
-"""Of one row: 16 of 4096 elements to a thread."""
+"""Warps per row: 16 of 4096 elements per thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.dev
 
 
 def softmax_row(result: tl.tensor, rows: tl.tensor, width: tl.tensor, block: tl.constexpr) -> None:
-    """Make one row a distribution; `block`, a power of two, is at least its width."""
+    """Turn one row into a distribution; `block`, a power of two, is at least its width."""
     start = tl.program_id(0).to(tl.int64) * width
     column = tl.arange(0, block)
     is_inside = column < width
@@ -54,7 +54,7 @@ _KERNEL = triton.jit(softmax_row)
 
 
 def run(state: State) -> torch.Tensor:
-    """Make every row a distribution, each in a program of its own that holds it in registers."""
+    """Turn every row into a distribution, each in a program instance that holds it in registers."""
     count, width = state.rows.shape
     result = torch.empty_like(state.rows)
     _KERNEL[(count,)](result, state.rows, width, block=triton.next_power_of_2(width), num_warps=WARPS)
@@ -62,7 +62,7 @@ def run(state: State) -> torch.Tensor:
 
 
 def reference(state: State) -> torch.Tensor:
-    """Do it in float64, from the definition."""
+    """Compute it in float64, from the definition."""
     rows = state.rows.double()
     powers = (rows - rows.amax(dim=1, keepdim=True)).exp()
     return powers / powers.sum(dim=1, keepdim=True)

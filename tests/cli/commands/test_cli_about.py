@@ -38,12 +38,12 @@ def test_the_page_of_a_name_is_printed() -> None:
 
 @pytest.mark.parametrize("name", ["too few blocks", "Small-Grid", "findings/small_grid", "SMALL_GRID"])
 def test_a_name_may_be_written_as_a_card_does(name: str) -> None:
-    """Title, case, hyphens and kind all lead to the page."""
+    """Title, any case, hyphens and the kind's prefix all lead to the page."""
     assert _shown(name) == _shown("small_grid")
 
 
 def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
-    """`bank_conflicts` is a finding and a flag; `flags/bank_conflicts` is one."""
+    """`bank_conflicts` names a finding and a flag; `flags/bank_conflicts` only the flag."""
     both, one = _shown("bank_conflicts"), _shown("flags/bank_conflicts")
     assert "Finding `bank_conflicts`." in both
     assert one in both
@@ -52,7 +52,7 @@ def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
 
 @pytest.mark.parametrize("name", ["Long Scoreboard", "stalls/long_scoreboard"])
 def test_a_stall_reason_is_found_as_ncu_writes_it(name: str) -> None:
-    """The row of ncu's table leads to the page, which has its counter; the finding has its own name."""
+    """A row of ncu's tables leads to the page, which shows its counter; a finding keeps its own name."""
     text = _shown("long_scoreboard")
     assert _shown(name) == text
     assert "`smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active`" in text
@@ -60,7 +60,7 @@ def test_a_stall_reason_is_found_as_ncu_writes_it(name: str) -> None:
 
 
 def test_a_stall_reason_is_found_as_samples_spell_it() -> None:
-    """Counters say `no_instruction`, samples `no_instructions`; both lead to one page, which has both names."""
+    """Counters call it `no_instruction`, samples `no_instructions`; both lead to one page with both names."""
     text = _shown("no_instructions")
     assert text == _shown("no_instruction")
     assert "_stalled_no_instruction_per" in text
@@ -68,7 +68,7 @@ def test_a_stall_reason_is_found_as_samples_spell_it() -> None:
 
 
 def test_a_counter_says_what_it_counts_and_what_is_read_from_it() -> None:
-    """A counter of ncu leads to its unit, its roll-up, the quantity, the findings that need that, and its family."""
+    """A counter's page has its unit, roll-up, quantity, the findings that need it, and its family."""
     text = _shown("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum")
     assert "Counts: wavefronts added by bank conflicts (loads, shared memory)." in text
     assert "Unit: the L1/TEX cache of an SM." in text
@@ -79,7 +79,7 @@ def test_a_counter_says_what_it_counts_and_what_is_read_from_it() -> None:
 
 
 def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
-    """What no tier asks for has a unit, a meaning and a family all the same, and the counters of its unit near it."""
+    """A counter in no tier also has a unit, a meaning and a family, and similar counters of its unit."""
     text = _shown("lts__t_sectors_op_read.sum")
     assert "Counts: sectors of 32 bytes (reads)." in text
     assert "Unit: an L2 slice." in text
@@ -100,12 +100,12 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     ],
 )
 def test_counters_of_each_kind_are_explained(name: str, said: str) -> None:
-    """Quantities, launch figures, pipes, samples, times and rates each have their line."""
+    """Quantities, launch figures, pipes, samples, times and rates have a line each."""
     assert said in " ".join(_shown(name).split())
 
 
 def test_every_family_has_a_page() -> None:
-    """Where a counter's page is said to be, there is one: of each quantity's sources, and by parts of names alone."""
+    """Every counter that a page refers to has a page: each quantity's sources, and names known only by their parts."""
     pages = {about.page for row in COUNTERS if (about := about_counter(row.name)) is not None}
     folder = Path(__file__).parents[3] / "docs/reference/counters"
     assert pages == set(FAMILIES)
@@ -115,7 +115,7 @@ def test_every_family_has_a_page() -> None:
 
 
 def test_all_names_are_listed_without_one() -> None:
-    """Every page is a row of a list, below its kind."""
+    """Every page is in the list, under its kind."""
     lines = _shown().splitlines()
     assert {page.name for page in everything().values()} <= {line.split(" ")[0] for line in lines}
     kinds = [line for before, line in pairwise(["", *lines]) if not before and line]
@@ -123,7 +123,7 @@ def test_all_names_are_listed_without_one() -> None:
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
-    """A slip of the keyboard is answered with what was meant, on exit code 2."""
+    """A typo is answered with a suggestion and exit code 2."""
     with pytest.raises(UnknownNameError) as error:
         find_about("smal_grid")
     assert "`small_grid`" in str(error.value.hint)
@@ -131,7 +131,7 @@ def test_an_unknown_name_gets_the_nearest() -> None:
 
 
 def test_names_are_completed() -> None:
-    """A shell is offered the names that begin as typed."""
+    """Shell completion offers the names that start with the typed text."""
     (argument,) = command.params
     offered = [item.value for item in argument.shell_complete(command.make_context("about", []), "stall_m")]
     assert offered == ["stall_mio_throttle", "stall_math_pipe_throttle", "stall_membar", "stall_misc"]
@@ -165,18 +165,18 @@ def test_names_are_completed() -> None:
     ],
 )
 def test_words_of_the_subject_are_explained(asked: str, told: str) -> None:
-    """What a reader of a table or a forum asks for has an answer, under its other spellings too."""
+    """Terms that readers look up have an answer, under other spellings too."""
     assert told.casefold() in _shown(asked).casefold()
 
 
 def test_a_name_of_several_words_needs_no_quotes() -> None:
-    """As `More: ...` prints it; `ridge` says where to read those of a GPU."""
+    """`about` accepts names as printed by `More: ...`; `ridge` says where to read a GPU's ridge."""
     assert _shown("arithmetic", "intensity") == _shown("arithmetic intensity") == _shown("AI")
     assert "`rooflens gpus h100-sxm`" in _shown("ridge")
 
 
 def test_what_the_table_says_of_a_kernel_is_explained(fixtures: Path) -> None:
-    """Every cell of the column `verdict` of the stored reports leads to a page, as it is printed."""
+    """Every printed cell of the column `verdict` of the stored reports leads to a page."""
     tables = kernels_document(summarize(rooflens.open(fixtures / "published").analyzed.analyses))
     cells = {
         "".join(span.text for span in spans(row[place]))
@@ -192,14 +192,14 @@ def test_what_the_table_says_of_a_kernel_is_explained(fixtures: Path) -> None:
 
 @pytest.mark.parametrize("name", ["queue of memory", "who measured it", "throttled cause not counted"])
 def test_what_is_like_no_name_gets_no_suggestion(name: str) -> None:
-    """A name that shares less than two thirds of its letters with what was typed was not meant."""
+    """A name that shares less than two thirds of the letters is not suggested."""
     with pytest.raises(UnknownNameError) as error:
         find_about(name)
     assert error.value.hint == "`rooflens about` lists them"
 
 
 def test_every_word_and_what_it_refers_to_is_found() -> None:
-    """No spelling is that of two words, and each name under `see` leads somewhere."""
+    """No spelling belongs to two terms, and every name under `see` has a page."""
     spelt = [spelling.casefold() for name, word in words().items() for spelling in (name, *word.also)]
     assert [one for one in spelt if spelt.count(one) > 1] == []
     for word in words().values():
@@ -209,5 +209,5 @@ def test_every_word_and_what_it_refers_to_is_found() -> None:
 
 @for_all("head", {head for of in column_heads().values() for head in of})
 def test_every_head_of_a_column_is_explained(head: str) -> None:
-    """In capitals or not, alone and not only in the list of all."""
+    """Every head of a column is explained, in any case, alone and not only in the list of all."""
     assert _shown(head.upper())

@@ -20,7 +20,7 @@ def run(*arguments: object) -> Result:
 
 
 def kernels(*arguments: object) -> list[dict[str, object]]:
-    """Return what the JSON of `analyze` says of each kernel."""
+    """Return the kernels in the JSON of `analyze`."""
     return list(json.loads(run("analyze", *arguments, "--format", "json").stdout)["kernels"])
 
 
@@ -33,7 +33,7 @@ def judged(tmp_path: Path) -> Path:
 
 
 def test_nvidia_s_rules_can_be_withheld_from_a_report_and_a_store(judged: Path, tmp_path: Path) -> None:
-    """With `--without-nvidia` nothing that NVIDIA's rules say is in the analysis, and all else is as it was."""
+    """`--without-nvidia` removes everything from NVIDIA's rules from the analysis, and changes nothing else."""
     store = tmp_path / "store"
     run("ingest", judged, "--store", store)
     for source in ((judged,), ("--store", store)):
@@ -44,7 +44,7 @@ def test_nvidia_s_rules_can_be_withheld_from_a_report_and_a_store(judged: Path, 
 
 
 def test_a_store_keeps_no_verdicts_of_an_analysis_without_nvidia(judged: Path, tmp_path: Path) -> None:
-    """What was withheld for a check does not stand in the store as if it were the whole analysis."""
+    """Verdicts reached without NVIDIA's rules are not written to the store."""
     store = tmp_path / "store"
     run("ingest", judged, "--store", store)
     assert run("analyze", "--store", store, "--without-nvidia").stderr.count(f"wrote {store}") == 0
@@ -54,7 +54,7 @@ def test_a_store_keeps_no_verdicts_of_an_analysis_without_nvidia(judged: Path, t
 
 
 def test_some_kernels_of_a_store_are_asked_for(judged: Path, fixtures: Path, tmp_path: Path) -> None:
-    """`--gpu` chooses kernels of a store, and says what is not there; files of others are named."""
+    """`--gpu` selects kernels of a store; an unknown GPU and foreign files are named."""
     store = tmp_path / "store"
     named = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     run("ingest", judged, named, "--store", store, "--raw", "none")
@@ -71,7 +71,7 @@ def test_some_kernels_of_a_store_are_asked_for(judged: Path, fixtures: Path, tmp
 def test_verdicts_are_kept_anew_where_a_calibration_changed(
     judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Verdicts are written once as long as what decided them is the same, calibrations too."""
+    """Verdicts are written again only if what decides them, calibrations included, has changed."""
     store = tmp_path / "store"
     run("ingest", judged, "--store", store)
     run("analyze", "--store", store)
@@ -85,7 +85,7 @@ def test_verdicts_are_kept_anew_where_a_calibration_changed(
 
 
 def test_the_first_kernels_are_shown_in_markdown_too(tmp_path: Path) -> None:
-    """`--top` leaves the same kernels in the table and in Markdown, of reports and of a store; data is refused it."""
+    """`--top` keeps the same kernels in table and Markdown, from reports and stores, and is refused for data."""
     specs = [KernelSpec(f"kernel_{number}()", {"gpu__time_duration.sum": 1e6 * number}) for number in (1, 3, 2)]
     report = write_report(tmp_path / "three.ncu-rep", ReportSpec(specs))
     run("ingest", report, "--store", tmp_path / "store")

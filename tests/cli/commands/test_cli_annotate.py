@@ -20,7 +20,7 @@ def run(*arguments: object) -> Result:
 
 
 def test_it_writes_a_copy_and_counts(tmp_path: Path) -> None:
-    """Nothing on stdout; the counts and the file on stderr."""
+    """`annotate` prints counts and the file on stderr, and nothing on stdout."""
     output = tmp_path / "out.json"
     done = run("annotate", STEP, REPORT, "-o", output)
     assert (done.exit_code, done.stdout) == (0, "")
@@ -31,13 +31,13 @@ def test_it_writes_a_copy_and_counts(tmp_path: Path) -> None:
 
 
 def test_only_chosen_kernels(tmp_path: Path) -> None:
-    """`--kernel` leaves the others as they are."""
+    """`--kernel` leaves other kernels unannotated."""
     done = run("annotate", STEP, REPORT, "--kernel", "flash*", "-o", tmp_path / "out.json.gz")
     assert "annotated 2 of 12 kernel events (1 of 6 kernels)" in done.stderr
 
 
 def test_a_file_is_kept_unless_forced(tmp_path: Path) -> None:
-    """As with every command that writes."""
+    """An existing file is overwritten only with --force."""
     output = tmp_path / "out.json"
     output.write_text("mine")
     assert run("annotate", STEP, REPORT, "-o", output).exit_code == 2
@@ -47,7 +47,7 @@ def test_a_file_is_kept_unless_forced(tmp_path: Path) -> None:
 
 
 def test_a_damaged_report_is_named_and_the_others_used(tmp_path: Path) -> None:
-    """The copy is written, and the exit code is 1."""
+    """A damaged report is named, the copy is written with the others, and the exit code is 1."""
     bad = tmp_path / "bad.ncu-rep"
     bad.write_bytes(REPORT.read_bytes()[:-9])
     done = run("annotate", STEP, REPORT, bad, "-o", tmp_path / "out.json")
@@ -75,7 +75,7 @@ def test_a_damaged_report_is_named_and_the_others_used(tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    """One line for the error and one for the hint; nothing is written."""
+    """An impossible request gives an error and a hint, a line each, and writes nothing."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.sqlite").write_bytes(b"SQLite format 3\0")
     write_trace(tmp_path / "t.json", [kernel("other", 1)])

@@ -1,4 +1,4 @@
-"""What `collect` looks at before it starts the user's program, and which launches it then profiles."""
+"""What `collect` checks before it starts the user's program, and which launches it then profiles."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from rooflens.ingest.reports.unprofiled import read_unprofiled
 pytestmark = pytest.mark.if_changed("collecting")
 
 PROGRAM = (sys.executable, "-Sc", "open('started', 'a').write('x')")
-"""Counts how often it is started: one letter each time."""
+"""A program that counts its starts in a file, a letter each."""
 ATTENTION = (
     ("void attention_scores_gemm<256, 128, 64>(float *)", 16384, 256, 150, 300),
     ("void attention_scale_softmax<2048>(float *)", 262144, 128, 100, 100),
     ("void gone<1>(float *)", 7, 128, 10, 4500),
     ("ncclDevKernel_AllReduce(int)", 8, 128, 1, 500),
 )
-"""The first two are in the stand-in's report, and take 55,000 of 100,500 ns."""
+"""Kernels as nsys counts them; the first two are in the stand-in's report, and take 55,000 of 100,500 ns."""
 
 
 @pytest.fixture(autouse=True)
 def _nothing_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each test try its one kernel anew."""
+    """Let each test run its own trial kernel."""
     monkeypatch.setattr(trial, "_tried", set())
 
 
 @pytest.fixture
 def calls(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the stand-in ncu write its command lines into a file."""
+    """Let the stand-in ncu log its command lines to a file."""
     monkeypatch.setenv(fake_ncu.CALLS, str(gpu_box.parent / "calls"))
     return gpu_box.parent / "calls"
 
@@ -58,13 +58,13 @@ def starts() -> int:
 
 
 def option(calls: Path, name: str) -> str | None:
-    """Return the value of an option in the last command line of ncu."""
+    """Return an option's value in ncu's last command line."""
     argv = shlex.split(calls.read_text().splitlines()[-1])
     return argv[argv.index(name) + 1] if name in argv else None
 
 
 def test_kernels_are_chosen_by_what_nsys_counted(gpu_box: Path, calls: Path) -> None:
-    """Of more launches than may be profiled, each kernel is once in each shape; the report's part is said by name."""
+    """If there are too many launches, each kernel is profiled once per shape, and the report's coverage is printed."""
     fake_nsys.install(gpu_box.parent / "bin", ATTENTION)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 0, result.stderr
@@ -86,7 +86,7 @@ def test_few_launches_are_all_profiled(gpu_box: Path, calls: Path) -> None:
 
 
 def test_of_too_many_shapes_the_longest_are_profiled(gpu_box: Path, calls: Path) -> None:
-    """Kernels are named in the order of their time as long as their shapes fit, and what is left out is said."""
+    """If there are too many shapes, the longest kernels are profiled, and the others are named."""
     shapes = [(f"many<{n}>(int)", n, 128, 1, 10 + n) for n in range(29)]
     fake_nsys.install(gpu_box.parent / "bin", [*ATTENTION, *shapes])
     result = run("collect", "--max-launches", 3, "-o", "x.ncu-rep", "--", *PROGRAM)
@@ -97,7 +97,7 @@ def test_of_too_many_shapes_the_longest_are_profiled(gpu_box: Path, calls: Path)
 
 @pytest.mark.parametrize("options", [("--nvtx-include", "step"), ("--launch-count", "3"), ("--replay-mode", "range")])
 def test_the_users_own_choice_stays(gpu_box: Path, calls: Path, options: tuple[str, ...]) -> None:
-    """In a range, or with a count, launches are taken in their order."""
+    """With an NVTX range or --launch-count, launches are profiled in order."""
     fake_nsys.install(gpu_box.parent / "bin", ATTENTION)
     run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM)
     assert option(calls, "--kernel-id") is None
@@ -113,9 +113,9 @@ WHOLE = {
 
 @pytest.mark.parametrize("mode", WHOLE)
 def test_ranges_and_graphs_are_not_counted_by_instruction(gpu_box: Path, calls: Path, mode: str) -> None:
-    """Neither such counters, nor a filter of kernels, of which NVIDIA's ncu refuses most; a report comes out.
+    """Ranges and graphs are profiled without counts by instruction and without a kernel filter.
 
-    What nsys counted are kernels: it neither chooses among what is profiled whole, nor tells what the report lacks.
+    The kernels that nsys counted are neither used to choose nor compared with the report.
     """
     fake_nsys.install(gpu_box.parent / "bin", ATTENTION)
     options, whole = WHOLE[mode]
@@ -134,7 +134,7 @@ def test_ranges_and_graphs_are_not_counted_by_instruction(gpu_box: Path, calls: 
 
 @pytest.mark.parametrize("mode", WHOLE)
 def test_no_kernel_is_chosen_in_ranges_and_graphs(gpu_box: Path, calls: Path, mode: str) -> None:
-    """`--kernel` with them is wrong usage that is said before ncu, the program or a GPU is looked at."""
+    """With ranges and graphs `--kernel` is refused before looking for ncu, the program or a GPU."""
     (gpu_box.parent / "bin" / "nvidia-smi").unlink()
     result = run("collect", *WHOLE[mode][0], "--kernel", "gemm", "--", *PROGRAM)
     assert result.exit_code == 2
@@ -145,7 +145,7 @@ def test_no_kernel_is_chosen_in_ranges_and_graphs(gpu_box: Path, calls: Path, mo
 
 @pytest.mark.parametrize("mode", ["range", "app-range", "application"])
 def test_the_command_line_is_read_in_its_mode_before_the_program(gpu_box: Path, calls: Path, mode: str) -> None:
-    """What ncu refuses in this mode alone, it refuses of a program that launches nothing: the user's is not started."""
+    """The trial finds options that ncu refuses in this mode, so the user's program is not started."""
     options = ("--replay-mode", mode, "--detail", "quick")
     assert run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
     read, tried, profiled = (shlex.split(line) for line in calls.read_text().splitlines())
@@ -161,7 +161,7 @@ def test_the_command_line_is_read_in_its_mode_before_the_program(gpu_box: Path, 
 
 
 def test_the_run_without_ncu_is_not_worth_the_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it cannot be kept, on a full disk, the report stays and is named, without that of an older report."""
+    """If the un-profiled run cannot be written, the report stays, and an older un-profiled run is removed."""
     Path("x.unprofiled.json").write_text("of an older report")
 
     def full(*_: object) -> None:
@@ -170,7 +170,7 @@ def test_the_run_without_ncu_is_not_worth_the_report(gpu_box: Path, monkeypatch:
     monkeypatch.setattr(profiling, "write_unprofiled", full)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 0
-    assert "warning: `x.ncu-rep` is written, but not what the run without ncu showed" in result.stderr
+    assert "warning: `x.ncu-rep` is written, but not the figures of the run without ncu" in result.stderr
     assert "No space left on device" in result.stderr
     assert sorted(path.name for path in gpu_box.iterdir()) == ["started", "x.ncu-rep"]
 
@@ -180,7 +180,7 @@ def test_the_run_without_ncu_is_not_worth_the_report(gpu_box: Path, monkeypatch:
 def test_a_script_without_its_python_gets_the_line_to_type(
     gpu_box: Path, calls: Path, command: str, given: tuple[str, ...]
 ) -> None:
-    """A script that the system does not start is wrong usage, with `--` before it or not; one that it does is not."""
+    """A script that the system cannot start is refused, with or without `--`; an executable script runs."""
     script = gpu_box / "train.py"
     script.write_text("#!/bin/sh\n")
     result = run(command, *given)
@@ -194,7 +194,7 @@ def test_a_script_without_its_python_gets_the_line_to_type(
 
 
 def test_without_a_list_the_first_launches_are_profiled(gpu_box: Path, calls: Path) -> None:
-    """Nobody counted: no mode of ncu chooses, and nothing is said about names. The trial does not start the program."""
+    """Without counts the first launches are profiled without a message, and the trial does not start the program."""
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 0
     assert starts() == 2
@@ -218,7 +218,7 @@ class profiler:
 
 
 def event(name: str, grid: int, block: int) -> dict[str, object]:
-    """Make the entry of a kernel as PyTorch's profiler writes it."""
+    """Make a kernel's entry as PyTorch's profiler writes it."""
     return {
         "ph": "X",
         "cat": "kernel",
@@ -231,7 +231,7 @@ def event(name: str, grid: int, block: int) -> dict[str, object]:
 
 @pytest.fixture
 def torch_here(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a PyTorch where programs find it, whose profiler sees two kernels."""
+    """Install a PyTorch whose profiler sees two kernels."""
     folder = gpu_box.parent / "site"
     folder.mkdir()
     (folder / "torch.py").write_text(TORCH)
@@ -244,7 +244,7 @@ def torch_here(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("torch_here")
 @pytest.mark.parametrize("how", ["script", "module", "code", "grouped"])
 def test_pytorchs_profiler_counts_where_nsys_is_missing(gpu_box: Path, calls: Path, how: str) -> None:
-    """A Python program runs as ever, with its arguments, its folder and its options of Python, and is counted."""
+    """A Python program runs normally, with its arguments, folder and Python options, and is counted."""
     (gpu_box / "pkg").mkdir()
     check = "import sys, helper; assert sys.argv[1:] == ['--lr', '1'], sys.argv; assert sys.flags.dont_write_bytecode\n"
     (gpu_box / "pkg" / "train.py").write_text(f"{check}open('started', 'a').write('x')\n")
@@ -270,7 +270,7 @@ def test_pytorchs_profiler_counts_where_nsys_is_missing(gpu_box: Path, calls: Pa
 def test_a_trace_that_says_nothing_costs_nothing(
     gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch, trace: str
 ) -> None:
-    """A trace that is empty or odd leaves the first launches to be profiled."""
+    """If the trace is empty or odd, the first launches are profiled."""
     monkeypatch.setenv("FAKE_TRACE", trace)
     result = run("collect", "-o", "x.ncu-rep", "--", sys.executable, "-c", PROGRAM[2])
     assert result.exit_code == 0, result.stderr
@@ -294,7 +294,7 @@ def test_a_trace_that_says_nothing_costs_nothing(
 def test_what_ncu_would_fail_on_is_found_before_the_program(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, exit_code: int, says: str
 ) -> None:
-    """One kernel is profiled first, under the same options: where ncu says why not, the program is never started."""
+    """If ncu fails on the trial kernel and says why, the program is not started."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == exit_code
@@ -306,7 +306,7 @@ def test_what_ncu_would_fail_on_is_found_before_the_program(
 
 
 def test_the_trial_runs_under_the_options_of_the_profile(gpu_box: Path, calls: Path) -> None:
-    """Counters and clocks are those that are asked for; the user's expression must compile, and lets the kernel in."""
+    """The trial uses the requested counters and clocks, and its filter contains the user's expression."""
     options = ("--kernel", "regex:gemm", "--nvtx-include", "step", "--clock-control", "none", "--launch-skip", "9")
     assert run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
     tried, profiled = (shlex.split(line) for line in calls.read_text().splitlines()[-2:])
@@ -319,7 +319,7 @@ def test_the_trial_runs_under_the_options_of_the_profile(gpu_box: Path, calls: P
 
 
 def test_a_trial_that_fails_by_itself_is_only_a_warning(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where ncu does not say what is wrong, the program gets its chance."""
+    """If the trial fails without a reason from ncu, the program is profiled anyway, with a warning."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "nothing")
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 1
@@ -329,7 +329,7 @@ def test_a_trial_that_fails_by_itself_is_only_a_warning(gpu_box: Path, monkeypat
 
 
 def test_a_trial_that_hangs_ends_it(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ncu that does not come back from one kernel would not from a program."""
+    """A trial that hangs ends the command: ncu would hang on the program too."""
     (gpu_box.parent / "bin" / "ncu").write_text(
         (gpu_box.parent / "bin" / "ncu").read_text().replace("exec", 'case "$*" in *probe.py) sleep 30;; esac; exec')
     )
@@ -341,7 +341,7 @@ def test_a_trial_that_hangs_ends_it(gpu_box: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_permission_is_read_before_anything_runs(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver says who may read the counters: without the right to, neither ncu nor the program is started."""
+    """If the driver denies access to counters, neither ncu nor the program is started."""
     monkeypatch.setattr(trial, "counters_are_open", lambda: False)
     monkeypatch.setattr(trial, "may_administer", lambda: False)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
@@ -352,7 +352,7 @@ def test_permission_is_read_before_anything_runs(calls: Path, monkeypatch: pytes
 
 
 def test_a_place_that_cannot_be_written_is_seen_first(gpu_box: Path, calls: Path) -> None:
-    """A file in the place of the folder ends it before the program."""
+    """If the output folder's name is taken by a file, the command ends before the program."""
     (gpu_box / "out").write_text("")
     result = run("collect", "--", *PROGRAM)
     assert result.exit_code == 1
@@ -361,7 +361,7 @@ def test_a_place_that_cannot_be_written_is_seen_first(gpu_box: Path, calls: Path
 
 
 def test_checks_can_be_left_out(gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--no-trial` starts the program at once; and one process tries the same options once."""
+    """`--no-trial` starts the program at once; a process tries the same options only once."""
     monkeypatch.setattr(trial, "counters_are_open", lambda: False)
     monkeypatch.setattr(trial, "may_administer", lambda: False)
     assert run("collect", "--no-trial", "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
@@ -376,7 +376,7 @@ def test_checks_can_be_left_out(gpu_box: Path, calls: Path, monkeypatch: pytest.
 def test_a_driver_older_than_the_toolkit_is_found_before_compiling(
     gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Programs of nvcc need a driver of CUDA's own major version: that is this machine's, and nothing is compiled."""
+    """A driver older than the toolkit's CUDA is an environment error, found before compiling."""
     smi = '#!/bin/sh\necho "0, GPU-0123, NVIDIA H200, 9.0, 535.104.05, Disabled"\n'
     (gpu_box.parent / "bin" / "nvidia-smi").write_text(smi)
     nvcc = fake_nvcc.install(tmp_path / "toolkit" / "bin", {})
@@ -396,7 +396,7 @@ def test_a_driver_older_than_the_toolkit_is_found_before_compiling(
 def test_clocks_are_ncus_own_unless_the_user_says(
     gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, given: str | None
 ) -> None:
-    """Nothing is passed by default: what an ncu does by itself differs by version, and its report says which it was."""
+    """By default ncu gets no clock option: its own default differs by version, and its report says which it used."""
     monkeypatch.setenv(fake_ncu.CLOCKS, "base boost force-boost none reset")
     options = ("--clock-control", asked) if asked else ()
     assert run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
@@ -405,7 +405,7 @@ def test_clocks_are_ncus_own_unless_the_user_says(
 
 
 def test_clocks_that_this_ncu_does_not_have_are_named(gpu_box: Path) -> None:
-    """Before 2026.1 there is no `boost`: that is this machine's ncu, and what it has is listed."""
+    """`boost` with an ncu before 2026.1 is an environment error that lists what this ncu has."""
     result = run("collect", "--clock-control", "boost", "-o", "x.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 3
     assert "error: ncu 2025.3.1.0 has no `--clock-control boost`: it has base, none, reset" in result.stderr
@@ -413,7 +413,7 @@ def test_clocks_that_this_ncu_does_not_have_are_named(gpu_box: Path) -> None:
 
 
 def test_on_mig_clocks_are_left_alone(gpu_box: Path, calls: Path) -> None:
-    """One instance cannot lock the clocks of all: `none` is passed, and said."""
+    """On MIG `none` is passed for the clocks, with a message, since one instance cannot lock them."""
     smi = '#!/bin/sh\necho "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Enabled"\n'
     (gpu_box.parent / "bin" / "nvidia-smi").write_text(smi)
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
@@ -422,7 +422,7 @@ def test_on_mig_clocks_are_left_alone(gpu_box: Path, calls: Path) -> None:
 
 
 def test_locked_clocks_are_given_back(gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--clock-control reset` needs no program: ncu gives the clocks back, or says why it cannot."""
+    """`--clock-control reset` needs no program: ncu unlocks the clocks, or its error is shown."""
     result = run("collect", "--clock-control", "reset")
     assert (result.exit_code, result.stderr) == (0, "the GPU's clocks are as they were\n")
     assert calls.read_text() == "--clock-control reset\n"
@@ -433,7 +433,7 @@ def test_locked_clocks_are_given_back(gpu_box: Path, calls: Path, monkeypatch: p
 
 @pytest.mark.parametrize("starter", ["accelerate", "deepspeed", "vllm"])
 def test_kernels_that_wait_are_left_out_under_every_starter(gpu_box: Path, calls: Path, starter: str) -> None:
-    """Where no kernel is named NCCL's are not profiled, and that is said; with one, or in step, all are as asked."""
+    """Without --kernel, kernels that wait for other ranks are left out with a note; otherwise all run as requested."""
     script = gpu_box.parent / "bin" / starter
     script.write_text("#!/bin/sh\nexit 0\n")
     script.chmod(0o755)
@@ -448,7 +448,7 @@ def test_kernels_that_wait_are_left_out_under_every_starter(gpu_box: Path, calls
 
 
 def test_ranks_in_step_share_one_ncu_and_no_nvls(gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where ncu moves ranks through shared memory it profiles `torchrun` as a whole, and NCCL goes without NVLS."""
+    """If ncu moves ranks in step, it profiles `torchrun` as a whole, and NCCL runs without NVLS."""
     monkeypatch.setenv("FAKE_NCU_MORE_HELP", "  --communicator-shmem-num-peers arg")
     monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
     script = gpu_box.parent / "bin" / "torchrun"
@@ -467,7 +467,7 @@ def test_ranks_in_step_share_one_ncu_and_no_nvls(gpu_box: Path, calls: Path, mon
 def test_another_program_called_ncu_is_passed_over(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """npm-check-updates on PATH is named, and the ncu after it is used; alone it is no ncu."""
+    """npm-check-updates on PATH is named and skipped for the next ncu; alone it does not count as ncu."""
     other = gpu_box.parent / "node"
     other.mkdir()
     (other / "ncu").write_text("#!/bin/sh\necho 17.1.3\n")
@@ -475,13 +475,13 @@ def test_another_program_called_ncu_is_passed_over(
     monkeypatch.setenv("PATH", f"{other}:{gpu_box.parent / 'bin'}:/usr/bin:/bin")
     result = run(command, "--", *PROGRAM)
     assert result.exit_code == 0, result.stderr
-    assert f"warning: `{other / 'ncu'}` is not Nsight Compute and was passed over" in result.stderr
+    assert f"warning: `{other / 'ncu'}` is not Nsight Compute and was skipped" in result.stderr
 
 
 def test_a_name_that_is_no_reports_is_wrong_usage(gpu_box: Path) -> None:
-    """A page is what `profile` draws: `collect -o x.html` says so before anything runs."""
+    """`collect -o x.html` is refused before anything runs, with a hint to `profile`."""
     result = run("collect", "-o", "x.html", "--", *PROGRAM)
     assert result.exit_code == 2
-    assert "error: `x.html` does not end like a report" in result.stderr
+    assert "error: `x.html` does not end in a report's suffix" in result.stderr
     assert "`rooflens profile` draws the page" in result.stderr
     assert (starts(), list(gpu_box.iterdir())) == (0, [])

@@ -45,7 +45,7 @@ START = "from rooflens.cli.group import main; main()"
 
 @pytest.fixture(autouse=True)
 def _commands() -> Iterator[None]:
-    """Register the commands for these tests, whatever the group holds."""
+    """Register the commands for these tests, whatever the group contains."""
     before = dict(main.commands)
     main.add_command(collect)
     main.add_command(profile)
@@ -56,7 +56,7 @@ def _commands() -> Iterator[None]:
 
 @pytest.fixture
 def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make this machine one with nothing on PATH; return the folder to work in."""
+    """Simulate a machine with nothing on PATH; return the working folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("rooflens.collect.command._INSTALL_PATTERNS", ())
@@ -82,7 +82,7 @@ def run(*arguments: object) -> Result:
 
 
 def names(detail: str) -> str:
-    """Write a tier's metrics on GH100 as ncu takes them."""
+    """Write a tier's metrics for GH100 as an argument of ncu."""
     return ",".join(metric.name for metric in metrics_for("gh100", detail))
 
 
@@ -97,7 +97,7 @@ DEEP = " ".join(
 
 @pytest.mark.parametrize(("detail", "sections"), [("quick", ""), ("standard", ""), ("deep", f"{DEEP} ")])
 def test_a_dry_run_prints_the_whole_command_line(gpu_box: Path, detail: str, sections: str) -> None:
-    """One line on stdout, ready for a shell, and nothing is run or written."""
+    """A dry run prints one shell-ready line on stdout, and runs and writes nothing."""
     result = run("collect", "--detail", detail, "--dry-run", "-o", "my report.ncu-rep", "--", "./train", "--lr", "1 e")
     head = f"{gpu_box.parent / 'bin' / 'ncu'} --config-file off --export 'my report.ncu-rep' --force-overwrite"
     expected = f"{head} {HOW} {ALONE} {FIRST} {sections}--metrics {names(detail)} ./train --lr '1 e'\n"
@@ -107,7 +107,7 @@ def test_a_dry_run_prints_the_whole_command_line(gpu_box: Path, detail: str, sec
 
 
 def test_a_dry_run_passes_every_option_on(gpu_box: Path) -> None:
-    """Each option of ours reaches ncu under its own name."""
+    """Each of our options reaches ncu under ncu's name."""
     options = (
         "--kernel regex:gemm --launch-skip 2 --launch-count 3 --nvtx-include step/ --nvtx-include fwd "
         "--replay-mode application --cache-control none --clock-control none --target-processes application-only "
@@ -125,7 +125,7 @@ def test_a_dry_run_passes_every_option_on(gpu_box: Path) -> None:
 
 
 def test_a_dry_run_needs_neither_ncu_nor_gpu_where_the_chip_is_named(bare_box: Path) -> None:
-    """The command for another machine can be written anywhere; without the chip its counters are not known."""
+    """With --chip a dry run needs neither ncu nor GPU; without it the counters are unknown."""
     result = run("collect", "attention", "--chip", "gh100", "--dry-run", "--detail", "quick")
     program = f"{sys.executable} -m rooflens.workloads.torch_harness attention --case fused --iterations 1"
     assert result.exit_code == 0
@@ -140,7 +140,7 @@ def test_a_dry_run_needs_neither_ncu_nor_gpu_where_the_chip_is_named(bare_box: P
 
 @pytest.mark.parametrize("command", ["collect", "profile"])
 def test_without_ncu_a_workload_names_its_replay(gpu_box: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """Where there is a GPU and no ncu the exit code is 3 and the hint names what works."""
+    """With a GPU but without ncu, the exit code is 3 and the hint names what works."""
     monkeypatch.setattr("rooflens.collect.command._INSTALL_PATTERNS", ())
     (gpu_box.parent / "bin" / "ncu").unlink()
     monkeypatch.setenv("PATH", str(gpu_box.parent / "bin"))
@@ -156,7 +156,7 @@ def test_without_ncu_a_workload_names_its_replay(gpu_box: Path, monkeypatch: pyt
 def test_a_missing_gpu_is_said_before_anything_is_compiled_or_asked(
     bare_box: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: tuple[str, ...]
 ) -> None:
-    """Neither nvcc nor ncu is looked for on a machine without a GPU, whatever chip is named."""
+    """Without a GPU, neither nvcc nor ncu is searched, whatever --chip says."""
     monkeypatch.setattr(planning, "build", lambda *_: pytest.fail("compiled"))
     monkeypatch.setattr(planning, "find_ncu", lambda *_: pytest.fail("asked for ncu"))
     result = run(command, *options)
@@ -167,7 +167,7 @@ def test_a_missing_gpu_is_said_before_anything_is_compiled_or_asked(
 
 
 def test_a_workload_without_a_stored_report_names_what_there_is(bare_box: Path) -> None:  # noqa: ARG001 - a place
-    """No replay is promised of a workload that none is stored of: `make replay` would only refuse."""
+    """The hint suggests `make replay` only for workloads with a stored report."""
     result = run("profile", "gemm_ladder")
     assert result.exit_code == 3
     assert "make replay" not in result.stderr
@@ -175,14 +175,14 @@ def test_a_workload_without_a_stored_report_names_what_there_is(bare_box: Path) 
 
 
 def test_a_command_of_the_users_has_no_replay(bare_box: Path) -> None:  # noqa: ARG001 - a place
-    """The hint of a replay is for bundled workloads only."""
+    """The hint suggests a replay only for bundled workloads."""
     result = run("profile", "--", "./mine")
     assert result.exit_code == 3
     assert "replay" not in result.stderr
 
 
 def test_collect_writes_the_report_and_says_so(gpu_box: Path) -> None:
-    """The last line names the report, all words go to stderr, and the run without ncu is kept beside."""
+    """The last line names the report, all messages go to stderr, and the un-profiled run is kept beside the report."""
     result = run("collect", "-o", "my.ncu-rep", "--", *PROGRAM)
     assert result.exit_code == 0
     assert result.stdout == ""
@@ -200,7 +200,7 @@ def test_collect_writes_the_report_and_says_so(gpu_box: Path) -> None:
 
 @pytest.mark.usefixtures("torch_here")
 def test_a_workload_measures_its_gaps(gpu_box: Path) -> None:
-    """The workload's own times make the gap share and the estimate, by iteration."""
+    """A workload's own times give gap share and estimate, per iteration."""
     result = run("collect", "attention", "--case", "naive")
     assert result.exit_code == 0
     assert "un-profiled: 1 ms, and no kernel ran in 10% of it" in result.stderr
@@ -215,13 +215,13 @@ def test_a_workload_measures_its_gaps(gpu_box: Path) -> None:
 @pytest.mark.usefixtures("torch_here")
 @pytest.mark.parametrize(("cap", "is_said"), [(3, True), (4, False)])
 def test_as_many_profiles_as_may_be_taken_are_doubted(gpu_box: Path, cap: int, is_said: bool) -> None:  # noqa: ARG001, FBT001 - a place, a table
-    """Where ncu ends at the cap, the un-profiled run may have counted too few launches: that is said."""
+    """If ncu stops at the cap, a note says that the un-profiled run may have missed launches."""
     result = run("collect", "attention", "--case", "naive", "--max-launches", cap)
     assert ("warning: stopped at --max-launches 3: there may be more kernels" in result.stderr) == is_said
 
 
 def test_counters_that_this_ncu_lacks_are_left_out(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One unknown name would fail the whole profile: it is left out and said; what is no hardware counter stays."""
+    """A metric that ncu does not know is left out with a note; metrics that are no hardware counters are kept."""
     wanted = metrics_for("gh100", "quick")
     hardware = {metric.name.partition(".")[0] for metric in wanted if metric.kind == "hardware"}
     monkeypatch.setenv(fake_ncu.KNOWN, " ".join(hardware - {"dram__bytes"}))
@@ -234,7 +234,7 @@ def test_counters_that_this_ncu_lacks_are_left_out(gpu_box: Path, monkeypatch: p
 
 
 def test_an_old_ncu_is_not_asked_for_names_it_lacks(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before 2021.2 the counts by instruction had other names, and before 2024.1 there was no section of series."""
+    """Before 2021.2 counts by instruction get their old names, and before 2024.1 sampling is left out."""
     monkeypatch.setenv(fake_ncu.VERSION, "Version 2020.3.1.0 (build 1)")
     argv = shlex.split(run("collect", "--detail", "deep", "--dry-run", "--", "x").stdout)
     assert "memory_l2_theoretical_sectors_global" not in argv[argv.index("--metrics") + 1].split(",")
@@ -248,7 +248,7 @@ TWO_GPUS = "0, GPU-a, Tesla T4, 7.5, 580.1, [N/A]\n1, GPU-b, NVIDIA H100 PCIe, 9
 def test_where_gpus_differ_and_nothing_tells_counters_are_those_of_all(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The GPU that is assumed is named; only counters that both have are asked for, and --chip asks for one's own."""
+    """If GPUs differ, the assumed GPU is named and only common counters are collected; --chip chooses."""
     (gpu_box.parent / "bin" / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{TWO_GPUS}'\n")
     monkeypatch.setattr("rooflens.local_gpu._first_of_cuda", lambda *_: None)
     result = run("collect", "-o", "x.ncu-rep", "--", "/bin/true")
@@ -265,7 +265,7 @@ def test_where_gpus_differ_and_nothing_tells_counters_are_those_of_all(
 
 
 def test_kernels_of_another_gpu_than_asked_for_are_named(gpu_box: Path) -> None:
-    """The report says where its kernels ran: if that chip counts otherwise, what to ask for is said."""
+    """If the kernels ran on another chip with other counters, a warning says which --chip to use."""
     told = "warning: the kernels ran on NVIDIA H200 (gh100), but the counters of ga100 were asked for: some are missing"
     result = run("collect", "--chip", "ga100", "-o", "x.ncu-rep", "--", "/bin/true")
     assert told in result.stderr
@@ -278,7 +278,7 @@ def test_kernels_of_another_gpu_than_asked_for_are_named(gpu_box: Path) -> None:
 def test_the_profiled_program_compiles_in_its_own_process(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, seen: str
 ) -> None:
-    """PyTorch's compiler starts no workers under ncu unless the user says how many; without ncu it does as it likes."""
+    """Under ncu PyTorch's compiler starts no workers unless the user sets their number; without ncu nothing changes."""
     monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
     if own is not None:
         monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", own)
@@ -288,7 +288,7 @@ def test_the_profiled_program_compiles_in_its_own_process(
 
 
 def test_a_pytorch_too_old_for_the_workloads_is_named(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instead of a traceback of the workload: what it needs, and that programs of the user's go on working."""
+    """A PyTorch too old for the workloads gives an error with the version, and a note that own programs work."""
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "torch" else found(name))
     monkeypatch.setattr("importlib.metadata.version", lambda _: "2.4.1+cu121")
@@ -300,7 +300,7 @@ def test_a_pytorch_too_old_for_the_workloads_is_named(gpu_box: Path, monkeypatch
 
 
 def test_existing_reports_are_kept(gpu_box: Path) -> None:
-    """A report is written over only with --force, and nothing runs before that is settled."""
+    """An existing report is overwritten only with --force, which is checked before anything runs."""
     Path("x.ncu-rep").write_text("mine")
     refused = run("collect", "-o", "x.ncu-rep", "--", "/bin/touch", "ran")
     assert refused.exit_code == 2
@@ -311,7 +311,7 @@ def test_existing_reports_are_kept(gpu_box: Path) -> None:
 
 
 def test_a_program_that_fails_by_itself_exits_with_four(gpu_box: Path) -> None:
-    """Its own status stands in the message, ncu is not run, and nothing is written."""
+    """If the program fails by itself, the exit code is 4 with its status; ncu does not run, nothing is written."""
     result = run("collect", "--", sys.executable, "-ISc", "import sys; sys.exit('Error: bad weather')")
     assert result.exit_code == 4
     assert "error: the program failed with status 1, without the profiler: Error: bad weather\n" in result.stderr
@@ -322,7 +322,7 @@ def test_a_program_that_fails_by_itself_exits_with_four(gpu_box: Path) -> None:
 def test_a_failure_of_ncu_is_one_error_with_its_hint(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, exit_code: int
 ) -> None:
-    """Error and hint stand once on stderr, and no report is left."""
+    """A failure of ncu prints one error and one hint on stderr, and leaves no report."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     result = run("profile", "--", "/bin/true")
     assert result.exit_code == exit_code
@@ -334,7 +334,7 @@ def test_a_failure_of_ncu_is_one_error_with_its_hint(
 
 
 def test_what_was_profiled_before_a_failure_can_be_analyzed(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint of a failure is a command that works as it is printed: it shows the kernels that were done."""
+    """A failure's hint is a working command that shows the kernels profiled so far."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
     failed = run("collect", "-o", "my x.ncu-rep", "--", "/bin/true")
     assert failed.exit_code == 1
@@ -347,7 +347,7 @@ def test_what_was_profiled_before_a_failure_can_be_analyzed(gpu_box: Path, monke
 
 
 def test_the_run_without_ncu_can_be_left_out(gpu_box: Path) -> None:
-    """`--no-unprofiled` starts the program under ncu alone, says what is not known then, and keeps no older run."""
+    """`--no-unprofiled` runs the program only under ncu, says what stays unknown, and removes an older run."""
     program = (sys.executable, "-ISc", "open('runs', 'a').write('x')")
     assert run("collect", "-o", "x.ncu-rep", "--", *program).exit_code == 0
     assert Path("runs").read_text() == "xx"
@@ -360,7 +360,7 @@ def test_the_run_without_ncu_can_be_left_out(gpu_box: Path) -> None:
 
 
 def test_kill_ends_the_program_after_the_chosen_launches(gpu_box: Path) -> None:
-    """`--kill` is ncu's own, which wants a count: without one it is the cap."""
+    """`--kill` is passed to ncu with a count, which by default is the cap."""
     argv = shlex.split(run("collect", "--kill", "--dry-run", "--", "x").stdout)
     at = argv.index("--launch-count")
     assert argv[at : at + 4] == ["--launch-count", "200", "--kill", "yes"]
@@ -370,7 +370,7 @@ def test_kill_ends_the_program_after_the_chosen_launches(gpu_box: Path) -> None:
 
 
 def test_the_timeout_holds_for_all_runs_together(gpu_box: Path) -> None:
-    """What the run without ncu takes is gone for ncu, which is not begun where nothing is left."""
+    """The run without ncu uses up the time limit; ncu does not start when it is spent."""
     nap = (sys.executable, "-ISc", "import time; time.sleep(1.0)")
     start_s = time.monotonic()
     result = run("collect", "--timeout", 1.6, "-o", "x.ncu-rep", "--", *nap)
@@ -381,7 +381,7 @@ def test_the_timeout_holds_for_all_runs_together(gpu_box: Path) -> None:
 
 
 def test_ncu_is_not_begun_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch, gpu_box: Path) -> None:
-    """The limit runs from the first program on; used up, it is said together with what saves time."""
+    """The time limit starts with the first program; the error for a spent limit says how to save time."""
     clock = [0.0]
     monkeypatch.setattr(trial.time, "monotonic", lambda: clock[0])
     request = planning.Request(
@@ -400,7 +400,7 @@ def test_ncu_is_not_begun_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch, g
 
 @pytest.mark.usefixtures("torch_here")
 def test_profile_collects_and_draws(gpu_box: Path) -> None:
-    """One command leaves report and page, prints the table, and its last line names the page."""
+    """One command writes report and page, prints the table, and names the page last."""
     result = run("profile", "attention")
     assert result.exit_code == 0
     assert result.stderr.splitlines()[-1] == f"wrote {Path('out/attention.html')}"
@@ -416,7 +416,7 @@ def test_profile_collects_and_draws(gpu_box: Path) -> None:
 def test_profile_misses_what_draws_before_it_collects(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    """Without a package of the page neither ncu nor the program is started; `collect` is named, which does without."""
+    """If a package for the page is missing, nothing starts, and the hint suggests `collect`, which does not need it."""
     calls = gpu_box.parent / "calls"
     monkeypatch.setenv(fake_ncu.CALLS, str(calls))
     code = f"import sys; sys.modules['{package}'] = None; {START}"
@@ -431,7 +431,7 @@ def test_profile_misses_what_draws_before_it_collects(
 def test_a_page_that_cannot_be_drawn_leaves_its_report_with_its_name(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full behind the page: before the error stands what is kept, and the command that draws it."""
+    """If the page cannot be written, the kept report and the command to draw it are printed before the error."""
 
     def full(*_: object, **__: object) -> None:
         raise InputError("cannot write `out/true.html`: No space left on device", "give another place with -o")
@@ -447,7 +447,7 @@ def test_a_page_that_cannot_be_drawn_leaves_its_report_with_its_name(
 def test_a_compressed_report_goes_through_like_a_plain_one(
     gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where ncu compresses, the report has its name for that, which is told, drawn and not written over unasked."""
+    """A report that ncu compressed is named with its suffix, drawn, and not overwritten without --force."""
     monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
     monkeypatch.setenv(fake_ncu.PUTS_BEHIND, "z")
     assert run("collect", "-o", "my.ncu-rep", "--", *PROGRAM).stderr.splitlines()[-1] == "wrote my.ncu-repz"
@@ -467,7 +467,7 @@ def test_a_compressed_report_goes_through_like_a_plain_one(
 def test_all_cases_make_a_report_each_and_one_page(
     gpu_box: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each case has its report and its un-profiled run under its own name; one page has them all."""
+    """Each case has its own report and un-profiled run; one page shows all cases."""
     kept = [fixtures / "synthetic" / f"verdict_{name}.synthetic.ncu-rep" for name in ("memory_dram", "memory_l2")]
     monkeypatch.setenv(fake_ncu.REPORT, ":".join(map(str, kept)))
     result = run("profile", "attention", "--all-cases")
@@ -486,7 +486,7 @@ def test_all_cases_make_a_report_each_and_one_page(
 
 
 def test_a_rung_of_another_gpu_is_left_out() -> None:
-    """On an Ampere chip the ladder ends below the rung that only Hopper can run, and says so."""
+    """On an Ampere chip the ladder ends below the rung that needs Hopper, and a note says so."""
     result = run("collect", "gemm_ladder", "--dry-run", "--chip", "ga100")
     rungs = [line.partition("--rung ")[2].split()[0] for line in result.stdout.splitlines()]
     assert rungs == [str(case.parameters["rung"]) for case in find_workload("gemm_ladder").cases if case.needs is None]
@@ -494,7 +494,7 @@ def test_a_rung_of_another_gpu_is_left_out() -> None:
 
 
 def test_a_ladder_is_profiled_whole_unless_a_rung_is_named() -> None:
-    """`gemm_ladder` without a case is a report for each rung, in order; with one it is that rung alone."""
+    """`gemm_ladder` without a case gives a report per rung, in order; with a case only that rung's."""
     lines = run("collect", "gemm_ladder", "--dry-run", "--chip", "gh100").stdout.splitlines()
     rungs = [line.partition("--rung ")[2].split()[0] for line in lines]
     assert rungs == [str(case.parameters["rung"]) for case in find_workload("gemm_ladder").cases]
@@ -505,7 +505,7 @@ def test_a_ladder_is_profiled_whole_unless_a_rung_is_named() -> None:
 def test_one_command_profiles_and_draws_the_ladder(
     gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A report for each rung and one page: its table of busy units, and cuBLAS's 450 us beside 900 us of each rung."""
+    """The ladder's page shows busy units per rung, and cuBLAS's 450 us beside 900 us of each rung."""
     line = {**LINE, "launches": 20, "cublas_ns": 450_000}
     nvcc = fake_nvcc.install(tmp_path / "toolkit" / "bin", line)
     monkeypatch.setenv("CUDA_HOME", str(nvcc.parent.parent))
@@ -526,7 +526,7 @@ def test_one_command_profiles_and_draws_the_ladder(
 
 @pytest.mark.usefixtures("torch_here")
 def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) -> None:
-    """`-o x.ncu-rep` becomes `x.CASE.ncu-rep` where there are several cases, and stays where there is one."""
+    """A repeated case is taken once; with several cases `-o x.ncu-rep` becomes `x.CASE.ncu-rep`, with one it stays."""
     cases = ("--case", "naive", "--case", "fused", "--case", "naive")
     assert run("collect", "attention", *cases, "-o", "x.ncu-rep").exit_code == 0
     assert sorted(path.name for path in gpu_box.glob("*.ncu-rep")) == ["x.fused.ncu-rep", "x.naive.ncu-rep"]
@@ -540,7 +540,7 @@ def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) 
 
 
 def _counted(starts: Path, *lines: dict[str, object], status: int = 0) -> tuple[str, ...]:
-    """Write a program that notes its start in a file, prints JSON lines and ends with a status."""
+    """Write a program that logs its start, prints JSON lines and ends with a status."""
     said = "\n".join(json.dumps({**LINE, **line}) for line in lines)
     code = f"import sys; open({str(starts)!r}, 'a').write('x'); print({said!r}); sys.exit({status})"
     return (sys.executable, "-ISc", code)
@@ -548,7 +548,7 @@ def _counted(starts: Path, *lines: dict[str, object], status: int = 0) -> tuple[
 
 @pytest.fixture
 def all_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Path]]:
-    """Return what makes a machine where each case is timed as it is told, and all are in ncu's report but some."""
+    """Return a function that simulates cases with given times, some of them missing in ncu's report."""
     places = [tmp_path / name for name in ("together", "under", "alone", "calls")]
     together, under, alone, calls = places
     monkeypatch.setenv(fake_ncu.CALLS, str(calls))
@@ -568,12 +568,12 @@ def all_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
 
 def _profiles(calls: Path) -> int:
-    """Count the calls of ncu that profiled the program."""
+    """Count the runs of ncu that profiled the program."""
     return sum("--export" in line and fake_ncu.PROBE not in line for line in calls.read_text().splitlines())
 
 
 def test_pytorch_starts_twice_for_all_cases(gpu_box: Path, all_cases: Callable[..., list[Path]]) -> None:
-    """The cases of gemm are one start without ncu and one under it, and a report and its times each."""
+    """All cases of gemm share one start without ncu and one with ncu; each has its own report and times."""
     cases = [case.name for case in find_workload("gemm").cases]
     together, under, alone, calls = all_cases(cases)
     result = run("collect", "gemm", "--all-cases")
@@ -588,14 +588,14 @@ def test_pytorch_starts_twice_for_all_cases(gpu_box: Path, all_cases: Callable[.
     ]
     kept = [read_unprofiled(report) for report in reports]
     assert [one.wall_ns for one in kept if one] == [1_000_000 + at for at in range(len(cases))]
-    assert len(list((gpu_box / "out").iterdir())) == 2 * len(cases)  # the report of all is gone
+    assert len(list((gpu_box / "out").iterdir())) == 2 * len(cases)  # the common report is deleted
     assert result.stderr.splitlines()[-1] == f"wrote {Path('out') / reports[-1].name}"
 
 
 def test_a_case_that_is_not_in_the_report_of_all_is_profiled_alone(
     gpu_box: Path, all_cases: Callable[..., list[Path]]
 ) -> None:
-    """Its kernels may have come after the cap, or it failed: it has a report all the same."""
+    """A case missing in the common report, because of the cap or a failure, is profiled alone."""
     cases = [case.name for case in find_workload("gemm").cases][:3]
     _, _, alone, calls = all_cases(cases, missing=cases[1:2])
     result = run("collect", "gemm", *(part for name in cases for part in ("--case", name)))
@@ -608,7 +608,7 @@ def test_a_case_that_is_not_in_the_report_of_all_is_profiled_alone(
 def test_where_one_ncu_for_all_fails_each_case_has_its_own(
     gpu_box: Path, all_cases: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What ncu said is shown, and no case is lost for another."""
+    """If the common ncu run fails, its error is shown, and each case is profiled by itself."""
     cases = [case.name for case in find_workload("gemm").cases][:2]
     all_cases(cases)
     monkeypatch.setattr(profiling, "profile_cases", _fails)
@@ -625,7 +625,7 @@ def _fails(*_: object) -> None:
 def test_a_case_that_the_one_process_did_not_measure_runs_alone(
     gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong result and a crash leave their cases, and those after it, to a start of their own."""
+    """Cases with a wrong result or a crash, and those after a crash, run in their own process."""
     alone = tmp_path / "alone"
     lines = [{"case": "naive", "ok": True, "wall_ns": 7}, {"case": "fused", "ok": False, "wall_ns": 8}]
     monkeypatch.setattr(planning, "require_torch", lambda: None)
@@ -637,7 +637,7 @@ def test_a_case_that_the_one_process_did_not_measure_runs_alone(
     result = run("collect", "attention", "--all-cases")
     assert result.exit_code == 0, result.stderr
     assert f"un-profiled: 1 of {len(names)} cases, in one start of PyTorch" in result.stderr
-    assert len(alone.read_text()) == len(names) - 1 + len(names)  # those left, and each under ncu
+    assert len(alone.read_text()) == len(names) - 1 + len(names)  # the remaining cases without ncu, and all under ncu
     kept = [read_unprofiled(gpu_box / "out" / f"attention.{name}.ncu-rep") for name in names]
     assert [one.wall_ns for one in kept if one] == [7 if name == "naive" else 9 for name in names]
 
@@ -647,7 +647,7 @@ def test_a_case_that_the_one_process_did_not_measure_runs_alone(
 def test_nothing_runs_without_ncu_where_that_was_not_asked_for(
     gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    """Neither a dry run nor `--no-unprofiled` starts the cases together."""
+    """A dry run and `--no-unprofiled` do not run the cases without ncu."""
     starts = tmp_path / "together"
     monkeypatch.setattr(profiling, "measuring_command", lambda *_, **__: _counted(starts))
     assert run("collect", "attention", "--all-cases", option).exit_code == 0
@@ -656,7 +656,7 @@ def test_nothing_runs_without_ncu_where_that_was_not_asked_for(
 
 
 def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A type that the GPU lacks is told under the case's name; the others are profiled, and its exit code stays."""
+    """A case that needs a type missing on the GPU fails alone; the others are profiled, and its exit code is kept."""
     fails = (sys.executable, "-ISc", "import sys; sys.stderr.write('error: no fp8 here\\n'); sys.exit(3)")
     monkeypatch.setattr(planning, "require_torch", lambda: None)
     monkeypatch.setattr(planning, "command_for", lambda _, case, *__, **___: fails if case.name == "naive" else PROGRAM)
@@ -672,7 +672,7 @@ def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("torch_here")
 def test_what_is_in_the_way_of_all_cases_is_told_once(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where ncu may not read the counters, the second case is not tried."""
+    """If ncu may not read counters, the second case is not tried."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "permission")
     result = run("profile", "attention", "--all-cases")
     assert result.exit_code == 3
@@ -681,7 +681,7 @@ def test_what_is_in_the_way_of_all_cases_is_told_once(gpu_box: Path, monkeypatch
 
 
 def test_further_options_reach_ncu(gpu_box: Path) -> None:
-    """`--ncu-args` is split as a shell splits it, and may be repeated; quotes hold a part together."""
+    """`--ncu-args` is split like a shell does, with quotes, and may be repeated."""
     further = ("--ncu-args", "--section MemoryWorkloadAnalysis", "--ncu-args", "--kernel-id '::regex:a b:2'")
     argv = shlex.split(run("collect", "--dry-run", "--detail", "quick", *further, "--", "x").stdout)
     assert argv[1:5] == ["--section", "MemoryWorkloadAnalysis", "--kernel-id", "::regex:a b:2"]
@@ -713,7 +713,7 @@ def test_further_options_reach_ncu(gpu_box: Path) -> None:
     ],
 )
 def test_what_rooflens_sets_is_refused_in_further_options(gpu_box: Path, given: str, says: str, hint: str) -> None:
-    """Each option that is set here, short, cut or with a `=`, is wrong usage that names ours; nothing is run."""
+    """An option that rooflens sets itself is refused in --ncu-args in every spelling; nothing runs."""
     result = run("collect", "--ncu-args", given, "--", "/bin/touch", "ran")
     assert result.exit_code == 2
     assert f"error: --ncu-args {says}" in result.stderr
@@ -726,12 +726,12 @@ def test_what_rooflens_sets_is_refused_in_further_options(gpu_box: Path, given: 
     [(), ("--",), ("attention", "--", "x"), ("--case", "a", "--", "x"), ("attention", "second"), ("attention", "--no")],
 )
 def test_what_to_run_must_be_one_thing(gpu_box: Path, arguments: tuple[str, ...]) -> None:  # noqa: ARG001 - a place
-    """Nothing, two things, or a case of no workload is wrong usage."""
+    """Giving neither workload nor command, both, or a case without a workload is wrong usage."""
     assert run("collect", *arguments).exit_code == 2
 
 
 def test_an_unknown_workload_is_named(gpu_box: Path) -> None:  # noqa: ARG001 - a place
-    """A name that no workload has is wrong usage."""
+    """An unknown workload is wrong usage."""
     result = run("collect", "nosuch")
     assert result.exit_code == 2
     assert "no workload is called `nosuch`" in result.stderr
@@ -747,18 +747,18 @@ def test_an_unknown_workload_is_named(gpu_box: Path) -> None:  # noqa: ARG001 - 
     ],
 )
 def test_reports_are_named_after_what_runs(command: tuple[str, ...], name: str) -> None:
-    """A script gives its name, else the program."""
+    """Reports are named after the script, else after the program."""
     assert planning.command_target(command).name == name
 
 
 def test_the_help_names_the_default_cap() -> None:
-    """The number in the help is the one that is used: it is written there so that help imports nothing."""
+    """The cap in the help text is the real default; it is a literal so that help imports nothing."""
     assert f"[default: {DEFAULT_MAX_LAUNCHES}]" in run("collect", "--help").output
     assert "collect [OPTIONS] (WORKLOAD | -- COMMAND...)" in run("collect", "--help").output
 
 
 def test_progress_is_one_line() -> None:
-    """It says what is done, how long it took and what is in work, and mentions a hang only after a while."""
+    """The progress line shows kernels done, time and the current kernel, and suspects a hang only after a while."""
     assert progress_line(Progress("running", 3.2)) == "running the program without ncu, 3 s"
     assert progress_line(Progress("profiling", 9.0, 2, "gemm", 5)) == "profiling: 2 done, 5 passes, 9 s, gemm"
     assert progress_line(Progress("profiling", 1.0, 0, "\x1b[31mred")).endswith(" ?[31mred")
@@ -769,7 +769,7 @@ def test_progress_is_one_line() -> None:
 def test_ctrl_c_leaves_no_process_and_no_file(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    """Stopped while ncu and its children hang, the command ends them all, says so and exits with 130."""
+    """Ctrl-C during a hang ends ncu and its children, prints a message and exits with 130."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "hang")
     monkeypatch.setenv(TEST, str(gpu_box))
     # Quick the first time, when it runs without ncu; forever the second.
@@ -793,7 +793,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(
 def test_collecting_needs_no_reader(
     gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
-    """On a bare GPU box there are no protobuf, pyarrow, rich or ncu-report: `collect` works without them."""
+    """`collect` works without protobuf, pyarrow, rich and ncu-report, as on a bare GPU machine."""
     if written == "x.ncu-repz":
         monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
     blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
@@ -805,7 +805,7 @@ def test_collecting_needs_no_reader(
 
 
 def test_a_bare_box_keeps_what_it_cannot_read(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without what reads reports, ncu's log says how many kernels the rest of a failed collection holds."""
+    """Without a reader, ncu's log tells how many kernels a partial report holds."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
     blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
     code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
@@ -817,7 +817,7 @@ def test_a_bare_box_keeps_what_it_cannot_read(gpu_box: Path, monkeypatch: pytest
 
 
 def test_every_option_is_documented() -> None:
-    """The page about collecting names every option of both commands."""
+    """The page about collecting names all options of both commands."""
     text = (Path(__file__).parents[3] / "docs" / "how-to" / "collecting.md").read_text(encoding="utf-8")
     options = {name for command in (collect, profile) for option in command.params for name in option.opts}
     assert [name for name in options if name.startswith("--") and name not in text] == []

@@ -25,7 +25,7 @@ def run(*arguments: object) -> Result:
 
 
 def record(folder: Path, times_ns: list[int], name: str = "triad") -> Path:
-    """Write one report of a triad for each time."""
+    """Write a report of a triad for each time."""
     folder.mkdir(parents=True, exist_ok=True)
     for i, time_ns in enumerate(times_ns):
         work = replace(triad(H200), duration_ns=time_ns)
@@ -48,7 +48,7 @@ def compared(*arguments: object) -> dict[str, Any]:
 
 
 def test_repeated_recordings_are_judged(base: Path, tmp_path: Path) -> None:
-    """Ranges that do not meet and a growth beyond the threshold: slower, with medians and ranges in the JSON."""
+    """Disjoint ranges with growth above the threshold are slower, with medians and ranges in the JSON."""
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
     (program,) = compared(base, slow)["programs"]
     assert program["total"]["outcome"] == "slower"
@@ -63,7 +63,7 @@ def test_repeated_recordings_are_judged(base: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("times_ns", "options", "code"),
     [
-        ([1_100_000, 1_110_000, 1_120_000], (), 0),  # without a gate nothing fails
+        ([1_100_000, 1_110_000, 1_120_000], (), 0),  # without a gate everything passes
         ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "5%"), 5),
         ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "5%", "--per-kernel"), 5),
         ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "20%"), 0),
@@ -77,14 +77,14 @@ def test_repeated_recordings_are_judged(base: Path, tmp_path: Path) -> None:
 def test_the_gate_fails_on_what_is_more_than_noise(
     base: Path, tmp_path: Path, times_ns: list[int], options: tuple[str, ...], code: int
 ) -> None:
-    """Exit code 5 comes with --fail-on only, beyond noise only, and from one recording beyond the band of 10 %."""
+    """Exit code 5 needs --fail-on and growth beyond noise, or with a single recording beyond 10 %."""
     done = run("compare", base, record(tmp_path / "head", times_ns), *options)
     assert done.exit_code == code
     assert ("gate failed: " in done.stderr) == (code == 5)
 
 
 def test_a_single_sample_says_so(base: Path, tmp_path: Path) -> None:
-    """One recording gives a factor, marked; the gate fails beyond its band, else says that it cannot judge."""
+    """A single recording's factor is marked; the gate fails beyond the band, or says that it cannot judge."""
     done = run("compare", base, record(tmp_path / "head", [2_000_000]), "--fail-on", "5%")
     assert "1.99x slower (1 run after)" in done.stdout
     assert "a single run on a side, and beyond the 10 % that a single run may differ by" in done.stderr
@@ -95,7 +95,7 @@ def test_a_single_sample_says_so(base: Path, tmp_path: Path) -> None:
 
 
 def test_a_report_a_folder_and_a_store_are_sides(base: Path, tmp_path: Path) -> None:
-    """The same recordings compare equal, whatever form they come in."""
+    """The same recordings compare equal in every form of input."""
     assert run("ingest", base, "--store", tmp_path / "store").exit_code == 0
     (program,) = compared(base, tmp_path / "store")["programs"]
     assert program["total"]["factor"] == 1
@@ -105,18 +105,18 @@ def test_a_report_a_folder_and_a_store_are_sides(base: Path, tmp_path: Path) -> 
 
 
 def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
-    """Two reports of one store are compared by the first digits of their digests."""
+    """Two reports of a store can be compared by the first digits of their digests."""
     store = tmp_path / "store"
     run("ingest", base, "--store", store)
     first, second, _ = sorted(Store(store).run_ids())
     (program,) = compared(store / first[:12], store / second)["programs"]
     assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
     assert program["base"]["sources"] != program["head"]["sources"]
-    assert "no report whose digest begins with `ffffff`" in run("compare", store / "ffffff", store).stderr
+    assert "no report whose digest starts with `ffffff`" in run("compare", store / "ffffff", store).stderr
 
 
 def test_markdown_names_what_failed(base: Path, tmp_path: Path) -> None:
-    """The Markdown of a gate that fails says by how much."""
+    """The Markdown of a failed gate says by how much it failed."""
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
     markdown = run("compare", base, slow, "--fail-on", "5%", "--format", "md")
     assert "takes 10.4 % more" in markdown.stdout
@@ -124,7 +124,7 @@ def test_markdown_names_what_failed(base: Path, tmp_path: Path) -> None:
 
 
 def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
-    """A folder with a report that cannot be read is refused: its median would be another."""
+    """A folder with an unreadable report is refused, since it would change the median."""
     head = record(tmp_path / "head", [1_000_000, 1_001_000])
     (head / "triad_9.ncu-rep").write_bytes((head / "triad_0.ncu-rep").read_bytes()[:100])
     done = run("compare", base, head)
@@ -148,7 +148,7 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
     ],
 )
 def test_usage_errors(base: Path, options: tuple[str, ...], words: str) -> None:
-    """What cannot be meant ends with exit code 2 and a hint."""
+    """Meaningless options end with exit code 2 and a hint."""
     done = run("compare", base, base, *options)
     assert done.exit_code == 2
     assert words in done.stderr
@@ -156,7 +156,7 @@ def test_usage_errors(base: Path, options: tuple[str, ...], words: str) -> None:
 
 
 def test_the_gate_and_the_words_agree(base: Path, tmp_path: Path) -> None:
-    """A gate below the threshold fails on what the sentences then call slower."""
+    """A gate below the threshold fails on growth that the sentences then call slower."""
     slow = record(tmp_path / "slow", [1_025_000, 1_026_000, 1_027_000])
     done = run("compare", base, slow, "--fail-on", "1%", "--format", "md")
     assert done.exit_code == 5
@@ -164,23 +164,44 @@ def test_the_gate_and_the_words_agree(base: Path, tmp_path: Path) -> None:
     assert "GPU time 1.02x slower" in done.stdout
 
 
-def test_a_gate_that_cannot_judge_says_so(base: Path, tmp_path: Path) -> None:
-    """Recordings with a launch that was not timed have no total: the gate passes, and says that it judged nothing."""
-    head = tmp_path / "head"
-    head.mkdir()
+def test_a_gate_that_cannot_judge_says_so(tmp_path: Path) -> None:
+    """With an untimed launch there is no total: the gate passes, and says that it judged nothing."""
     timed = kernel_spec(triad(H200))
     tells_time = re.compile("gpu__time|per_second|cycles")
     untimed = replace(timed, metrics={k: v for k, v in timed.metrics.items() if not tells_time.search(k)})
-    for i in range(2):
-        kernels = (timed, replace(untimed, name="untimed"))
-        write_report(head / f"triad_{i}.ncu-rep", ReportSpec(kernels=kernels))
-    done = run("compare", base, head, "--fail-on", "5%")
+    for side, second in (("base", timed), ("head", untimed)):
+        (tmp_path / side).mkdir()
+        for i in range(2):
+            kernels = (timed, replace(second, name="second"), *[timed] * i)
+            write_report(tmp_path / side / f"triad_{i}.ncu-rep", ReportSpec(kernels=kernels[:2]))
+    done = run("compare", tmp_path / "base", tmp_path / "head", "--fail-on", "5%")
     assert done.exit_code == 0
     assert "no total time on both sides, so that the gate cannot judge it" in done.stderr
 
 
+def test_a_new_kernel_fails_no_gate_and_is_named(base: Path, tmp_path: Path) -> None:
+    """A head with a second kernel of as much time holds: the gate judges what both sides have, and says what is new."""
+    head = tmp_path / "head"
+    head.mkdir()
+    kernel = kernel_spec(triad(H200))
+    for i in range(3):
+        slower = {**kernel.metrics, "gpu__time_duration.sum": 1_001_000.0 + i}
+        both = (replace(kernel, metrics=slower), replace(kernel, name="added", metrics=slower))
+        write_report(head / f"triad_{i}.ncu-rep", ReportSpec(kernels=both))
+    done = run("compare", base, head, "--fail-on", "5%")
+    assert done.exit_code == 0
+    assert "note: triad: 1 new kernel takes 1.00 ms, not judged" in done.stderr
+    assert "GPU time of 1 kernel on both sides" in done.stdout
+    assert "New: added (+1.00 ms). These times are in neither sum above." in done.stdout
+    found = compared(base, head, "--fail-on", "5%")
+    assert found["gate"]["left_out"] == ["triad: 1 new kernel takes 1.00 ms, not judged"]
+    (program,) = found["programs"]
+    assert program["total"]["change"] > 0.9
+    assert abs(program["shared"]["change"]) < 0.01
+
+
 def test_sides_without_times_are_compared_by_the_counters_of_both(tmp_path: Path) -> None:
-    """Without --anyway it says how times are recorded; with it what both hold of the kernel."""
+    """Without --anyway the error explains how to record times; with it the common values are compared."""
     for name, registers, more in (("base", 32.0, {}), ("head", 64.0, {"gpu__time_duration.sum": 1e6})):
         stored = {"launch__registers_per_thread": registers, "launch__waves_per_multiprocessor": 2.0, "sm__my_own": 1.0}
         spec = KernelSpec("gemm()", {**stored, "profiler__replayer_passes": registers, **more})
@@ -196,14 +217,14 @@ def test_sides_without_times_are_compared_by_the_counters_of_both(tmp_path: Path
 
 
 def test_a_folder_called_runs_is_no_store(base: Path, tmp_path: Path) -> None:
-    """Only a folder of Parquet tables is read as a store."""
+    """Only folders of Parquet tables are read as stores."""
     record(tmp_path / "head" / "runs", [1_000_000, 1_001_000])
     done = run("compare", base, tmp_path / "head")
     assert done.exit_code == 0
 
 
 def test_hostile_file_names_stay_text(base: Path, tmp_path: Path) -> None:
-    """Names of files reach the terminal without their control characters and markup."""
+    """File names are printed without control characters and markup."""
     head = record(tmp_path / "head", [1_000_000], "[red]\x1b[2J")
     done = run("compare", base, head, "--fail-on", "5%")
     assert done.exit_code == 0
@@ -212,7 +233,7 @@ def test_hostile_file_names_stay_text(base: Path, tmp_path: Path) -> None:
 
 
 def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
-    """Three folders: a table over all three, and each later one against the first; formats all have it."""
+    """Three sides give a table over all and comparisons with the first, in all formats."""
     a, b, c = (record(tmp_path / name, [time]) for name, time in (("a", 1_000_000), ("b", 500_000), ("c", 250_000)))
     found = compared(a, b, c)
     (program,) = found["ladders"]
@@ -239,7 +260,7 @@ def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
 
 
 def test_first_to_last_is_judged_as_pairs_are(tmp_path: Path) -> None:
-    """What is within the noise of repeated recordings is no change in a ladder either, and names are printable."""
+    """A ladder does not count changes within the noise of repeated recordings, and prints names safely."""
     times = {"a": [1_000_000, 1_020_000], "b": [1_500_000, 1_510_000], "c\x1b[31m": [1_490_000, 1_515_000]}
     done = run("compare", *(record(tmp_path / name, found) for name, found in times.items()))
     assert "no change beyond noise" in " ".join(done.stdout.split())
@@ -248,7 +269,7 @@ def test_first_to_last_is_judged_as_pairs_are(tmp_path: Path) -> None:
 
 
 def test_a_folder_alone_is_compared_by_its_versions(tmp_path: Path) -> None:
-    """v1 and v2 in one folder are base and head; a folder without versions asks for the sides."""
+    """v1 and v2 in one folder become base and head; a folder without versions is an error."""
     for version, time in (("v1", 1_000_000), ("v2", 500_000)):
         record(tmp_path / "all", [time], name=f"{version}_triad")
     (program,) = compared(tmp_path / "all")["programs"]
@@ -259,7 +280,7 @@ def test_a_folder_alone_is_compared_by_its_versions(tmp_path: Path) -> None:
 
 
 def test_programs_that_one_side_lacks_are_named_everywhere(tmp_path: Path) -> None:
-    """On stderr, in JSON and Markdown, and on the page."""
+    """A program missing on one side is named on stderr, in JSON and Markdown, and on the page."""
     base, head = (record(tmp_path / name, [1_000_000]) for name in ("base", "head"))
     write_report(base / "gone.ncu-rep", ReportSpec(kernels=(kernel_spec(sgemm(H200)),)))
     words = "only the base has: gone"
@@ -272,7 +293,7 @@ def test_programs_that_one_side_lacks_are_named_everywhere(tmp_path: Path) -> No
 
 
 def test_sides_that_cannot_be_compared_are_a_page(fixtures: Path, tmp_path: Path) -> None:
-    """Three sides of other work have no pair to draw: the page lists them, and says why none is compared."""
+    """If sides did different work, the page lists them and says why none is compared."""
     sides = [fixtures / "synthetic" / f"sweep_gemm_bf16_{size}.synthetic.ncu-rep" for size in (128, 1024, 4096)]
     page = tmp_path / "page.html"
     done = run("compare", *sides, "--anyway", "-o", page)
@@ -284,7 +305,7 @@ def test_sides_that_cannot_be_compared_are_a_page(fixtures: Path, tmp_path: Path
 
 
 def test_a_floor_holds_the_gate_and_every_format_says_so(base: Path, tmp_path: Path) -> None:
-    """105 µs fail, unless the floor is 200 µs: told on stderr and in each format."""
+    """A loss of 105 µs fails unless the floor is 200 µs, as stderr and all formats say."""
     head = record(tmp_path / "head", [1_105_000, 1_110_000, 1_115_000])
     words = "105 µs, no more than the floor of 200 µs"
     assert run("compare", base, head, "--fail-on", "5%", "--floor", "0").exit_code == 5
@@ -304,7 +325,7 @@ def test_a_floor_holds_the_gate_and_every_format_says_so(base: Path, tmp_path: P
 
 
 def test_lines_that_got_slower_are_in_the_json(fixtures: Path) -> None:
-    """Multiplications turned back into divisions lose their time at line 288, which the text of neither report has."""
+    """A comparison finds the line whose divisions cost the time, although neither report has source text."""
     pair = (fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("DivToMult", "Baseline"))
     (program,) = compared(*pair)["programs"]
     slowest, *others = program["kernels"]
@@ -316,7 +337,7 @@ def test_lines_that_got_slower_are_in_the_json(fixtures: Path) -> None:
 
 
 def test_sides_of_other_gpus_without_a_common_kernel_are_bad_input(tmp_path: Path) -> None:
-    """A triad on an H200 and a product on an A100 have nothing to compare: exit code 1, unless it is insisted on."""
+    """Different programs on different GPUs cannot be compared (exit code 1) unless forced."""
     one, other = tmp_path / "one.ncu-rep", tmp_path / "other.ncu-rep"
     write_report(one, ReportSpec(kernels=(kernel_spec(triad(H200)),)))
     write_report(other, ReportSpec(kernels=(kernel_spec(sgemm(A100)),)))
@@ -327,7 +348,7 @@ def test_sides_of_other_gpus_without_a_common_kernel_are_bad_input(tmp_path: Pat
 
 
 def test_libraries_choose_kernels_by_gpu(tmp_path: Path) -> None:
-    """Two recordings of one program, by their names, whose only kernels differ in theirs, are compared."""
+    """Recordings of one program, by its name, are compared even if their only kernels have different names."""
     for gpu, work in (("h200", triad(H200)), ("a100", sgemm(A100))):
         (tmp_path / gpu).mkdir()
         write_report(tmp_path / gpu / "step.ncu-rep", ReportSpec(kernels=(kernel_spec(work),)))
@@ -335,7 +356,7 @@ def test_libraries_choose_kernels_by_gpu(tmp_path: Path) -> None:
 
 
 def test_a_kernel_on_another_gpu_is_still_compared(tmp_path: Path) -> None:
-    """The same triad on two GPUs is a question that shares of the roofs answer."""
+    """The same program on two GPUs is compared by shares of the roofs."""
     one, other = tmp_path / "one.ncu-rep", tmp_path / "other.ncu-rep"
     write_report(one, ReportSpec(kernels=(kernel_spec(triad(H200)),)))
     write_report(other, ReportSpec(kernels=(kernel_spec(triad(A100)),)))
@@ -343,7 +364,7 @@ def test_a_kernel_on_another_gpu_is_still_compared(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_no_second_run(base: Path, tmp_path: Path) -> None:
-    """The same recording under two names counts once, and a note says so."""
+    """A recording given under two names counts once, with a note."""
     side = tmp_path / "copies"
     side.mkdir()
     for i in (1, 2):

@@ -63,7 +63,7 @@ def kernel(name: str, index: int, **more: object) -> Kernel:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every report hold a kernel with lines, a longer one with instructions only, and one with neither."""
+    """Let every report have a kernel with lines, a longer kernel with instructions only, and one with neither."""
     kernels = (
         kernel("with_lines", 0, hotspots=LINES + SASS, code_totals=TOTALS),
         kernel("with_sass", 1, hotspots=SASS, code_totals=TOTALS),
@@ -80,7 +80,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("known")
 def test_the_table_says_what_each_line_costs() -> None:
-    """Share of samples, stall, executed, threads, excess and text stand in the row; a line feed or escape does not."""
+    """A row shows share of samples, stall, executed, threads, excess and text, without control characters."""
     done = run("hotspots", "x", "--kernel", "with_LINES")
     assert done.exit_code == 0
     heading, columns, first, second, *_ = done.stdout.splitlines()
@@ -104,7 +104,7 @@ def test_the_table_says_what_each_line_costs() -> None:
 
 @pytest.mark.usefixtures("known")
 def test_the_longest_kernel_comes_first_each_with_what_it_has() -> None:
-    """Without --by a kernel shows lines where it has any, else instructions; the others are counted."""
+    """Without --by a kernel shows lines if it has any, else instructions; the other kernels are counted."""
     done = run("hotspots", "x")
     headings = [line for line in done.stdout.splitlines() if "result" in line]
     assert [heading.split()[0] for heading in headings] == ["with_sass:", "with_lines:"]
@@ -114,7 +114,7 @@ def test_the_longest_kernel_comes_first_each_with_what_it_has() -> None:
 
 @pytest.mark.usefixtures("known")
 def test_json_holds_lines_with_shares_and_totals() -> None:
-    """Whole amounts, the share of the samples, and the kernel's totals; --top and --by choose."""
+    """JSON has full amounts, shares of samples and the kernel's totals; --top and --by select."""
     done = run("hotspots", "x", "--format", "json", "--by", "line", "--top", 1)
     (found,) = json.loads(done.stdout)["kernels"]
     (line,) = found["hotspots"]
@@ -131,14 +131,14 @@ def test_json_holds_lines_with_shares_and_totals() -> None:
 
 @pytest.mark.usefixtures("known")
 def test_csv_tells_zero_from_missing() -> None:
-    """What the kernel measured and the line lacks is 0, what nobody measured is empty."""
+    """A value that the kernel measured but the line lacks is 0; an unmeasured value is empty."""
     first, second, _ = csv.DictReader(io.StringIO(run("hotspots", "x", "--format", "csv").stdout))
     assert (first["name"], first["pc"], first["stall_long_scoreboard"]) == ("with_sass", "480", "60")
     assert (second["line"], second["local_sectors"], second["store_sectors"]) == ("7", "0", "")
 
 
 def test_the_json_of_analyze_holds_all_of_them() -> None:
-    """`kernels[].hotspots[]` has lines and instructions, with null where a share cannot be told."""
+    """`kernels[].hotspots[]` has lines and instructions, with null for unknown shares."""
     written = KERNEL.json(analyze(kernel("k", 0, hotspots=LINES + SASS, code_totals=TOTALS)))["hotspots"]
     assert [(one["by"], one["pc"], one["share_of_samples"]) for one in written] == [
         ("line", None, 0.8),
@@ -151,7 +151,7 @@ def test_the_json_of_analyze_holds_all_of_them() -> None:
 
 @pytest.mark.usefixtures("known")
 def test_what_is_not_there_is_an_error() -> None:
-    """An unknown kernel, and lines of kernels that hold instructions only: exit code 1 and the next step."""
+    """An unknown kernel, and lines for kernels with instructions only, give exit code 1 and the next step."""
     unknown = run("hotspots", "x", "--kernel", "gemm")
     assert (unknown.exit_code, unknown.stdout) == (1, "")
     assert "no kernel matches `gemm`" in unknown.stderr
@@ -161,7 +161,7 @@ def test_what_is_not_there_is_an_error() -> None:
 
 
 def test_a_report_without_instructions_names_the_command_that_records_them(tmp_path: Path) -> None:
-    """Nothing by instruction: exit code 1, and ncu's section in the hint."""
+    """Without data by instruction the exit code is 1, and the hint names ncu's section."""
     file = write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1000.0})]))
     done = run("hotspots", file)
     assert done.exit_code == 1
@@ -170,7 +170,7 @@ def test_a_report_without_instructions_names_the_command_that_records_them(tmp_p
 
 
 def test_a_store_shows_what_its_reports_do(tmp_path: Path) -> None:
-    """The table of a store is that of the report it was made of."""
+    """A store gives the same table as its report."""
     metrics = {"gpu__time_duration.sum": 1000.0, "smsp__pcsamp_sample_count": Instances({4096: 1, 4112: 3}, 4)}
     file = write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k()", metrics)]))
     assert run("ingest", file, "--store", tmp_path / "store").exit_code == 0
@@ -180,7 +180,7 @@ def test_a_store_shows_what_its_reports_do(tmp_path: Path) -> None:
 
 
 def test_the_short_name_heads_and_the_full_one_is_said_once() -> None:
-    """Tables of one kernel are headed by its short name; its full name is below the first of them."""
+    """A kernel's tables are headed by its short name, with the full name below the first table."""
     report = Path(__file__).parents[3] / "fixtures" / "published" / "cutlass__384.ncu-rep"
     text = run("hotspots", report, "--top", 1).stdout
     heads = [line.partition(": ")[0] for line in text.splitlines() if "samples (result" in line]

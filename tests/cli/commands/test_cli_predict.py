@@ -26,8 +26,17 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
 
 
+def test_a_switch_needs_no_number_behind_it() -> None:
+    """`--causal` alone is on, whatever option follows it."""
+    flash = ("predict", "attention-flash", "--length", "2048")
+    on = run(*flash, "--causal", "--gpu", "h200", "--format", "json")
+    assert on.exit_code == 0
+    assert on.stdout == run(*flash, "--causal", "1", "--gpu", "h200", "--format", "json").stdout
+    assert on.stdout != run(*flash, "--gpu", "h200", "--format", "json").stdout
+
+
 def test_json_of_one_prediction_is_one_object() -> None:
-    """The documented keys hold SI base units; the regime and ridge are those of dense bf16 on an H100."""
+    """The documented JSON keys hold SI base units; regime and ridge are those of dense bf16 on an H100."""
     done = run(*GEMM, "--dtype", "bf16", "--gpu", "h100-sxm", "--format", "json")
     assert done.exit_code == 0
     found = json.loads(done.stdout)
@@ -45,7 +54,7 @@ def test_json_of_one_prediction_is_one_object() -> None:
 
 
 def test_a_sweep_over_gpus_lists_every_step() -> None:
-    """Several predictions stand in a list, types and GPUs one after the other."""
+    """Several predictions form a list, ordered by type, then GPU."""
     gpus = ("--gpu", "h100-sxm", "--gpu", "t4")
     done = run("predict", "saxpy", "--n", "1:4:x2", "--dtype", "fp32,fp64", *gpus, "--format", "json")
     found = json.loads(done.stdout)["predictions"]
@@ -55,7 +64,7 @@ def test_a_sweep_over_gpus_lists_every_step() -> None:
 
 
 def test_the_table_says_where_the_regime_changes() -> None:
-    """A sweep of a square product on an H100 leaves the launch behind; roofs and dense peaks are named."""
+    """A sweep of a square product on an H100 starts launch-bound, then leaves it; roofs and dense peaks are named."""
     done = run("predict", "gemm", "--n", "128:8192:x2", "--m", "n", "--k", "n")
     assert done.exit_code == 0
     assert "compute-bound from m = n = k = 1,353" in done.stdout
@@ -66,7 +75,7 @@ def test_the_table_says_where_the_regime_changes() -> None:
 
 
 def test_csv_and_markdown_hold_a_line_for_each_step() -> None:
-    """CSV has the sizes in columns; Markdown is one table for each type and GPU."""
+    """CSV has a column per size; Markdown has a table per type and GPU."""
     lines = list(csv.DictReader(io.StringIO(run("predict", "saxpy", "--n", "1,2", "--format", "csv").stdout)))
     assert [line["size_n"] for line in lines] == ["1", "2"]
     markdown = run("predict", "saxpy", "--n", "1,2", "--format", "md").stdout
@@ -74,22 +83,24 @@ def test_csv_and_markdown_hold_a_line_for_each_step() -> None:
 
 
 def test_a_measured_time_is_set_against_the_floor_and_published_kernels() -> None:
-    """4096 cubed on an H100 take at least 139 us; what published kernels take decides whether to stop."""
+    """4096 cubed takes at least 139 us on an H100, and the time of published kernels says when to stop tuning."""
     words = {
-        "0.1": "100 \u00b5s is 0.720 times the floor: it did less work than predicted, or the time is wrong",
-        "0.18": "times the median of published kernels: faster than half of them, stop here",
-        "0.3": "slower than half of them; the best would take",
-        "1.7": "1.70 ms is 12.2 times the floor and 9.21 times the median of published kernels: slower than nearly all",
+        "0.1": "floor 139 \u00b5s 100 \u00b5s 0.720x too fast",
+        "0.18": "185 \u00b5s 180 \u00b5s 0.975x faster than half stop here",
+        "0.3": "slower than half the best would take",
+        "1.7": "floor 139 \u00b5s 1.70 ms 12.2x above the floor attainable 185 \u00b5s 1.70 ms 9.21x slower than most",
     }
     for measured_ms, said in words.items():
         assert said in " ".join(run(*GEMM, "--measured-ms", measured_ms).stdout.split())
+        found = json.loads(run(*GEMM, "--measured-ms", measured_ms, "--format", "json").stdout)
+        assert found["time_verdict"] in said
     found = json.loads(run(*GEMM, "--measured-ms", "1.7", "--format", "json").stdout)
     assert found["time_over_floor"] == pytest.approx(1.7e-3 / found["t_lower_s"])
     assert found["time_over_attainable"] == pytest.approx(1.7e-3 / found["attainable_typical_s"])
 
 
 def test_what_published_kernels_attain_is_said_with_its_sources() -> None:
-    """Products have several sources, elementwise work one; embeddings, and what is shorter than a launch, none."""
+    """Attained times name their sources: several for products, one for elementwise work, none for embeddings."""
     found = json.loads(run(*GEMM, "--format", "json").stdout)
     assert found["t_lower_s"] < found["attainable_low_s"] < found["attainable_typical_s"] < found["attainable_high_s"]
     assert found["attainable_proven"]
@@ -104,7 +115,7 @@ def test_what_published_kernels_attain_is_said_with_its_sources() -> None:
 
 
 def test_data_that_fits_in_l2_has_a_warm_floor_beside_the_cold_one(tmp_path: Path) -> None:
-    """32 MB of an H100's 50 take 9.55 us from DRAM and 3.16 from L2; JSON, table, Markdown, CSV and page give both."""
+    """32 MB of an H100's 50 MB L2 take 9.55 us from DRAM and 3.16 us from L2, in every format."""
     given = ("predict", "elementwise", "--n", "4000000", "--dtype", "fp32")
     found = json.loads(run(*given, "--format", "json").stdout)
     assert found["t_lower_s"] == pytest.approx(32e6 / 3.35e12)
@@ -126,7 +137,7 @@ def test_data_that_fits_in_l2_has_a_warm_floor_beside_the_cold_one(tmp_path: Pat
     "given", [("gemm", "--n", "128:8192:x2", "--m", "n", "--k", "n"), ("decode", "--tensor-parallel", "8")]
 )
 def test_a_narrow_terminal_shows_the_floor(given: tuple[str, ...]) -> None:
-    """At 80 columns other columns leave, and nothing is wider."""
+    """At 80 columns some columns are dropped, and no line is wider."""
     usual = {size.name: str(size.default) for size in OPERATIONS[given[0]].sizes if size.default is not None}
     sizes = {name.strip("-").replace("-", "_"): value for name, value in zip(given[1::2], given[2::2], strict=True)}
     row = swept(OPERATIONS[given[0]], {**usual, **sizes}, "bf16", the_datasheet("h100-sxm"))
@@ -136,21 +147,21 @@ def test_a_narrow_terminal_shows_the_floor(given: tuple[str, ...]) -> None:
 
 
 def test_a_measured_time_is_that_of_one_prediction() -> None:
-    """Several sizes, GPUs or types have no one time."""
+    """A measured time is refused for several sizes, GPUs or types."""
     for several in (("--n", "1,2"), ("--n", "1", "--gpu", "t4", "--gpu", "h200"), ("--n", "1", "--dtype", "fp32,fp64")):
         done = run("predict", "saxpy", *several, "--measured-ms", "1")
         assert done.exit_code == 2
-        assert "time" in done.stderr
+        assert "a measured time is of one size" in done.stderr or "needs a single GPU and type" in done.stderr
 
 
 def test_saxpy_is_fp32_by_default() -> None:
-    """Its name says single precision; other operations start with bf16."""
+    """`saxpy` is predicted in fp32 by default, as its name says; other operations start with bf16."""
     assert json.loads(run("predict", "saxpy", "--n", "64", "--format", "json").stdout)["dtype"] == "fp32"
     assert json.loads(run("predict", "dot", "--n", "64", "--format", "json").stdout)["dtype"] == "bf16"
 
 
 def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
-    """`--gpu all` predicts a type where it can; GPUs without tensor cores for it are warned of."""
+    """`--gpu all` predicts a type where possible, and warns of GPUs without tensor cores for it."""
     done = run("predict", "gemv", "--m", "8", "--k", "8", "--dtype", "bf16", "--gpu", "all", "--format", "json")
     assert done.exit_code == 0
     able = [gpu for gpu in load_datasheets() if "tensor_bf16" in gpu.peaks]
@@ -171,14 +182,14 @@ def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
     ],
 )
 def test_bad_input_is_told_and_hinted(arguments: tuple[str, ...], code: int, words: str) -> None:
-    """What cannot be predicted ends in one error, with the exit code of its kind."""
+    """An impossible prediction ends with one error and the exit code of its kind."""
     done = run("predict", "gemm", *arguments)
     assert done.exit_code == code
     assert words in done.stderr
 
 
 def test_output_goes_to_a_file(tmp_path: Path) -> None:
-    """With -o the text is written, and the last line says where."""
+    """-o writes the text to a file, and the last line names it."""
     file = tmp_path / "p.json"
     done = run(*GEMM, "--format", "json", "-o", str(file))
     assert done.stderr == f"wrote {file}\n"
@@ -186,13 +197,13 @@ def test_output_goes_to_a_file(tmp_path: Path) -> None:
 
 
 def test_the_ending_of_a_file_says_the_format(tmp_path: Path) -> None:
-    """`-o FILE.json` is enough for JSON."""
+    """`-o FILE.json` implies --format json."""
     assert run(*GEMM, "-o", str(tmp_path / "gemm.json")).exit_code == 0
     assert json.loads((tmp_path / "gemm.json").read_text(encoding="utf-8"))["flop"] == 2 * 4096**3
 
 
 def test_a_page_needs_a_file_and_force_to_write_over_one(tmp_path: Path) -> None:
-    """HTML goes to a file only; an existing one is kept unless --force is given."""
+    """HTML is written only to a file; an existing file is kept unless --force is given."""
     file = tmp_path / "p.html"
     assert run(*GEMM, "--format", "html").exit_code == 2
     assert run(*GEMM, "--format", "html", "-o", str(file)).exit_code == 0
@@ -217,7 +228,7 @@ def _option(size: str) -> str:
 
 
 def test_types_and_gpus_are_told_once() -> None:
-    """Naming a type or a GPU twice, or one beside `all`, adds nothing."""
+    """A type or GPU named twice, or besides `all`, is predicted once."""
     done = run(*GEMM, "--dtype", "bf16,bf16", "--gpu", "h100-sxm", "--gpu", "h100-sxm", "--format", "json")
     assert json.loads(done.stdout)["gpu"] == "NVIDIA H100 80GB HBM3"
     done = run(*GEMM, "--dtype", "fp32", "--gpu", "all", "--gpu", "h100-sxm", "--format", "json")
@@ -225,7 +236,7 @@ def test_types_and_gpus_are_told_once() -> None:
 
 
 def test_sizes_that_cannot_be_are_usage_errors() -> None:
-    """Numbers of absurd length and heads that do not divide the width end with exit code 2, not with a trace."""
+    """Absurdly long numbers, and heads that do not divide the width, give exit code 2 without a traceback."""
     for given in (("gemm", "--m", "9" * 5000, "--n", "1", "--k", "1"), ("transformer-block", "--hidden", "100")):
         done = run("predict", *given)
         assert done.exit_code == 2
@@ -233,14 +244,14 @@ def test_sizes_that_cannot_be_are_usage_errors() -> None:
 
 
 def test_without_an_operation_all_are_listed() -> None:
-    """`rooflens predict` alone is a question and no mistake."""
+    """`rooflens predict` alone lists the operations, without an error."""
     done = run("predict")
     assert done.exit_code == 0
     assert all(name in done.stdout for name in OPERATIONS)
 
 
 def test_json_of_a_shared_product_names_its_link() -> None:
-    """Eight H100 split k and add up over NVLink's 450 GB/s of one direction; `--link pcie` takes 64 GB/s."""
+    """Eight H100 split k and add over NVLink at 450 GB/s per direction; `--link pcie` takes 64 GB/s."""
     shared = (*GEMM, "--tensor-parallel", "8", "--format", "json")
     sent = 2 * 7 / 8 * 4096 * 4096 * 2
     for asked, kind, rate in (((), "nvlink", 450e9), (("--link", "pcie"), "pcie", 64e9)):
@@ -255,10 +266,11 @@ def test_json_of_a_shared_product_names_its_link() -> None:
 
 
 def test_the_table_has_a_link_where_gpus_share_the_work() -> None:
-    """Columns of the link, its both bandwidths and its ridge; a table of one GPU has none of them."""
+    """Work shared by GPUs adds columns for the link, its two bandwidths and its ridge; one GPU's table has none."""
     shared = run(*GEMM, "--tensor-parallel", "8", "--format", "md").stdout
     assert "| sent | FLOP/link B | regime |" in shared
     assert "- link of 8 GPUs: NVLink 4, 450 GB/s each way, 900 GB/s both ways; ridge 2,200 FLOP/link B" in shared
+    assert "- T comms counts the bytes that are sent, not the latency of each exchange" in shared
     assert "| communication-bound |" in shared
     alone = run(*GEMM, "--format", "md").stdout
     assert "link" not in alone
@@ -266,7 +278,7 @@ def test_the_table_has_a_link_where_gpus_share_the_work() -> None:
 
 
 def test_what_is_shorter_than_a_launch_says_so() -> None:
-    """A product of 128 runs as long as its launch: its regime is overhead; what that costs stands with the column."""
+    """A product of 128 is as short as its launch: its regime is overhead, and the cost of a launch is shown."""
     for size, reached in (("128", "out of reach"), ("1024", "hardly reached")):  # below the ridge and above it
         said = " ".join(run("predict", "gemm", "--m", size, "--n", size, "--k", size).stdout.split())
         assert "overhead-bound" in said
@@ -277,14 +289,14 @@ def test_what_is_shorter_than_a_launch_says_so() -> None:
 
 
 def test_a_sweep_over_gpus_names_each_link() -> None:
-    """Two H100 PCIe share a bridge, four of them talk over PCIe."""
+    """Two H100 PCIe use a bridge; four of them use PCIe."""
     said = run("predict", "decode", "--tensor-parallel", "1,2,4", "--gpu", "h100-pcie", "--format", "md").stdout
     assert "- link of 2 GPUs: NVLink 4, 300 GB/s each way" in said
     assert "- link of 4 GPUs: PCIe 5, 64.0 GB/s each way" in said
 
 
 def test_a_gpu_without_the_link_is_left_out_and_named() -> None:
-    """`--link nvlink` predicts where there is one; the others are warned of."""
+    """`--link nvlink` predicts for GPUs with NVLink and warns of the others."""
     both = ("--gpu", "h100-sxm", "--gpu", "rtx-4090")
     done = run("predict", "all-reduce", "--bytes", "1000000", "--link", "nvlink", *both, "--format", "json")
     assert json.loads(done.stdout)["gpu"] == "NVIDIA H100 80GB HBM3"
@@ -292,7 +304,7 @@ def test_a_gpu_without_the_link_is_left_out_and_named() -> None:
 
 
 def test_help_says_what_is_sent() -> None:
-    """Operations that GPUs can share say how much of what each sends; the others do not speak of it."""
+    """The help of operations that GPUs can share says what each sends; the help of others does not mention it."""
     assert "Sent by each of N GPUs: 2 (N - 1) / N of the buffer." in " ".join(
         run("predict", "all-reduce", "-h").stdout.split()
     )
@@ -302,7 +314,7 @@ def test_help_says_what_is_sent() -> None:
 
 
 def test_json_names_the_bounds_beside_flops_and_memory() -> None:
-    """A product in tiles of 128 is bound by L2 on an H100; a GPU whose L2 is not known has null there, and no bound."""
+    """A product with tiles of 128 is bound by L2 on an H100; an unknown L2 gives null and no bound."""
     tiled = (*GEMM, "--l2-tile", "128", "--format", "json")
     found = json.loads(run(*tiled).stdout)
     assert (found["regime"], found["longest"]) == ("memory", "t_l2_s")
@@ -313,7 +325,7 @@ def test_json_names_the_bounds_beside_flops_and_memory() -> None:
 
 
 def test_the_table_has_a_column_for_what_counts_beside() -> None:
-    """Attention has its exponentials, packed weights their unpacking; a plain product has neither."""
+    """Attention counts its exponentials and packed weights their unpacking; a plain product has neither."""
     narrow = run("predict", "attention-flash", "--length", "8192", "--width", "32", "--format", "md").stdout
     assert "| T MUFU |" in narrow
     assert "special functions" in run("about", "T MUFU").stdout
@@ -324,7 +336,7 @@ def test_the_table_has_a_column_for_what_counts_beside() -> None:
 
 
 def test_sizes_in_scientific_notation() -> None:
-    """64e9 and 64G are one number, of a product or of your own count."""
+    """64e9 and 64G are the same number, for a product and for a custom count."""
     one, other = (
         run("predict", "custom", "--flop", text, "--bytes", "1Gi", "--format", "json") for text in ("64e9", "64G")
     )
@@ -334,7 +346,7 @@ def test_sizes_in_scientific_notation() -> None:
 
 
 def test_work_that_gpus_repeat_is_named_and_counted() -> None:
-    """Four GPUs split k = 10 into 3 each, 12 in all: a fifth more; what they divide, and one GPU, repeat nothing."""
+    """Four GPUs split k = 10 into 3 each, 12 in all, a fifth more work; even divisions and one GPU repeat nothing."""
     sizes = ("predict", "gemm", "--m", "8", "--n", "8")
     split = (*sizes, "--k", "10", "--tensor-parallel", "4")
     assert json.loads(run(*split, "--format", "json").stdout)["repeated_flop_share"] == pytest.approx(0.2)
@@ -349,7 +361,7 @@ def test_work_that_gpus_repeat_is_named_and_counted() -> None:
 
 
 def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
-    """The answer of a page of narrow heads is about exponentials, and its sums show them."""
+    """The page of an attention with narrow heads says that exponentials bound it, and shows their sums."""
     file = tmp_path / "p.html"
     assert (
         run(
@@ -364,7 +376,7 @@ def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
 
 
 def test_tiles_against_dram_say_so() -> None:
-    """A tile's 138 MB are as if L2 caught none (a published kernel moved 20.7 MB); the other option is named."""
+    """A tile's 138 MB assume no hits in L2 (a published kernel moved 20.7 MB), and the other option is named."""
     product = ("predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--dtype", "fp32", "--gpu", "a10g")
     tiled = run(*product, "--tile", "64").stdout
     assert "138 MB" in tiled
@@ -375,7 +387,7 @@ def test_tiles_against_dram_say_so() -> None:
 
 
 def test_operands_that_do_not_fit_into_the_memory_are_told() -> None:
-    """Llama 3 8B keeps 131,072 bytes a token in its cache: 256 x 8192 of them are 275 GB, and its weights 15.0 GB."""
+    """Llama 3 8B caches 131,072 bytes per token: 256 x 8192 tokens are 275 GB, and its weights 15.0 GB."""
     cached, weights = 256 * 8192 * 131_072, 2 * (32 * (4096 * 6144 + 4096**2 + 3 * 4096 * 14336) + 4096 * 128256)
     large = ("predict", "decode", "--batch", "256", "--length", "8192", "--gpu", "h100-sxm")
     found = json.loads(run(*large, "--format", "json").stdout)
@@ -391,7 +403,7 @@ MEASURED = PUBLISHED / "GPU_workshop__MW_Baseline.ncu-rep"
 
 
 def test_a_measured_kernel_is_predicted_elsewhere() -> None:
-    """A kernel at DRAM takes on an H100 what the bandwidths say; one that waits has no time, and the reason."""
+    """A DRAM-bound kernel is predicted on an H100 by bandwidth; a waiting kernel gets no time but the reason."""
     done = run("predict", "--from", str(MEASURED), "--gpu", "h100-sxm", "--format", "json")
     assert done.exit_code == 0, done.stderr
     found = {row["kernel"]: row for row in json.loads(done.stdout)["kernels"]}
@@ -406,7 +418,7 @@ def test_a_measured_kernel_is_predicted_elsewhere() -> None:
 
 
 def test_a_measured_kernel_is_predicted_in_another_type() -> None:
-    """In fp32 a kernel of fp64 that DRAM bounds moves half the bytes: twice as fast at best, which the table says."""
+    """A DRAM-bound fp64 kernel moves half the bytes in fp32: at best twice as fast, as the table says."""
     done = run("predict", "--from", str(MEASURED), "--kernel", "step_232", "--dtype", "fp32")
     assert done.exit_code == 0, done.stderr
     assert "2.0x" in done.stdout
@@ -427,7 +439,7 @@ def test_a_measured_kernel_is_predicted_in_another_type() -> None:
     ],
 )
 def test_an_option_without_effect_is_refused(words: str, error: str) -> None:
-    """Exit code 2 with a hint: nobody believes that it was heeded."""
+    """An option without effect is refused with exit code 2 and a hint, as nobody would expect it to be ignored."""
     done = run(*words.split())
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {error}")
@@ -442,7 +454,7 @@ EXPORT = (
 
 
 def test_an_export_that_does_not_name_its_gpu_asks_for_it(tmp_path: Path) -> None:
-    """`--gpu` is where to predict, so `--from-gpu` says where it ran, and every hint names that option."""
+    """For an export without a GPU the error asks for `--from-gpu`, since `--gpu` is where to predict."""
     amounts, shares = tmp_path / "amounts.csv", tmp_path / "shares.csv"
     amounts.write_text(EXPORT)
     shares.write_text(EXPORT + EXPORT.splitlines()[1].replace("gpu__time_duration.sum", "sm__warps_active.sol_pct"))
@@ -459,7 +471,7 @@ def test_an_export_that_does_not_name_its_gpu_asks_for_it(tmp_path: Path) -> Non
 
 
 def test_kernels_that_a_type_does_not_change_are_named() -> None:
-    """Where they differ in why, each has a note, and the error says no more; where they do not, it has the reason."""
+    """Kernels unchanged by a type get a note each if the reasons differ; a shared reason is in the error."""
     done = run("predict", "--from", str(MEASURED), "--dtype", "fp64")
     assert done.exit_code == 2
     assert done.stderr.count("left out: `--dtype fp64` has no effect; most of its arithmetic is fp64 already") == 3
@@ -471,7 +483,7 @@ def test_kernels_that_a_type_does_not_change_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["sglang__profile", "self-join-MiSTIC__profile"])
 def test_measured_is_the_sum_that_analyze_shows(name: str) -> None:
-    """A kernel's launches take different times: theirs are added, and not the median multiplied."""
+    """The measured time is the sum over a kernel's launches, not the median times their number."""
     report = str(PUBLISHED / f"{name}.ncu-rep")
     found = json.loads(run("predict", "--from", report, "--gpu", "h100-sxm", "--format", "json").stdout)["kernels"]
     launches = json.loads(run("analyze", report, "--format", "json").stdout)["kernels"]
@@ -483,7 +495,7 @@ def test_measured_is_the_sum_that_analyze_shows(name: str) -> None:
 
 
 def test_names_are_those_of_analyze() -> None:
-    """Of thousands of characters of templates, table and notes show what sets a kernel apart."""
+    """Long template arguments are cut in table and notes to the part that distinguishes kernels."""
     done = run("predict", "--from", str(PUBLISHED / "cutlass__384.ncu-rep"), "--gpu", "h100-sxm")
     assert done.exit_code == 0, done.stderr
     assert "B2bGemm<32x384x64>" in done.stdout
@@ -492,7 +504,7 @@ def test_names_are_those_of_analyze() -> None:
 
 
 def test_no_column_contradicts_the_note() -> None:
-    """A kernel at L1 is called that, as `analyze` calls it, and no side is given where its time is not."""
+    """An L1-bound kernel is called so, as in `analyze`; without a time no side is shown."""
     report = str(PUBLISHED / "KernelBench__matmul_kernel.ncu-rep")
     row, note = run("predict", "--from", report, "--dtype", "fp16").stdout.splitlines()[1:3]
     assert row.split()[-3:] == ["-", "-", "-"]
@@ -514,7 +526,7 @@ def test_no_column_contradicts_the_note() -> None:
     ],
 )
 def test_another_word_for_an_operation_is_understood(name: str, meant: str) -> None:
-    """The hint names what is meant, or else all operations."""
+    """For an unknown operation the hint suggests a similar one, or lists all."""
     done = run("predict", name)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: no operation is called `{name}`")
@@ -522,12 +534,12 @@ def test_another_word_for_an_operation_is_understood(name: str, meant: str) -> N
 
 
 def test_the_usual_type_is_one_that_the_gpu_has() -> None:
-    """A T4 has no bf16: fp16 is predicted, which a note says; a GTX 1080 computes fp32 64 times as fast as fp16."""
+    """A T4 has no bf16, so fp16 is predicted, with a note; a GTX 1080 uses fp32, 64 times as fast as its fp16."""
     done = run(*GEMM, "--gpu", "t4", "--gpu", "gtx-1080", "--gpu", "h100-sxm", "--format", "json")
     assert [one["dtype"] for one in json.loads(done.stdout)["predictions"]] == ["fp16", "fp32", "bf16"]
     assert done.stderr.splitlines() == [
-        "note: Tesla T4: no published peak for bf16, so predicted in fp16",
-        "note: NVIDIA GeForce GTX 1080: no published peak for bf16, so predicted in fp32",
+        "note: Tesla T4: no published peak for bf16; predicted in fp16",
+        "note: NVIDIA GeForce GTX 1080: no published peak for bf16; predicted in fp32",
     ]
     on_cuda_cores = run("predict", "softmax", "--width", "64", "--gpu", "t4", "--gpu", "h100-sxm", "--format", "json")
     assert [one["dtype"] for one in json.loads(on_cuda_cores.stdout)["predictions"]] == ["fp16", "bf16"]
@@ -536,7 +548,7 @@ def test_the_usual_type_is_one_that_the_gpu_has() -> None:
 
 
 def test_the_types_of_a_hint_can_be_given() -> None:
-    """A GPU without the type names those that `--dtype` takes."""
+    """For a GPU without the type, the hint lists types that `--dtype` accepts."""
     hint = run(*GEMM, "--gpu", "t4", "--dtype", "bf16").stderr.splitlines()[-1]
     assert hint == "hint: it has: fp64, fp32, fp16, int8"
     for dtype in hint.removeprefix("hint: it has: ").split(", "):
@@ -544,6 +556,6 @@ def test_the_types_of_a_hint_can_be_given() -> None:
 
 
 def test_sizes_in_capitals_are_the_same() -> None:
-    """M, N and K are what most texts call the sizes of a product."""
+    """M, N and K are accepted in capitals, as most texts write them."""
     small = run("predict", "gemm", "--m", "512", "--n", "m", "--k", "64", "--format", "csv")
     assert run("predict", "gemm", "--M", "512", "--N", "M", "--K", "64", "--format", "csv").stdout == small.stdout

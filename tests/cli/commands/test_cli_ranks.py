@@ -1,4 +1,4 @@
-"""`rooflens profile -- torchrun ...`: a report a rank, one page of all."""
+"""`rooflens profile -- torchrun ...`: a report per rank, one page for all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMAND = ("--", "torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1")
 
 @pytest.fixture
 def ranks_box(gpu_box: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Add a torchrun, and a script that notes which rank it is, to the machine with a GPU; return the folder."""
+    """Add a torchrun, and a script that logs its rank, to the machine with a GPU; return the folder."""
     fake_torchrun.install(gpu_box.parent / "bin")
     kept = [fixtures / "synthetic" / f"verdict_{name}.synthetic.ncu-rep" for name in ("memory_dram", "memory_l2")]
     monkeypatch.setenv(fake_ncu.REPORT, ":".join(map(str, kept)))
@@ -40,7 +40,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_each_rank_has_a_report_and_all_have_one_page(ranks_box: Path) -> None:
-    """The program runs once as it is; then torchrun starts ncu in each rank, and the page holds all their reports."""
+    """The program runs once without ncu; then torchrun starts ncu in each rank, and the page shows all reports."""
     result = run("profile", *COMMAND)
     assert result.exit_code == 0, result.stderr
     out = ranks_box / "out"
@@ -59,7 +59,7 @@ def test_each_rank_has_a_report_and_all_have_one_page(ranks_box: Path) -> None:
 
 
 def test_a_dry_run_prints_ncu_inside_torchrun(ranks_box: Path) -> None:
-    """One line that works by itself: ncu puts the rank into the report's name, and leaves out what waits for others."""
+    """A dry run prints one line that works alone: ncu puts the rank into the name and leaves out waiting kernels."""
     line = run("collect", "--dry-run", "--detail", "quick", *COMMAND).stdout
     argv = shlex.split(line)
     assert argv[:5] == ["torchrun", "--nproc-per-node", "2", "--no-python", str(ranks_box.parent / "bin" / "ncu")]
@@ -71,7 +71,7 @@ def test_a_dry_run_prints_ncu_inside_torchrun(ranks_box: Path) -> None:
 
 
 def test_one_rank_can_be_chosen(ranks_box: Path) -> None:
-    """The others run the program as it is; options of ours reach the rank's own collection."""
+    """Unselected ranks run unprofiled; our options reach the selected rank's collection."""
     options = ("--ranks", "1", "--no-unprofiled", "--kernel", "regex:a b", "--ncu-args", "--nvtx-exclude 'c d'")
     result = run("collect", *options, *COMMAND)
     assert result.exit_code == 0, result.stderr
@@ -82,7 +82,7 @@ def test_one_rank_can_be_chosen(ranks_box: Path) -> None:
 
 
 def test_a_rank_that_fails_says_why(ranks_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reason and hint of ncu come from the rank, not from torchrun's own words; its log is kept beside its report."""
+    """Error and hint come from the failed rank, not from torchrun; its log is kept beside its report."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "permission")
     result = run("profile", *COMMAND)
     assert result.exit_code == 3
@@ -96,7 +96,7 @@ def test_a_rank_that_fails_says_why(ranks_box: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_report_is_named_after_a_variable(ranks_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under `mpirun` or `srun`, `-o` with `%q{}` gives each rank its own report."""
+    """Under `mpirun` or `srun`, `-o` with `%q{}` names each rank's report."""
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
     assert run("collect", "-o", "x.%q{OMPI_COMM_WORLD_RANK}.ncu-rep", "--", "/bin/true").exit_code == 0
     assert (ranks_box / "x.7.ncu-rep").exists()
@@ -121,7 +121,7 @@ ALONE = {
 def test_a_rank_without_a_name_of_its_own_is_refused(
     ranks_box: Path, monkeypatch: pytest.MonkeyPatch, starter: str
 ) -> None:
-    """All would write the same report, and the last one's would stay: the line to type gives each its own name."""
+    """If all ranks would write the same report, the command is refused with a line that gives each its own name."""
     variables, program, variable = STARTERS[starter]
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -146,7 +146,7 @@ def test_a_rank_without_a_name_of_its_own_is_refused(
 def test_one_process_among_variables_of_ranks_is_not_refused(
     ranks_box: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """A batch script knows how many tasks it may start, and a machine how many there are: neither is a rank of one."""
+    """The task count of a batch script, and a machine count, do not make a process a rank."""
     for name, value in ALONE[place].items():
         monkeypatch.setenv(name, value)
     assert run("collect", "-o", "x.ncu-rep", "--", "/bin/true").exit_code == 0

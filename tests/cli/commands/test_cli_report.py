@@ -28,14 +28,14 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture
 def report(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a stored report, with an empty folder to work in."""
+    """Return a stored report and an empty working folder."""
     monkeypatch.chdir(tmp_path)
     return fixtures / "synthetic" / "attention.synthetic.ncu-rep"
 
 
 @pytest.mark.parametrize("style", ["html", "md", "png", "json"])
 def test_each_format_is_written_under_its_own_name(report: Path, style: str) -> None:
-    """`--format` alone writes `report.` and its ending; the last line says so."""
+    """`--format` alone writes `report.` with its ending, and the last line says so."""
     result = run("report", report, "--format", style)
     assert result.exit_code == 0
     assert result.stdout == ""
@@ -51,7 +51,7 @@ def test_the_format_follows_from_the_ending(report: Path, name: str, style: str)
 
 
 def test_a_name_without_an_ending_is_a_page_and_any_name_goes_with_a_format(report: Path) -> None:
-    """No ending means html, and `--format` decides where an ending says nothing."""
+    """A file without ending is html, and `--format` decides for unknown endings."""
     assert run("report", report, "-o", "page").exit_code == 0
     assert Path("page").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert run("report", report, "-o", "notes.txt", "--format", "md").exit_code == 0
@@ -70,7 +70,7 @@ def test_a_name_without_an_ending_is_a_page_and_any_name_goes_with_a_format(repo
     ],
 )
 def test_wrong_usage_is_named_with_a_hint(report: Path, arguments: tuple[str, ...], error: str) -> None:
-    """What contradicts itself ends with exit code 2 and a hint, before anything is read or written."""
+    """Contradicting options end with exit code 2 and a hint before anything is read or written."""
     result = run("report", report, *arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {error}\n\nhint: ")
@@ -78,7 +78,7 @@ def test_wrong_usage_is_named_with_a_hint(report: Path, arguments: tuple[str, ..
 
 
 def test_an_existing_file_of_any_format_is_kept(report: Path) -> None:
-    """The default names are kept too, unless forced."""
+    """Files with default names are also kept unless forced."""
     Path("report.md").write_text("mine")
     refused = run("report", report, "--format", "md")
     assert refused.exit_code == 2
@@ -88,7 +88,7 @@ def test_an_existing_file_of_any_format_is_kept(report: Path) -> None:
 
 
 def test_markdown_goes_to_stdout_alone(report: Path) -> None:
-    """`-o -` writes the file to stdout, and nothing else there; no file is left."""
+    """`-o -` writes only the file to stdout, and leaves no file."""
     result = run("report", report, "-o", "-", "--format", "md", "--title", "my_run")
     assert result.exit_code == 0
     assert result.stdout.startswith("## my\\_run\n\n> [!WARNING]\n> **Synthetic data.**")
@@ -98,7 +98,7 @@ def test_markdown_goes_to_stdout_alone(report: Path) -> None:
 
 
 def test_a_png_goes_into_a_pipe_and_to_no_terminal(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes of a picture come out of a pipe whole; a terminal is spared them."""
+    """A picture goes through a pipe unchanged; a terminal is refused."""
     assert run("report", report, "-o", "-", "--format", "png").stdout_bytes.startswith(b"\x89PNG")
     monkeypatch.setattr("rooflens.cli.commands.report._stdout_is_terminal", lambda: True)
     refused = run("report", report, "-o", "-", "--format", "png")
@@ -107,7 +107,7 @@ def test_a_png_goes_into_a_pipe_and_to_no_terminal(report: Path, monkeypatch: py
 
 
 def test_json_is_the_contract(report: Path) -> None:
-    """The file holds what `analyze --format json` prints, and is valid against the schema."""
+    """The file equals `analyze --format json` and is valid against the schema."""
     assert run("report", report, "-o", "a.json").exit_code == 0
     document = json.loads(Path("a.json").read_text(encoding="utf-8"))
     jsonschema.validate(document, SCHEMA)
@@ -116,13 +116,13 @@ def test_json_is_the_contract(report: Path) -> None:
 
 @pytest.mark.parametrize(("options", "inks"), [((), theme.LIGHT), (("--theme", "dark"), theme.DARK)])
 def test_a_theme_colours_a_picture(report: Path, options: tuple[str, ...], inks: theme.Inks) -> None:
-    """A picture is on the ground of its theme, which is the light one if none is named."""
+    """A picture's background follows its theme, by default light."""
     assert run("report", report, "-o", "a.svg", *options).exit_code == 0
     assert f'fill="{inks.page}"' in Path("a.svg").read_text(encoding="utf-8")[:600]
 
 
 def test_a_report_that_cannot_be_placed_has_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without FLOPs and bytes there is one error with its hint, exit code 1, and no file."""
+    """Without FLOPs and bytes there is one error with a hint, exit code 1, and no file."""
     monkeypatch.chdir(tmp_path)
     report = write_report(tmp_path / "bare.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6})]))
     result = run("report", report, "-o", "bare.png")
@@ -142,7 +142,7 @@ def test_unread_reports_are_in_the_markdown_and_set_the_exit_code(report: Path) 
 
 
 def test_a_store_gives_the_same_markdown_and_keeps_its_rooflines(report: Path) -> None:
-    """`report --store` writes any format, and the table `roofline` back to the store."""
+    """`report --store` writes all formats, and writes the table `roofline` to the store."""
     assert run("ingest", report, "--store", "store").exit_code == 0
     assert run("report", "--store", "store", "-o", "stored.md").exit_code == 0
     assert run("report", report, "-o", "direct.md").exit_code == 0
@@ -151,7 +151,7 @@ def test_a_store_gives_the_same_markdown_and_keeps_its_rooflines(report: Path) -
 
 
 def test_columns_are_chosen_by_name(report: Path) -> None:
-    """`--columns` shows any quantity, with its label and unit; an unknown one, or another format, is wrong usage."""
+    """`--columns` shows any quantity with label and unit; unknown names and other formats are wrong usage."""
     shown = run("analyze", report, "--columns", "dram_share,verdict_bound,kernel_time_ns").stdout.splitlines()
     assert shown[1].split()[0] == "kernel"
     assert all(label in shown[1] for label in ("DRAM busy", "Verdict", "Time"))

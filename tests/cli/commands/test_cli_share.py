@@ -1,4 +1,4 @@
-"""`rooflens share`: what is given away opens again with the same answers, and says nothing of the machine."""
+"""`rooflens share`: a shared report gives the same answers, and reveals nothing about the machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(*arguments: object) -> Result:
 
 
 def answers(report: Path) -> list[object]:
-    """Return what a user acts on: limiter, gain, limit and findings of each kernel, and its hottest lines."""
+    """Return each kernel's limiter, gain, limit, findings and hottest lines."""
     return [
         (
             kernel["verdict_bound"],
@@ -46,7 +46,7 @@ def answers(report: Path) -> list[object]:
 def test_what_is_shared_gives_the_same_answers(
     name: str, fixtures: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """With names every column of the summary is equal too, but for the file's own."""
+    """With names kept, every column of the summary is equal, except the file's own."""
     file, folder = fixtures / "published" / name, tmp_path_factory.mktemp("share")
     done = run("share", file, "-o", folder / "shared.ncu-rep")
     assert done.exit_code == 0, done.stderr
@@ -54,7 +54,7 @@ def test_what_is_shared_gives_the_same_answers(
     before, after = rl.open(file), rl.open(folder / "shared.ncu-rep")
     for one, other in zip(before, after, strict=True):
         differing = {column for column in one if one[column] != other[column]}
-        failed = {"verdict_sentence"} if one.status == "failed" else set()  # it names the command line
+        failed = {"verdict_sentence"} if one.status == "failed" else set()  # it contains the command line
         assert differing <= {"source", "digest"} | failed, one.name
     assert answers(folder / "shared.ncu-rep") == answers(file)
 
@@ -62,7 +62,7 @@ def test_what_is_shared_gives_the_same_answers(
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", ["GPU_workshop__MW_Baseline.ncu-rep", "KernelBench__matmul_kernel.ncu-rep"])
 def test_an_original_gives_the_same_answers_without_its_code(name: str, corpus: Path, tmp_path: Path) -> None:
-    """What was read from machine code is read from figures; without names the numbers stay."""
+    """Facts read from machine code are also read from figures; without names the numbers stay."""
     for options in ((), ("--no-names",)):
         out = tmp_path / f"{len(options)}.ncu-rep"
         assert run("share", corpus / name, "-o", out, *options).exit_code == 0
@@ -71,7 +71,7 @@ def test_an_original_gives_the_same_answers_without_its_code(name: str, corpus: 
 
 
 def test_nothing_of_the_machine_is_shared(tmp_path: Path) -> None:
-    """Neither host, user, folder, command, nor sentence; and on request no name of kernel, range or program."""
+    """Host, user, folder, command and sentences are removed; with --no-names also kernel, range and program names."""
     spec = replace(
         kernel_spec(triad(H200)),
         name="void secret_kernel<Layout>(float*)",
@@ -96,13 +96,13 @@ def test_nothing_of_the_machine_is_shared(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path, fixtures: Path) -> None:
-    """Another extension, the report itself, a file that is there, and what is no report."""
+    """Another extension, the report itself, an existing file and a file that is no report are refused."""
     file = tmp_path / "a.ncu-rep"
     file.write_bytes((fixtures / "synthetic" / "attention.synthetic.ncu-rep").read_bytes())
     (tmp_path / "other.ncu-rep").write_text("mine")
     (tmp_path / "cut.ncu-rep").write_text("cut off")
     for given, output, code, words in (
-        (file, "out.html", 2, "is not called like a report"),
+        (file, "out.html", 2, "does not have a report's name"),
         (file, "a.ncu-rep", 2, "the output is the report itself"),
         (file, "other.ncu-rep", 2, "exists"),
         (tmp_path / "none.ncu-rep", "out.ncu-rep", 1, "is not a file"),
@@ -114,7 +114,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, fixtures: Path) -> No
 
 
 def test_an_export_is_told_to_be_text(tmp_path: Path) -> None:
-    """What ncu printed has no figures to write anew: the hint says which of its columns and lines to take out."""
+    """A text printed by ncu is refused, with a hint which columns and lines to remove."""
     export = tmp_path / "export.csv"
     export.write_text('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","k","1000"\n', encoding="utf-8")
     refused = run("share", export, "-o", tmp_path / "shared.ncu-rep")

@@ -1,4 +1,4 @@
-"""What `analyze --store` prints of a store, whatever was ingested when."""
+"""`analyze --store` prints the same whatever the history of ingests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _run(*arguments: object) -> Result:
 
 
 def test_reports_stand_in_the_order_of_their_paths(tmp_path: Path) -> None:
-    """Not in that of their ingests; with nothing else said, the exit code is 0."""
+    """A store's reports are listed in the order of their paths, not of their ingests, and the exit code is 0."""
     store = tmp_path / "store"
     for number, name in enumerate(("c", "a", "b")):
         report = tmp_path / f"{name}.ncu-rep"
@@ -29,7 +29,7 @@ def test_reports_stand_in_the_order_of_their_paths(tmp_path: Path) -> None:
 
 
 def test_damaged_reports_are_counted(tmp_path: Path) -> None:
-    """Of two reports one is left where a file of the other is cut: it says how many, and the exit code is 1."""
+    """If a file of one of two reports is cut, the other is shown, the loss is counted, and the exit code is 1."""
     store = tmp_path / "store"
     for name in ("a", "b"):
         write_report(tmp_path / f"{name}.ncu-rep", ReportSpec([KernelSpec(f"{name}()", {"m__a.sum": 1.0})]))

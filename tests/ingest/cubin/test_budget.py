@@ -1,4 +1,4 @@
-"""Hold that no compiled code takes more than seconds and a gigabyte, nor costs the numbers of its report."""
+"""No compiled code takes more than seconds and a gigabyte, or affects the numbers of its report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _limit() -> None:
 
 
 def _analyzed(report: Path) -> tuple[dict[str, Any], str]:
-    """Analyze a report in a process that gets no more memory and time; return its JSON, and what it said."""
+    """Analyze a report in a process with limited memory and time; return its JSON and its messages."""
     command = [sys.executable, "-m", "rooflens", "analyze", str(report), "--format", "json"]
     done = subprocess.run(  # noqa: S603 - our own command; no threads here
         command, capture_output=True, text=True, check=False, timeout=120, preexec_fn=_limit
@@ -50,7 +50,7 @@ _ALIKE = (
     "functions that share their code",
     "a long name of a file in each instruction",
 )
-"""Bombs that one of the others resembles, in the bound that it meets."""
+"""Bombs that hit the same limit as another one."""
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ _ALIKE = (
     ids=[bomb.name for bomb in BOMBS],
 )
 def test_code_that_takes_too_much_costs_its_lines_alone(bomb: Any, tmp_path: Path) -> None:
-    """The report is read in seconds and a gigabyte, all its numbers are there, and a note says what is not."""
+    """A bomb is read within seconds and a gigabyte, with all numbers, and a note says what is missing."""
     report = tmp_path / "bomb.ncu-rep"
     report.write_bytes(bomb.write())
     found, said = _analyzed(report)
@@ -69,7 +69,7 @@ def test_code_that_takes_too_much_costs_its_lines_alone(bomb: Any, tmp_path: Pat
 
 
 def test_all_that_may_be_taken_is_seconds_and_a_gigabyte(tmp_path: Path) -> None:
-    """A report that stays just within every bound at once is read with its lines, without a note on its code."""
+    """A report that stays just within every limit is read with its lines, and without a note about its code."""
     report = tmp_path / "brimful.ncu-rep"
     report.write_bytes(brimful())
     found, said = _analyzed(report)
@@ -78,7 +78,7 @@ def test_all_that_may_be_taken_is_seconds_and_a_gigabyte(tmp_path: Path) -> None
 
 
 def test_notes_are_few_and_short() -> None:
-    """A report of many modules with endless names says so in a few lines."""
+    """A report of many modules with endless names gives only a few lines of notes."""
     sources = [source_of(b"\x7fELF", reference=1 + number) for number in range(100)]
     places, start = [], 0
     for source in sources:
@@ -93,7 +93,7 @@ def test_notes_are_few_and_short() -> None:
 
 
 def test_a_name_from_a_cubin_is_short_and_unicode() -> None:
-    """A hot line names its file in so many characters, bytes that are not text replaced, and finds its text by that."""
+    """A hot line's file name is cut, with invalid bytes replaced, and still finds the source text."""
     name = b"k\xff" * 10_000
     binary = cubin(line_table(SET_ADDRESS + STEP + END, files=[(name, 1)]))
     report = report_with(source_of(binary, files={b"/src/" + name: b"\n\nx = \xff;\n"}))
@@ -105,7 +105,7 @@ def test_a_name_from_a_cubin_is_short_and_unicode() -> None:
 
 @pytest.mark.corpus
 def test_published_code_is_far_within_the_bounds(corpus: Path) -> None:
-    """Every cubin of the published reports is read without a note, and takes a tenth of any bound at most."""
+    """Every cubin of the published reports is read without a note, and uses at most a tenth of any limit."""
     most = dict.fromkeys(MOST, 0)
     noted = {}
     for path in sorted(filter(has_name_of_report, corpus.iterdir())):
@@ -117,7 +117,7 @@ def test_published_code_is_far_within_the_bounds(corpus: Path) -> None:
         messages = [decode("SourceData", data[start:end]) for start, end in found.sources]
         modules = Modules(data, found.sources)
         for message in messages:
-            if message.Binary.startswith(b"\x7fELF"):  # some are stored in a form of NVIDIA's own
+            if message.Binary.startswith(b"\x7fELF"):  # some are in NVIDIA's own format
                 modules.module(source_of(b"", reference=message.Reference), "")
         noted |= {path.name: modules.notes} if modules.notes else {}
         most = {what: max(most[what], MOST[what] - modules.budget.left[what]) for what in MOST}

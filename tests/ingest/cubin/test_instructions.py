@@ -1,4 +1,4 @@
-"""Hold what instructions are by their encoding; the texts are those of NVIDIA's disassembler."""
+"""Kinds of instructions by their encoding; the texts are from NVIDIA's disassembler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_factor_of_zero_loads_a_constant(instruction: int, capability: int, ki
     ("capability", "kind"), [(90, "computes"), (100, "other"), (120, "other"), (61, None), (130, None)]
 )
 def test_an_operation_is_told_by_its_gpu(capability: int, kind: str | None) -> None:
-    """HFMA2.MMA until Hopper is an integer addition on Blackwell; of GPUs that are not known nothing is told."""
+    """HFMA2.MMA up to Hopper is an integer addition on Blackwell; unknown GPUs give no kinds."""
     assert kind_of(_encoded(0x4_04_7235, 4), capability) == kind
 
 
@@ -52,5 +52,5 @@ def test_loads_are_told_from_what_writes(operation: int, kind: str) -> None:
 
 
 def test_half_an_instruction_is_nothing() -> None:
-    """Behind the end of the code nothing is told."""
+    """There is no kind beyond the end of the code."""
     assert kind_of(b"\0" * 8, 80) is None

@@ -1,4 +1,4 @@
-"""Hold which source line an instruction comes from, by cubins that are put together here."""
+"""Source lines of instructions, from cubins that are assembled here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rooflens.ingest.cubin.modules import Modules
 from rooflens.ingest.messages.messages import message
 
 _INLINED = b"\0\x03\x90\x01\x00"
-"""What NVIDIA says of a row that was inlined into row 1."""
+"""NVIDIA's opcode for a row that was inlined into row 1."""
 
 
 _PROGRAM = (
@@ -36,14 +36,14 @@ def _lines(program: bytes) -> Lines:
 
 
 def test_the_first_row_at_an_address_counts() -> None:
-    """Where one function was inlined into another the line of the call counts, and the helper's own elsewhere."""
+    """Inlined code counts for the line of the call, and the helper's own line counts elsewhere."""
     lines = _lines(_PROGRAM)
     places = [lines.at(offset) for offset in (0, 16, 24, 32)]
     assert places == [("/src/kernel.cu", 10), ("helper.h", 31), ("helper.h", 31), ("/src/kernel.cu", 10)]
 
 
 def test_behind_the_end_of_a_function_is_no_line() -> None:
-    """A line reaches no further than its function."""
+    """A line ends at the end of its function."""
     lines = _lines(_PROGRAM)
     assert lines.at(63) is not None
     assert lines.at(64) is None
@@ -60,7 +60,7 @@ _OF_SEVEN = message("SourceData")(Reference=7).SerializeToString()
 
 
 def test_a_module_places_addresses_in_its_functions() -> None:
-    """An address is an offset in the function that was loaded before it; before all of them it is nowhere."""
+    """An address is an offset into the function loaded before it; before all functions it has none."""
     module = _modules(_written(_PROGRAM)).module(_OF_SEVEN, "kernel")
     listing = module.listing(b"kernel", None) if module else None
     assert listing is not None
@@ -69,7 +69,7 @@ def test_a_module_places_addresses_in_its_functions() -> None:
 
 
 def test_a_damaged_cubin_is_none_or_reads_as_one() -> None:
-    """Whatever bytes are missing or changed, nothing but no module and a note comes of it, and no other error."""
+    """Missing or changed bytes give no module and a note, never another error."""
     whole = _written(_PROGRAM)
     for cut in range(0, len(whole), 7):
         for damaged in (whole[:cut], whole[:cut] + b"\xff" + whole[cut + 1 :]):
@@ -80,12 +80,12 @@ def test_a_damaged_cubin_is_none_or_reads_as_one() -> None:
 
 
 def test_a_line_that_no_file_has_is_not_known() -> None:
-    """Line numbers below 1 and beyond 31 bits are damage of a table that is else read."""
+    """Line numbers below 1 or above 31 bits are ignored as damage; the rest of the table is read."""
     far = b"\x03" + b"\xff" * 5 + b"\x07"
     lines = _lines(SET_ADDRESS + b"\x01" + b"\x02\x10" + far + b"\x01" + b"\x02\x20" + END)
     assert [lines.at(0), lines.at(16)] == [("/src/kernel.cu", 1), None]
 
 
 def test_two_modules_of_one_name_are_none() -> None:
-    """Programs profiled together may give two modules one number: then neither is taken for the other."""
+    """If programs profiled together give two modules one number, neither is used."""
     assert _modules(_written(_PROGRAM), _written(_PROGRAM + b"\0\x01\x01")).module(_OF_SEVEN, "kernel") is None

@@ -1,4 +1,4 @@
-"""Hold exports to reports: NVIDIA's own CLI printed seven reports of the corpus."""
+"""Exports against reports: NVIDIA's own CLI printed seven reports of the corpus."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ REPORTS = (
 )
 MODES = ("auto", "base")
 PRINTED_DIGITS = {"details": 2, "raw": 6}
-"""Digits behind the point, at most: of the details page, and of the scaled raw page; base units have two."""
+"""Most digits after the decimal point: on the details page, on the scaled raw page, and in base units."""
 
 SCALES = {
     "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12,
     "usecond": 1e3, "msecond": 1e6, "second": 1e9,
     "cycle/usecond": 1e6, "cycle/nsecond": 1e9, "sector/usecond": 1e6, "sector/nsecond": 1e9, "block/nsecond": 1e9,
 }  # fmt: skip
-"""Written out by hand for what stands in these files: unit -> what one of it is in base units."""
+"""Written by hand for these files: unit -> its size in base units."""
 
 
 def text_of(corpus: Path, report: str, page: str, mode: str) -> bytes:
@@ -53,12 +53,12 @@ def text_of(corpus: Path, report: str, page: str, mode: str) -> bytes:
 
 
 def kernels_of(loaded: Loaded, report: str) -> tuple[Kernel, ...]:
-    """Return the kernels that were read from the report itself."""
+    """Return the kernels read from the report itself."""
     return next(kernels for run, kernels in loaded.reports if Path(run.source).name == f"{report}.ncu-rep")
 
 
 def actions_of(corpus: Path, report: str) -> Iterator[Any]:
-    """Yield the results of a report as NVIDIA's own module reads them."""
+    """Yield a report's results as NVIDIA's own module reads them."""
     import ncu_report  # noqa: PLC0415 - a native library: only where there is a corpus
 
     context = ncu_report.load_report(str(corpus / f"{report}.ncu-rep"))
@@ -69,7 +69,7 @@ def actions_of(corpus: Path, report: str) -> Iterator[Any]:
 
 
 def scale_of(unit: str) -> float:
-    """Return what one of a unit is in base units, from the table above."""
+    """Return the size of a unit in base units, from the table above."""
     upper, slash, lower = unit.partition("/")
     return SCALES.get(unit) or SCALES.get(upper, 1.0) / (SCALES.get(lower, 1.0) if slash and lower != "second" else 1.0)
 
@@ -81,7 +81,7 @@ def rounding_of(text: str, unit: str, most_digits: int) -> float:
 
 
 def printed(data: bytes) -> list[list[tuple[str, str, str]]]:
-    """Part an export into (label or metric, unit, text) by launch, with nothing but the csv module."""
+    """Split an export into (label or metric, unit, text) by launch, using only the csv module."""
     rows = list(csv.reader(data.decode().splitlines()))
     header = rows[0]
     if "Metric Name" in header:
@@ -98,7 +98,7 @@ def printed(data: bytes) -> list[list[tuple[str, str, str]]]:
 
 @for_all("report", REPORTS)
 def test_every_printed_value_is_that_of_the_report(corpus: Path, report: str) -> None:
-    """Labels stand for the metrics they are printed for, and each value differs by its printed rounding at most."""
+    """Labels map to the right metrics, and values differ at most by rounding."""
     exports = {(page, mode): text_of(corpus, report, page, mode) for page in PRINTED_DIGITS for mode in MODES}
     read = {name: list(read_export(data)) for name, data in exports.items()}
     shown = {name: printed(data) for name, data in exports.items()}
@@ -130,7 +130,7 @@ def _compare(action: Any, kernel: ExportedKernel, shown: list[tuple[str, str, st
 def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
     corpus: Path, loaded: Loaded, report: str, mode: str
 ) -> None:
-    """Identity and counters there are the report's, amounts of base units equal it to the digit, verdicts are equal."""
+    """Identity and the counters present are the report's, base units to the digit, and verdicts are equal."""
     data = text_of(corpus, report, "raw", mode)
     assert is_export(data)
     found = read_bytes(data, "raw.csv")
@@ -138,7 +138,7 @@ def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
     is_coarse = (report, mode) == (
         "self-join-MiSTIC__profile",
         "auto",
-    )  # one launch took a second, so all are in seconds
+    )  # one launch took a second, so all times are in seconds
     assert found.notes == (
         ("times of 129 launches have fewer than 3 digits: `--print-units base` prints all",) * is_coarse
     )
@@ -161,7 +161,7 @@ def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("report", REPORTS)
 def test_the_details_page_leads_to_the_same_kernels(corpus: Path, loaded: Loaded, report: str, mode: str) -> None:
-    """Identity and status are the report's, and so is NVIDIA's own bottleneck; the GPU is the one that was named."""
+    """Identity, status and NVIDIA's bottleneck are the report's, and the GPU is the given one."""
     kernels = kernels_of(loaded, report)
     found = read_bytes(text_of(corpus, report, "details", mode), "details.csv", ReadOptions(gpu=kernels[0].gpu))
     assert found.notes == ()
@@ -174,7 +174,7 @@ def test_the_details_page_leads_to_the_same_kernels(corpus: Path, loaded: Loaded
 
 @for_all("report", REPORTS)
 def test_rounding_moves_no_verdict(corpus: Path, report: str) -> None:
-    """The verdict of a details page is that of the same counters as the report holds them, not rounded."""
+    """A details page gives the verdict of the same unrounded counters of the report."""
     data = text_of(corpus, report, "details", "auto")
     read = read_bytes(data, "details.csv", ReadOptions(gpu="Some GPU")).kernels
     for ours, export, action in zip(
@@ -184,7 +184,7 @@ def test_rounding_moves_no_verdict(corpus: Path, report: str) -> None:
 
 
 def identity(kernel: Kernel) -> tuple[object, ...]:
-    """Return what says which launch a kernel is."""
+    """Return what identifies a kernel's launch."""
     return (
         kernel.index, kernel.name, kernel.function_name, kernel.status, kernel.workload, kernel.compute_capability,
         kernel.device, kernel.process, kernel.nvtx_range, kernel.grid, kernel.block,
@@ -192,13 +192,13 @@ def identity(kernel: Kernel) -> tuple[object, ...]:
 
 
 def verdict_of(kernel: Kernel) -> tuple[object, ...]:
-    """Return the verdict, without the numbers of its sentence; it is surer of a report, which has tables of opcodes."""
+    """Return the verdict without the numbers in its sentence; reports, with opcode tables, are more certain."""
     verdict = analyze(kernel, default_thresholds()).verdict
     return verdict.bound, verdict.resource, verdict.at_roof
 
 
 def unrounded(action: Any, export: ExportedKernel) -> Kernel:
-    """Make a kernel of what the report itself holds under the metrics of an export, as far as it does."""
+    """Make a kernel from the report's values of an export's metrics, as far as there are any."""
     stored = {name: action.metric_by_name(name) for name in export.numbers}
     numbers = {
         name: export.numbers[name] if metric is None else float(metric.as_double()) for name, metric in stored.items()

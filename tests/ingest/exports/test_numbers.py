@@ -39,7 +39,7 @@ POINT, COMMA = Style("."), Style(",")
     ],
 )
 def test_a_number_is_read_in_the_style_of_its_table(text: str, style: Style, expected: float) -> None:
-    """Points and commas group digits or part off the fraction, as the style and the digits around them say."""
+    """Points and commas group digits or mark the fraction, depending on the style and the digits around them."""
     assert parse(text, style) == expected
 
 
@@ -53,13 +53,13 @@ def test_what_is_no_number_is_none(text: str, style: Style) -> None:
 @pytest.mark.parametrize("text", ["nan", "NaN", "-nan", "(!) nan", "-nan(ind)"])
 @pytest.mark.parametrize("style", [POINT, COMMA])
 def test_nan_stays_nan(text: str, style: Style) -> None:
-    """A measurement that failed is told from one that is missing, whatever its unit."""
+    """A failed measurement differs from a missing one, in any unit."""
     assert math.isnan(parse(text, style) or 0)
     assert math.isnan(parse(text, style, 6) or 0)
 
 
 def test_units_are_applied_with_one_rounding() -> None:
-    """A scaled value becomes the very integer that it was scaled from."""
+    """A scaled value becomes exactly the integer that it was scaled from."""
     assert parse("4.789792", POINT, 6) == 4_789_792
     assert parse("1,024.33", POINT, 3) == 1_024_330
     assert parse("0,001573", COMMA, 9) == 1_573_000
@@ -79,26 +79,26 @@ def test_units_are_applied_with_one_rounding() -> None:
     ],
 )
 def test_one_telling_value_shows_the_style(values: list[str], decimal: str) -> None:
-    """A value that can be read in one way only tells how all the others are to be read."""
+    """A value with only one reading decides how all others are read."""
     assert style_of([Printed(value) for value in values], POINT).decimal == decimal
 
 
 def test_a_count_has_no_fraction() -> None:
-    """`32.768` alone may be either; of a sum that counts it is 32,768, of anything else nothing can be told."""
+    """`32.768` alone is ambiguous: as a count it is 32,768, otherwise it is undecided."""
     assert style_of([Printed("32.768", is_count=True)], POINT).decimal == ","
     assert style_of([Printed("32.768")], POINT).decimal == "."
     assert style_of([Printed("32.768", is_count=True), Printed("1.50")], POINT).decimal == "."
 
 
 def test_the_rounding_of_per_cents_is_known() -> None:
-    """Digits behind the mark are counted among per cents alone."""
+    """Only percentages decide the number of digits after the decimal mark."""
     values = [Printed("1.23456", is_pct=False), Printed("41.20", is_pct=True), Printed("7", is_pct=True)]
     assert style_of(values, POINT).pct_digits == 2
     assert style_of([Printed("0.497353", is_pct=True)], POINT).pct_digits == 6
 
 
 def test_instances_stand_behind_their_value() -> None:
-    """`--print-metric-instances` adds them in brackets; a name with brackets is no value."""
+    """`--print-metric-instances` adds instances in brackets; a name with brackets is no value."""
     assert split_instances("1,024 (512; 512)") == ("1,024", "512; 512")
     assert split_instances("10 (BRA.U: 1; HFMA2.MMA: 9)") == ("10", "BRA.U: 1; HFMA2.MMA: 9")
     assert split_instances("GeForce (laptop)") == ("GeForce (laptop)", None)
@@ -117,7 +117,7 @@ def grouped(digits: str, mark: str) -> str:
     st.sampled_from([(".", ","), (",", "."), (",", "\u202f"), (".", "'"), (".", ""), (",", "")]),
 )
 def test_every_locale_gives_the_numbers_back(numbers: list, marks: tuple[str, str]) -> None:
-    """Numbers with two digits behind the mark, as ncu prints them, are read back in every locale."""
+    """Numbers with two decimals, as ncu prints them, are read back in every locale."""
     decimal, group = marks
     texts = []
     for number in numbers:
@@ -130,7 +130,7 @@ def test_every_locale_gives_the_numbers_back(numbers: list, marks: tuple[str, st
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=30), st.sampled_from([POINT, COMMA]), st.sampled_from([-3, 0, 6]))
 def test_no_text_is_an_error(text: str, style: Style, power: int) -> None:
-    """Whatever stands in a cell is a number or none."""
+    """Any cell is a number or none, without an exception."""
     found = parse(text, style, power)
     assert found is None or isinstance(found, float)
     split_instances(text)

@@ -1,4 +1,4 @@
-"""Sentences of NVIDIA's rules as measurements: what each states, and nothing from what states no number."""
+"""Measurements in the sentences of NVIDIA's rules: what each states, and nothing from sentences without numbers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SAID = {
 
 @for_all("message, metrics", [*SAID.items()], lambda case: case[0][:50])
 def test_a_sentence_is_the_metrics_that_it_states(message: str, metrics: dict[str, float]) -> None:
-    """Numbers of a rule's message come under the names that reports store them by."""
+    """Numbers in a rule's message are stored under the names that reports use."""
     assert said_by([message]) == metrics
 
 
@@ -76,19 +76,19 @@ def test_a_sentence_is_the_metrics_that_it_states(message: str, metrics: dict[st
     ],
 )
 def test_what_states_no_number_gives_none(message: str) -> None:
-    """An unknown pipe, a number that is none, a rounded zero and hostile text are no measurements."""
+    """An unknown pipe, an invalid number, a rounded zero and hostile text are no measurements."""
     assert said_by([message]) == {}
 
 
 def test_a_stall_has_the_title_that_reports_give_it() -> None:
-    """Texts print no titles, by which findings know what a rule is about."""
+    """Rules of a text get the titles by which findings recognise them, although texts print none."""
     assert title_of(_STALL) == "Long Scoreboard Stalls"
     assert title_of("The grid for this launch is configured to execute only 4 blocks, which") == "Small Grid"
     assert title_of("unheard of") == ""
 
 
 def test_every_sentence_names_the_versions_that_were_seen_to_print_it() -> None:
-    """The table of the documentation is made of these."""
+    """Every sentence names the versions that were seen to print it; the documentation's table is made from these."""
     assert all(sentence.seen.startswith("20") and sentence.metrics for sentence in SENTENCES)
 
 
@@ -99,7 +99,7 @@ def test_every_sentence_names_the_versions_that_were_seen_to_print_it() -> None:
      "llm.c__adamw_coalsecing_shared", "nsight-training__manual_nvtx", "self-join-MiSTIC__profile"),
 )  # fmt: skip
 def test_a_sentence_says_what_the_raw_page_holds(corpus: Path, report: str) -> None:
-    """To the digits of the sentence, the raw page of the same report holds the same values."""
+    """A sentence's values equal those on the raw page of the same report, to the sentence's digits."""
     details, raw = (
         list(read_export(gzip.decompress((corpus / "cli" / f"{report}.{page}.base.csv.gz").read_bytes())))
         for page in ("details", "raw")

@@ -30,7 +30,7 @@ COUNTERS = {
     ],
 )
 def test_counters_by_kernel_open_at_any_depth(written: object) -> None:
-    """The time is that of the bytes at their rate; loads that use a quarter of their sectors are named."""
+    """The time follows from bytes and their rate, and loads that use a quarter of their sectors are reported."""
     data = json.dumps(written).encode()
     assert is_printed(data)
     (kernel,) = read_bytes(data, "counters.json", ReadOptions(gpu="h100-sxm")).kernels
@@ -41,12 +41,12 @@ def test_counters_by_kernel_open_at_any_depth(written: object) -> None:
 
 @for_all("data", [b'{"a": 1}', b'{"traceEvents": [], "dram__bytes.sum": 1}', b"[]", b'{"a__b": ', b'"dram__bytes": 1'])
 def test_other_json_is_not_counters(data: bytes) -> None:
-    """Timelines, our own JSON and anything without a metric are left to their readers."""
+    """Timelines, our own JSON and files without a metric are left to their readers."""
     assert not is_printed(data)
 
 
 @for_all("data", [b'{"k": {"dram__bytes.sum": 1', b'{"k": ' + b"[" * 20_000 + b'{"dram__bytes.sum": 1}'])
 def test_broken_json_is_refused_with_what_to_write(data: bytes) -> None:
-    """One error and a hint; depth costs no more than its refusal."""
+    """Unreadable JSON gives one error and a hint; nesting costs no more than its refusal."""
     with pytest.raises(InputError, match="not complete JSON"):
         read_bytes(data, "counters.json", ReadOptions(gpu="h100-sxm"))

@@ -26,14 +26,14 @@ def kernels(written: str | bytes, gpu: str | None = None) -> list[ExportedKernel
 
 
 def notes(written: str, gpu: str | None = None) -> tuple[str, ...]:
-    """Read a text, and return what is said of it."""
+    """Read a text, and return its notes."""
     export = read_export(written.encode(), gpu)
     list(export)
     return export.notes
 
 
 def refusal(written: str | bytes) -> InputError:
-    """Read a text that cannot be read."""
+    """Return the error of a text that cannot be read."""
     with pytest.raises(InputError) as error:
         kernels(written)
     assert error.value.hint
@@ -41,7 +41,7 @@ def refusal(written: str | bytes) -> InputError:
 
 
 def test_a_row_says_which_launch_it_is_of() -> None:
-    """Name, process, sizes, GPU number and compute capability come from the columns before the metrics."""
+    """Name, process, sizes, GPU index and compute capability come from the columns before the metrics."""
     (found,) = kernels(long_text(*BOTH))
     assert (found.index, found.signature, found.function_name, found.process) == (0, SAXPY, "saxpy", "a.out 4711")
     sizes = [found.numbers[f"launch__{what}_dim_{axis}"] for what in ("block", "grid") for axis in "xyz"]
@@ -53,7 +53,7 @@ def test_a_row_says_which_launch_it_is_of() -> None:
 
 @pytest.mark.parametrize("written", [long_text(*BOTH, launches=3), wide_text(WIDE, launches=3)])
 def test_both_shapes_give_base_units(written: str) -> None:
-    """Times are nanoseconds whatever the unit printed, in the long shape and in the wide one."""
+    """Times are in nanoseconds whatever unit was printed, in long and wide tables."""
     found = kernels(written)
     assert [one.index for one in found] == [0, 1, 2]
     for one in found:
@@ -77,7 +77,7 @@ PREAMBLES = (
 @pytest.mark.parametrize("preamble", PREAMBLES)
 @pytest.mark.parametrize("table", [long_text(*BOTH), wide_text(WIDE)], ids=["long", "wide"])
 def test_what_was_printed_before_the_table_is_no_part_of_it(preamble: str, table: str) -> None:
-    """Messages of ncu and the program's own output stand before the header."""
+    """Messages of ncu and the program's output before the header are skipped."""
     written = f"{preamble}{table}==PROF== Disconnected\nbye, bye\n"
     assert is_export(written.encode())
     (found,) = kernels(written)
@@ -88,7 +88,7 @@ def test_what_was_printed_before_the_table_is_no_part_of_it(preamble: str, table
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=200), st.text(max_size=60), st.sampled_from([long_text(*BOTH, launches=2), wide_text(WIDE, 2)]))
 def test_output_around_the_table_costs_no_launch(before: str, between: str, table: str) -> None:
-    """Whatever a program prints on lines of its own, both launches are found with their times."""
+    """Whatever a program prints on separate lines, both launches are read with their times."""
     lines = table.splitlines(keepends=True)
     noise = "".join(f"# {line}\n" for line in re.split(r"[\r\n]", between))
     written = f"# {before}\n{lines[0]}{''.join(lines[1:-1])}{noise}{lines[-1]}"
@@ -99,7 +99,7 @@ def test_output_around_the_table_costs_no_launch(before: str, between: str, tabl
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_damage_ends_in_an_error_that_says_so(data: st.DataObject) -> None:
-    """Text that was cut, doubled or overwritten anywhere is read or refused: nothing else is ever raised."""
+    """Text cut, doubled or overwritten anywhere is read or refused, without another exception."""
     table = data.draw(st.sampled_from([long_text(*BOTH, launches=3), wide_text(WIDE, 3)])).encode()
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(table))] * 2)))
     written = table[:start] + data.draw(st.binary(max_size=20)) + table[end:]
@@ -131,7 +131,7 @@ def test_powershells_files_are_read(form: str, encoding: str) -> None:
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_other_separators_are_read(delimiter: str) -> None:
-    """Spreadsheets write semicolons or tabs where the comma parts off the fraction."""
+    """Semicolons and tabs, which spreadsheets write if the comma is the decimal mark, are accepted."""
     long = long_text(metric(TIME, "us", "28,13"), metric(SHARE, "%", "61,84"), delimiter=delimiter)
     wide = wide_text({TIME: ("us", "28,130000"), SHARE: ("%", "61,84")}, delimiter=delimiter)
     for written in (long, wide):
@@ -139,7 +139,7 @@ def test_other_separators_are_read(delimiter: str) -> None:
 
 
 def test_unquoted_tables_are_read() -> None:
-    """A table that a program wrote anew has quotes where they are needed, and perhaps a column of its own in front."""
+    """A table that a program rewrote, with fewer quotes and perhaps an additional first column, is read."""
     rows = "".join(f"{number or ''},{row}" for number, row in enumerate((
         "ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n",
         f'0,"{SAXPY}",{TIME},ns,28128\n',
@@ -150,7 +150,7 @@ def test_unquoted_tables_are_read() -> None:
 
 
 def test_rows_of_the_details_page_end_early() -> None:
-    """Rows of metrics lack the columns of rules, rows of rules have no metric."""
+    """Rows of metrics lack the columns of rules, and rows of rules have no metric."""
     shown = (metric("Duration", "usecond", "28.13", "GPU Speed Of Light Throughput"), BOTH[1])
     header, *rows = text((*LONG, *RULES), [{**launch(), **one} for one in shown]).splitlines()
     ragged = [row[: -len(',""' * len(RULES))] + "," for row in rows]
@@ -164,7 +164,7 @@ def test_rows_of_the_details_page_end_early() -> None:
 
 
 def test_a_label_in_two_sections_counts_once() -> None:
-    """The first value of a metric is kept, and a second section adds no launch."""
+    """The first value of a metric is kept, and a repeated section adds no launch."""
     one = metric("SM Frequency", "Ghz", "1.41", "GPU Speed Of Light Throughput")
     other = metric("SM Frequency", "Ghz", "1.42", "GPU Speed Of Light Roofline Chart")
     (found,) = kernels(long_text(one, other, *BOTH))
@@ -173,7 +173,7 @@ def test_a_label_in_two_sections_counts_once() -> None:
 
 @pytest.mark.parametrize("marker", ["Local Memory Spilling Requests", None])
 def test_busy_cycles_are_counted_as_the_version_did(marker: str | None) -> None:
-    """`SM Busy` is of active cycles, but of elapsed ones in the versions that print spilling beside it."""
+    """`SM Busy` is of active cycles, but of elapsed cycles in versions that print spilling."""
     shown = [metric("SM Busy", "%", "12.5", "Compute Workload Analysis")]
     shown += [metric(marker, "", "0", "Instruction Statistics")] if marker else []
     (found,) = kernels(long_text(*shown, *BOTH))
@@ -182,7 +182,7 @@ def test_busy_cycles_are_counted_as_the_version_did(marker: str | None) -> None:
 
 
 def test_missing_values_are_absent() -> None:
-    """`n/a`, a dash and nothing are no value; `nan` is a measurement that failed."""
+    """`n/a`, a dash and an empty cell are no value; `nan` is a failed measurement."""
     shown = {"lts__t_bytes.sum": "n/a", "l1tex__t_bytes.sum": "", "dram__bytes.sum": "(!) n/a", "sm__x.sum": "(!) nan"}
     for written in (
         long_text(*BOTH, *(metric(name, "byte", value) for name, value in shown.items())),
@@ -195,7 +195,7 @@ def test_missing_values_are_absent() -> None:
 
 
 def test_tables_of_opcodes_come_from_instances() -> None:
-    """`--print-metric-instances details` prints each opcode with its count behind the sum."""
+    """`--print-metric-instances details` prints each opcode with its count after the sum."""
     name = "sass__inst_executed_per_opcode_with_modifier_all"
     (found,) = kernels(wide_text({**WIDE, name: ("inst", "4,096 (HFMA2.MMA: 96; IMMA.16832.S8.S8: 4,000)")}))
     assert found.numbers[name] == 4096
@@ -203,7 +203,7 @@ def test_tables_of_opcodes_come_from_instances() -> None:
 
 
 def test_launches_without_numbers_part_where_a_metric_comes_again() -> None:
-    """Where a table has no column `ID`, the next launch of a kernel begins with a metric that the last one has."""
+    """Without a column `ID`, the next launch begins with a metric that the current launch already has."""
     columns = ("Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
     times = ("10", "20", "30")
     rows = [{"Kernel Name": "f(int)", **one} for time in times for one in (metric(TIME, "ns", time), BOTH[1])]
@@ -211,7 +211,7 @@ def test_launches_without_numbers_part_where_a_metric_comes_again() -> None:
 
 
 def test_several_exports_in_one_file_follow_each_other() -> None:
-    """Each table has its own columns, and launches are numbered on; processes are told apart."""
+    """Each table has its own columns, launches are numbered across tables, and processes stay separate."""
     other = text(LONG, [{**launch(**{"Process ID": "4712"}), **one} for one in BOTH])
     found = kernels(f"{long_text(*BOTH)}==PROF== Connected to process 4712\n{other}{wide_text(WIDE, launches=2)}")
     assert [one.index for one in found] == [0, 1, 2, 3]
@@ -219,7 +219,7 @@ def test_several_exports_in_one_file_follow_each_other() -> None:
 
 
 def test_a_launch_in_two_tables_is_one_launch() -> None:
-    """Details and raw page of one run say more of each launch together; what the first says stays."""
+    """Details and raw page of one run complement each other; the first value of a metric stays."""
     other = wide_text({TIME: ("us", "28.128"), "lts__t_bytes.sum": ("byte", "4096")}, launches=2)
     first, second = kernels(f"{long_text(*BOTH, launches=2)}{other}")
     for one in (first, second):
@@ -237,25 +237,25 @@ def test_a_launch_in_two_tables_is_one_launch() -> None:
     ids=["same metrics", "another time", "another size"],
 )
 def test_launches_of_two_runs_stay_two(other: str) -> None:
-    """The same process number does not make one launch of two: runs in containers all have it."""
+    """Launches with equal process IDs stay separate: runs in containers all have the same."""
     assert len(kernels(f"{long_text(*BOTH)}{other}")) == 2
 
 
 def test_coarse_times_are_said() -> None:
-    """Where one launch takes a second, ncu prints all in seconds, and short ones lose their digits."""
+    """If one launch takes a second, ncu prints all times in seconds, and short ones lose digits, with a note."""
     assert notes(wide_text({**WIDE, TIME: ("second", "0.000058")}, launches=2))[0].startswith("times of 2 launches")
     assert notes(wide_text({**WIDE, TIME: ("ns", "58")}))[0].startswith("the export does not name its GPU")
 
 
 def test_a_scaled_time_is_no_count() -> None:
-    """Of nanoseconds `28.128` groups digits, of microseconds it has a fraction, where nothing else shows the style."""
+    """Without other clues `28.128` is grouped digits for nanoseconds, and a fraction for microseconds."""
     gpu = {GPU_NAME: ("", "NVIDIA A10")}
     assert kernels(wide_text({**gpu, TIME: ("us", "28.128")}))[0].numbers[TIME] == 28_128
     assert kernels(wide_text({**gpu, TIME: ("ns", "28.128")}))[0].numbers[TIME] == 28_128
 
 
 def test_ranges_are_named_from_the_outermost_in() -> None:
-    """Start/stop ranges hold for every thread and stand before the push/pop ranges of this one."""
+    """Start/stop ranges, which hold for every thread, precede this thread's push/pop ranges."""
     pushed = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
     started = "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
     names = (
@@ -274,7 +274,7 @@ def test_ranges_are_named_from_the_outermost_in() -> None:
     ["(" * 100_000 + ")", "1" + " " * 100_000 + ")", "a_" * 50_000 + " ", '":' * 50_000, "_" * 200_000, "9" * 200_000],
 )
 def test_long_cells_take_no_time(cell: str) -> None:
-    """No cell, however long, costs more than its length: as value, as label, as name, as range, as foreign line."""
+    """No cell costs more than its length: as value, label, name, range or foreign line."""
     pushed = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
     rows = [{**launch(**{"Kernel Name": cell}), pushed: cell, **one} for one in (*BOTH, metric(cell, cell, cell))]
     started = time.process_time()
@@ -288,7 +288,7 @@ def test_long_cells_take_no_time(cell: str) -> None:
 
 
 def test_the_first_versions_had_other_columns() -> None:
-    """In 2019 ncu printed the time of the launch, and no sizes, device or capability."""
+    """Output of 2019 has the time of the launch, but no sizes, device or capability."""
     columns = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream")
     rows = [
         {**launch(), "Kernel Time": "2020-Apr-07 17:01:05", **one}
@@ -319,13 +319,13 @@ def test_the_first_versions_had_other_columns() -> None:
     ],
 )
 def test_the_function_name_is_that_of_ncu(signature: str, function: str) -> None:
-    """Return type, namespaces, template arguments and parameters are no part of it, mangled or not."""
+    """The function's name has no return type, namespaces, template arguments or parameters, mangled or not."""
     rows = [{**launch(**{"Kernel Name": signature}), **one} for one in BOTH]
     assert kernels(text(LONG, rows))[0].function_name == function
 
 
 def test_the_gpu_is_never_guessed() -> None:
-    """A launch that names no GPU has none unless the user does, by any of its names, and the capabilities agree."""
+    """A launch without a GPU gets the user's, by any of its names, if the capabilities agree."""
     written = long_text(*BOTH)
     assert GPU_NAME not in kernels(written)[0].texts
     assert notes(written) == (
@@ -339,8 +339,8 @@ def test_the_gpu_is_never_guessed() -> None:
 
 
 def test_a_part_of_a_name_is_enough_where_one_gpu_has_it() -> None:
-    """`a100` is four GPUs, which are listed; `h100-pcie` is one, and its SMs count where the export has none."""
-    with pytest.raises(InputError, match="`a100` is the name of 4 GPUs") as error:
+    """`a100` matches four GPUs, which are listed; `h100-pcie` is unique, and its SM count fills a gap."""
+    with pytest.raises(InputError, match="`a100` matches 4 GPUs") as error:
         kernels(long_text(BOTH[0]), "a100")
     assert "a100-sxm4-80gb" in error.value.hint
     (found,) = kernels(long_text(BOTH[0]).replace('"8.6"', '"9.0"'), "100 pcie")
@@ -348,22 +348,22 @@ def test_a_part_of_a_name_is_enough_where_one_gpu_has_it() -> None:
 
 
 def test_a_gpu_that_nothing_is_known_of_is_named() -> None:
-    """A name that is spelled wrong gives no roofs, and is told; one that the export has itself is not looked at."""
+    """A misspelled GPU gives no roofs, with a note; it is ignored if the export names its own."""
     (said,) = notes(long_text(*BOTH), "NVIDA A10")
-    assert said.startswith("no roofs are published for a `NVIDA A10`")
+    assert said.startswith("no roofs are published for `NVIDA A10`")
     assert notes(long_text(*BOTH), "NVIDIA A10") == ()
     assert notes(wide_text({GPU_NAME: ("", "NVIDIA A10"), **WIDE}), "NVIDA A10") == ()
 
 
 def test_a_named_gpu_stays() -> None:
-    """What the export itself says goes before what the user says."""
+    """The export's own facts take precedence over the user's."""
     written = wide_text({**WIDE, GPU_NAME: ("", "NVIDIA A10")})
     assert kernels(written, "NVIDIA A30")[0].texts[GPU_NAME] == "NVIDIA A10"
     assert notes(written) == ()
 
 
 def test_without_gpu_and_shares_nothing_can_be_judged() -> None:
-    """An export of amounts alone needs the name of the GPU, and the error says how to give it."""
+    """An export of amounts only needs the GPU's name, and the error says how to give it."""
     written = long_text(metric(TIME, "ns", "1000"), metric("dram__bytes.sum", "byte", "4096"))
     error = refusal(written)
     assert "does not name its GPU (compute capability 8.6)" in str(error)
@@ -381,7 +381,7 @@ def test_without_gpu_and_shares_nothing_can_be_judged() -> None:
     ],
 )
 def test_occupancy_alone_opens(name: str, unit: str, value: str) -> None:
-    """How many warps there were, and could have been, needs no peak of the GPU."""
+    """Occupancy needs no peak of the GPU, so such an export opens without a GPU."""
     (found,) = kernels(long_text(metric(name, unit, value)))
     assert name in found.numbers
     assert found.lost is None
@@ -404,7 +404,7 @@ def test_what_accesses_do_in_vain_opens_alone(name: str) -> None:
 
 
 def test_what_is_left_out_is_said() -> None:
-    """Unknown labels and units, and rows that were cut, are counted in a sentence each."""
+    """Unknown labels, unknown units and cut rows are counted, a sentence each."""
     strange = (metric("My label", "", "1"), metric("Another", "%", "2"), metric("dram__bytes.sum", "KiB", "3"))
     cut = long_text(*BOTH).splitlines()[-1][:-3]
     said = notes(f"{long_text(*BOTH, *strange)}{cut}\n")
@@ -414,7 +414,7 @@ def test_what_is_left_out_is_said() -> None:
 
 
 def test_a_cut_value_is_not_read() -> None:
-    """The last cell of a row that ends early may be cut: 28 instead of 28128 would be a wrong time."""
+    """The last cell of a row that ends early is dropped: 28 instead of 28128 would be a wrong time."""
     columns = ",".join((*IDENTITY, TIME, SHARE, "sm__x.sum"))
     units = f"{',' * len(IDENTITY)}ns,%,inst"
     row = '0,4711,a.out,h,f,1,7,"(1, 1, 1)","(1, 1, 1)",0,8.6,28128,5'
@@ -424,7 +424,7 @@ def test_a_cut_value_is_not_read() -> None:
 
 
 def test_values_without_units_must_be_whole() -> None:
-    """A raw page whose second row is gone is read in base units, and refused where its times are scaled."""
+    """A raw page without its second row is read in base units, and refused if its times are scaled."""
     whole, scaled = ({TIME: ("", time), SHARE: ("%", "61.84")} for time in ("28128", "28.128000"))
     unitless = ["\n".join(line for place, line in enumerate(wide_text(one).splitlines()) if place != 1)
                 for one in (whole, scaled)]  # fmt: skip
@@ -454,14 +454,14 @@ def test_values_without_units_must_be_whole() -> None:
     ],
 )
 def test_foreign_texts_are_refused_with_what_they_are(written: str | bytes, said: str) -> None:
-    """The error names what was given, and the hint what to do."""
+    """The error says what the text is, and the hint what to do."""
     assert said in str(refusal(written))
     data = written if isinstance(written, bytes) else written.encode()
     assert is_export(data) == (said == "no launches")
 
 
 def test_a_summary_is_the_mean_launch() -> None:
-    """`--print-summary` prints means over launches: each kernel is one, and the note says of how many."""
+    """With `--print-summary` each kernel is a mean over launches, and the note gives their number."""
     columns = (*LONG[1:11], "Invocations", *LONG[11:14], "Minimum", "Maximum", "Average")
     rows = [
         {**launch(), "Invocations": "14", **metric(TIME, "nsecond", ""), "Minimum": "1", "Maximum": "3", "Average": "2"}

@@ -1,4 +1,4 @@
-"""What people paste: the text of ncu, with whatever else is around it, in any layout, cut anywhere."""
+"""Pasted text of ncu, with anything around it, in any layout, cut anywhere."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ NAMES = (
 
 
 def export_of(*names: str, speed: tuple[dict[str, str], ...] = METRICS) -> str:
-    """Write the details export of kernels whose times differ."""
+    """Write a details export of kernels with different times."""
     rows = []
     for number, name in enumerate(names):
         own = {**launch(number), "Kernel Name": name}
@@ -86,13 +86,13 @@ TEXT = printed(EXPORT)
 
 
 def opened(written: str | bytes) -> tuple[list[ExportedKernel], Export]:
-    """Read a text; return its launches, and what is said of it."""
+    """Read a text; return its launches and its notes."""
     export = read_export(written.encode() if isinstance(written, str) else written)
     return list(export), export
 
 
 def bare(kernels: list[ExportedKernel]) -> list[ExportedKernel]:
-    """Take away what says how a launch is known, and the sections of rules, which the text gives in other words."""
+    """Remove how a launch is identified, and the sections of rules, which texts name differently."""
     return [
         replace(kernel, launch=(), rules=[replace(rule, section="") for rule in kernel.rules]) for kernel in kernels
     ]
@@ -102,7 +102,7 @@ EXPECTED = bare(list(read_export(EXPORT.encode())))
 
 
 def assert_whole(written: str | bytes) -> None:
-    """Check that a text is read as the export that it was made of, and nothing of it is missing."""
+    """Check that a text is read like the export that it was made from, completely."""
     found, export = opened(written)
     assert bare(found) == EXPECTED
     assert export.loss is None
@@ -110,7 +110,7 @@ def assert_whole(written: str | bytes) -> None:
 
 
 def between(line: str) -> Callable[[str], str]:
-    """Put a line after every line that is not a row of a table or a part of a rule's text."""
+    """Insert a line after every line that is not part of a table or a rule."""
 
     def change(written: str) -> str:
         return "\n".join(f"{one}\n{line}" if not one or "Section:" in one else one for one in written.split("\n"))
@@ -159,18 +159,18 @@ def shuffled(written: str) -> str:
     ],
 )  # fmt: skip
 def test_what_is_around_a_text_changes_nothing(change: Callable[[str], str]) -> None:
-    """Logs, colours, quotes, fences, line ends, blanks and the marks of numbers are not what was measured."""
+    """Logs, colours, quotes, fences, line ends, blanks and number styles do not change the result."""
     assert_whole(change(TEXT))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
 def test_a_text_of_powershell_opens(encoding: str) -> None:
-    """What `ncu ... > file` writes there is UTF-16."""
+    """UTF-16, which PowerShell writes for `ncu ... > file`, is read."""
     assert_whole(TEXT.encode(encoding))
 
 
 def test_sections_may_stand_in_any_order() -> None:
-    """Each section stands for itself."""
+    """Sections are independent of their order."""
     found, export = opened(shuffled(TEXT))
     assert [kernel.numbers for kernel in found] == [kernel.numbers for kernel in EXPECTED]
     assert [len(kernel.rules) for kernel in found] == [2, 2, 2]
@@ -179,7 +179,7 @@ def test_sections_may_stand_in_any_order() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_names_that_a_terminal_broke_are_put_together(width: int) -> None:
-    """A line that is wider than the terminal comes back as several when it is copied."""
+    """A line that a terminal wrapped is read after copying."""
     lines = TEXT.split("\n")
     broken = [re.sub(f"(.{{{width}}})", "\\1\n", line) if ", Context" in line else line for line in lines]
     found, _ = opened("\n".join(broken))
@@ -188,7 +188,7 @@ def test_names_that_a_terminal_broke_are_put_together(width: int) -> None:
 
 
 def test_rules_count_as_those_of_a_table() -> None:
-    """The text does not name a rule; its words do. The speed-up of one unit is told from one of the kernel."""
+    """Rules are recognised by their words, and a unit's speed-up differs from the kernel's."""
     (kernel, *_), _ = opened(TEXT)
     assert [(rule.identifier, rule.speedup_pct, rule.unit_speedup_pct) for rule in kernel.rules] == [
         ("SOLBottleneck", None, None),
@@ -209,7 +209,7 @@ RAW = (
 
 @pytest.mark.parametrize("heading", ["", "    Section: Command line profiler metrics\n"])
 def test_tables_of_metrics_by_name_open(heading: str) -> None:
-    """The raw page has no sections; what `--metrics` prints has one. A long name may be broken into two lines."""
+    """The raw page has no sections, output of `--metrics` has one, and a long name may be broken into two lines."""
     long = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld_with_a_very_long_name_x.ratio"
     rows = [f"    {name:<70} {unit:>15} {value:>30}" for name, unit, value in RAW]
     rows += [f"    {long[:70]:<70} {'':>15} {'4.25':>30}", f"    {long[70:]}"]
@@ -251,7 +251,7 @@ OLD = "\n".join(
 
 
 def test_the_layout_of_2020_opens() -> None:
-    """No headings, fixed columns, a date, names of those days, and blanks between thousands."""
+    """Output of 2020 is read: no headings, fixed columns, a date, old names, and blanks between thousands."""
     (kernel,), export = opened(OLD)
     assert (kernel.function_name, kernel.process) == ("row_sums", "matrix_sums 73376")
     assert kernel.numbers["gpc__cycles_elapsed.max"] == 23_982_976
@@ -264,14 +264,14 @@ def test_the_layout_of_2020_opens() -> None:
 
 
 def test_a_section_without_its_kernel_opens() -> None:
-    """Guides show a section alone; the same section once more is that of the next kernel."""
+    """A section alone, as in guides, is read; the same section again starts the next kernel."""
     body = TEXT[TEXT.index("    Section") : TEXT.index("    Section: Scheduler")]
     found, _ = opened(f"{body}\n{body.replace('72.64', '75.11')}")
     assert [kernel.numbers["gpu__time_duration.sum"] for kernel in found] == [72_640, 75_110]
 
 
 def test_what_formatters_and_people_make_of_it_opens() -> None:
-    """Markdown formatters drop the columns; people write beside a value; others put a blank line below a speed-up."""
+    """Lost columns (Markdown), notes beside a value, and a blank line below a speed-up are tolerated."""
     written = """adamw(float *) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6
 Warning: Data collection happened without fixed GPU frequencies. Profiling results may be inconsistent.
 Section: Scheduler Statistics
@@ -370,17 +370,17 @@ def test_what_two_runs_print_of_a_kernel_is_put_together(other: str, kernels: in
 
 
 def test_a_kernel_with_nothing_below_its_name_is_named() -> None:
-    """A text that ends there, or a kernel without metrics, is said; one with nothing at all is refused."""
+    """A text that ends early, or a kernel without metrics, is reported; a text without anything is refused."""
     line = "  last(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
     found, export = opened(TEXT + line)
     assert len(found) == 3
-    assert str(export.loss) == "1 kernel not complete: `last` (nothing but its name is there)"
+    assert str(export.loss) == "1 kernel not complete: `last` (only its name is there)"
     with pytest.raises(InputError, match="with no metric in it"):
         opened(f"==WARNING== No metrics to collect found in sections.\n{line}\n")
 
 
 def test_a_range_is_no_kernel() -> None:
-    """The result of a range or of a graph has no block size."""
+    """Results of ranges and graphs, without a block size, are read."""
     start = TEXT.index("  void ns")
     line = f"  range, Context 1, Stream 7, Device 0, CC 8.6\n{TEXT[TEXT.index('    Section') : start]}"
     (found,), _ = opened(line)
@@ -388,7 +388,7 @@ def test_a_range_is_no_kernel() -> None:
 
 
 def test_a_summary_is_the_mean_launch() -> None:
-    """A summary names no context, and its tables have minimum, maximum and mean, which counts."""
+    """A summary has no context, and the mean of minimum, maximum and mean counts."""
     header = "  void k<(bool)((4) > (2))>(int) (8, 1, 1)x(32, 1, 1), Device 0, CC 8.6, Invocations 12"
     table = (
         "    -------------- ------- ------- ------- -------",
@@ -407,7 +407,7 @@ def test_a_summary_is_the_mean_launch() -> None:
 
 
 def test_a_summary_of_an_old_form_is_refused() -> None:
-    """Before 2023 its tables had no lines that tell their columns."""
+    """Summaries before 2023 have no lines that mark their columns, and are refused."""
     with pytest.raises(InputError, match="a summary over launches"):
         opened(
             re.sub(
@@ -419,7 +419,7 @@ def test_a_summary_of_an_old_form_is_refused() -> None:
 
 
 def test_every_cut_is_an_error_or_named() -> None:
-    """Cut anywhere, a text is refused, or the kernel that the cut went through is named; the others stay whole."""
+    """A text cut anywhere is refused, or names the kernel that was cut; the others are complete."""
     data = TEXT.encode()
     ends = [place.end() for place in re.finditer(rb"\n\n\n|\n\n(?=  \S)", data)]
     for cut in range(0, len(data) - 40, 200):
@@ -436,7 +436,7 @@ def test_every_cut_is_an_error_or_named() -> None:
 
 
 def test_a_cut_between_kernels_shows_by_the_launches_that_ncu_numbered() -> None:
-    """Where ncu says which launches it profiled, those that are not there are counted, in a text and in a table."""
+    """If ncu announces which launches it profiled, missing ones are counted, in texts and tables."""
     said = "".join(
         f'==PROF== Profiling "{name}" - {number} (1/3): 0%....100% - 9 passes\n' for number, name in enumerate(NAMES)
     )
@@ -445,12 +445,12 @@ def test_a_cut_between_kernels_shows_by_the_launches_that_ncu_numbered() -> None
         assert read_bytes(f"{said}{whole}".encode(), "x").loss is None
         report = read_bytes(f"{said}{cut}".encode(), "x")
         assert len(report.kernels) == 2
-        assert "1 launch that ncu says it profiled not in it" in str(report.loss)
+        assert "1 launch missing that ncu announced" in str(report.loss)
 
 
 @for_all("mark", ["Section: Scheduler", "One or More", "Block Size    ", "# SMs", "Section: Occupancy", "Achieved Occ"])
 def test_a_cut_last_kernel_is_partial(mark: str) -> None:
-    """Cut within a table or between two sections, the last kernel is partial, named, and says what it lacks."""
+    """If a text is cut within a table or between sections, the last kernel is partial and says what it lacks."""
     report = read_bytes(TEXT[: TEXT.rindex(mark)].encode(), "x")
     assert [kernel.status for kernel in report.kernels] == ["ok", "ok", "partial"]
     assert report.loss is not None
@@ -459,25 +459,25 @@ def test_a_cut_last_kernel_is_partial(mark: str) -> None:
 
 
 def test_a_kernel_in_the_middle_that_lacks_a_section_is_partial() -> None:
-    """The same sections are printed of each kernel: what one lacks, and all others have, was lost."""
+    """A section that all kernels but one have was lost from that kernel."""
     parts = TEXT.split("    Section: Occupancy")
     lacking = "    Section: Occupancy".join([parts[0], parts[1] + parts[2][parts[2].index("\n\n") :], parts[3]])
     report = read_bytes(lacking.encode(), "x")
     assert [kernel.status for kernel in report.kernels] == ["ok", "partial", "ok"]
-    assert report.kernels[1].status_reason == "it lacks what the others have: Achieved Occupancy"
+    assert report.kernels[1].status_reason == "it lacks metrics that the other launches have: Achieved Occupancy"
 
 
 def test_a_doubled_text_counts_once() -> None:
-    """The same text twice is the same launches; so is the same table twice, with its header or without."""
+    """The same text twice has the same launches once; so has a table, with or without its header."""
     for doubled in (TEXT + TEXT, EXPORT + EXPORT, EXPORT + EXPORT[EXPORT.index("\n") + 1 :]):
         found, export = opened(doubled)
         assert bare(found) == EXPECTED
         assert [kernel.index for kernel in found] == [0, 1, 2]
-        assert "3 launches twice in it, counted once" in export.notes
+        assert "3 launches twice in the file, counted once" in export.notes
 
 
 def test_equal_launches_of_few_metrics_stay() -> None:
-    """Launches of one kernel may well have the same occupancy: they are no doubles."""
+    """Launches of a kernel with equal occupancy are no duplicates."""
     rows = [{**launch(number), **one} for number in range(3) for one in LATER]
     found, export = opened(printed(text((*LONG, *RULES), rows)))
     assert len(found) == 3
@@ -486,7 +486,7 @@ def test_equal_launches_of_few_metrics_stay() -> None:
 
 @pytest.mark.parametrize("cut", range(3, 190, 9))
 def test_a_cut_table_is_noticed(cut: int) -> None:
-    """A table whose last line ends early names the kernel."""
+    """A table whose last line ends early names its kernel."""
     data = EXPORT[: EXPORT.rindex("\n", 0, -1) + 1 + cut]
     found, export = opened(data)
     assert [kernel.lost is None for kernel in found] == [True, True, False]
@@ -495,7 +495,7 @@ def test_a_cut_table_is_noticed(cut: int) -> None:
 
 
 def test_texts_in_a_folder_are_known_by_their_content(tmp_path: Path) -> None:
-    """In a folder, endings of texts are looked into; logs of other programs are not reports."""
+    """In a folder, files with endings of texts are inspected; logs of other programs are no reports."""
     for name in ("a.txt", "b.log", "c.out"):
         (tmp_path / name).write_text(TEXT.replace("[4711]", f"[{ord(name[0])}]"))
     (tmp_path / "notes.txt").write_text("Section: what I did today\n")
@@ -516,12 +516,12 @@ def test_texts_in_a_folder_are_known_by_their_content(tmp_path: Path) -> None:
     ],
 )
 def test_a_text_is_known_by_its_content(written: str, is_read: bool) -> None:  # noqa: FBT001 - a case
-    """Kernels' lines, or sections with tables, are what ncu prints; other texts are not."""
+    """Lines naming kernels, or sections with tables, are ncu's output; other texts are not."""
     assert is_printed(written.encode()) is is_read
 
 
 def test_the_gpu_is_guessed_where_one_fits() -> None:
-    """38 SMs of compute capability 8.6 are one board's; the guess is said, and marked in the name."""
+    """38 SMs of compute capability 8.6 fit a single board: the guess has a note and a mark in the name."""
     found, export = opened(TEXT)
     assert {kernel.texts["device__attribute_display_name"] for kernel in found} == {
         "NVIDIA GeForce RTX 3060 Ti (guessed)"
@@ -530,7 +530,7 @@ def test_the_gpu_is_guessed_where_one_fits() -> None:
 
 
 def test_no_gpu_is_guessed_where_two_fit() -> None:
-    """84 SMs are those of three boards: they are named as likely, and none is chosen."""
+    """84 SMs fit three boards: they are named as likely, and none is chosen."""
     found, export = opened(TEXT.replace(" 38\n", " 84\n").replace("17.96", "8.13"))
     assert "device__attribute_display_name" not in found[0].texts
     (note,) = export.notes
@@ -538,7 +538,7 @@ def test_no_gpu_is_guessed_where_two_fit() -> None:
 
 
 def test_a_long_name_is_cut_in_an_export_and_in_a_text() -> None:
-    """Of a name its first 65,536 characters are kept, with a note; the launch keeps all that follows its name."""
+    """A name is cut to its first 65,536 characters, with a note; the launch keeps everything after its name."""
     name = "k" * 65_536
     for export in (export_of(name, "b"), export_of("b", f"{name}k"), export_of("b", "k" * 100_000)):
         for written in (export, printed(export)):
@@ -551,7 +551,7 @@ def test_a_long_name_is_cut_in_an_export_and_in_a_text() -> None:
 
 
 def test_no_line_and_no_rule_takes_more_than_linear_time() -> None:
-    """A hundred kilobytes of what nearly is a process, a kernel, or a rule are read at once."""
+    """A hundred kilobytes of text that almost is a process, a kernel or a rule are read quickly."""
     started_s = time.process_time()
     for line in ("[1] " + "@" * 100_000 + " x", ", Context 1, Stream a" * 5000 + "!1", "k,  " * 25_000 + "Context 1"):
         opened(TEXT.replace("    Section: ", f"{line}\n    Section: ", 1))

@@ -49,7 +49,7 @@ from rooflens.ingest.exports.units import dimension_of, power_of
     ],
 )
 def test_units_of_every_version_lead_to_base_units(unit: str, power: int | None) -> None:
-    """Times come to nanoseconds, rates to a second, all else to its bare unit; powers of two are no such unit."""
+    """Times become nanoseconds, rates per second, everything else its plain unit; powers of two are unknown."""
     assert power_of(unit) == power
 
 
@@ -71,7 +71,7 @@ def test_units_of_every_version_lead_to_base_units(unit: str, power: int | None)
     ],
 )
 def test_a_unit_tells_what_is_measured(unit: str, dimension: str | None) -> None:
-    """Units of one kind are alike in all versions."""
+    """Units of a kind mean the same in all versions."""
     assert dimension_of(unit) == dimension
 
 
@@ -107,5 +107,5 @@ def test_a_unit_tells_what_is_measured(unit: str, dimension: str | None) -> None
     ],
 )
 def test_a_label_stands_for_the_metric_of_its_unit(label: str, unit: str, metric: str | None) -> None:
-    """The same words stand for two metrics; what their unit does not fit is not guessed at."""
+    """A label of two metrics is decided by the unit; if no metric fits, none is guessed."""
     assert metric_of(label, unit) == metric

@@ -1,4 +1,4 @@
-"""Hold that a call in a child has an answer or an error that says what happened, whatever becomes of the child."""
+"""A call in a child process gives its answer or an error that says what happened, however the child ends."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ pytestmark = pytest.mark.if_changed("reading")
 
 
 def give(value: object) -> object:
-    """Give back what came."""
+    """Return the arguments."""
     return value
 
 
 def die_of_memory_unsaid() -> None:
-    """Abort as C++ does where memory cannot be had."""
+    """Abort like C++ without memory."""
     os.write(2, b"terminate called after throwing an instance of 'std::bad_alloc'\n")
     os.abort()
 
 
 def refuse() -> None:
-    """Refuse a file, for a reason that cannot be pickled."""
+    """Refuse a file with a cause that cannot be pickled."""
     raise InputError("damaged: on purpose", "none") from LookupError(lambda: None)
 
 
 def fail() -> None:
-    """Fail as only a programming mistake does."""
+    """Fail like a programming mistake."""
     raise ZeroDivisionError("on purpose")
 
 
 def allocate(size: int) -> int:
-    """Take so much memory; return how much it was."""
+    """Allocate memory; return how much."""
     return len(bytearray(size))
 
 
 def say_much() -> str:
-    """Print where the answers go, as native libraries do."""
+    """Print to the answer's stream, like native libraries."""
     ctypes.CDLL(None).puts(b"x" * 100_000)
     ctypes.CDLL(None).fflush(None)
     print("y" * 100_000, flush=True)  # noqa: T201 - what is tested
@@ -57,28 +57,28 @@ def say_much() -> str:
 
 
 def pickle_fails() -> object:
-    """Return what no pickle takes."""
+    """Return something that cannot be pickled."""
     return lambda: None
 
 
 def folder_of_the_package() -> str:
-    """Return where the package is imported from."""
+    """Return the path that the package is imported from."""
     return str(rooflens.__file__)
 
 
 def rewrite(path: Path) -> int:
-    """Write a file anew while it is read, as `ncu -f -o` does."""
+    """Rewrite a file while it is read, like `ncu -f -o`."""
     return path.write_bytes(b"B" * 100)
 
 
 def tear(path: Path) -> None:
-    """Fail as a reader does that sees half of a file that is written anew."""
+    """Fail like a reader that sees half of a rewritten file."""
     path.write_bytes(b"B")
     raise InputError("damaged: cut off", "none")
 
 
 def rename_over(path: Path) -> None:
-    """Put another file of the same size in the place of one that is read."""
+    """Replace a file by another of the same size while it is read."""
     path.with_name("new").write_bytes(path.read_bytes())
     path.with_name("new").replace(path)
 
@@ -104,19 +104,19 @@ def test_a_call_is_answered_by_another_process_of_the_same_package(
 
 
 def test_what_is_printed_in_a_child_is_not_its_answer(capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither Python nor a native library reaches the answer, or our own stdout."""
+    """Printing, by Python or a native library, does not reach the answer or our own stdout."""
     assert in_child(say_much) == "whole"
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_refusal_keeps_its_message_and_hint() -> None:
-    """An input error crosses the process boundary whole, without what led to it."""
+    """An input error crosses the process boundary completely, without its cause."""
     error = error_of(refuse)
     assert (str(error), error.hint) == ("damaged: on purpose", "none")
 
 
 def test_a_bug_says_where_it_is() -> None:
-    """An exception that damage cannot explain is told with its place; so is an answer that cannot be sent."""
+    """An exception not due to damage is reported with its place; so is an answer that cannot be sent."""
     error = error_of(fail)
     assert f"ZeroDivisionError at {Path(__file__).name}:" in str(error)
     assert "bug" in error.hint
@@ -134,12 +134,12 @@ def test_a_bug_says_where_it_is() -> None:
     ],
 )
 def test_a_death_is_told_as_it_was(function: object, arguments: tuple[object, ...], said: str) -> None:
-    """A child that aborts, exits, is killed or runs out of memory: each is said as what it is."""
+    """A child that aborts, exits, is killed or runs out of memory gives a distinct error for each."""
     assert said in str(error_of(function, *arguments))
 
 
 def test_a_child_that_hangs_is_ended() -> None:
-    """The message names the seconds that were waited, the hint what changes them."""
+    """The error names the seconds waited, and the hint how to change them."""
     started_s = time.monotonic()
     error = error_of(time.sleep, 600, deadline_s=1.0)
     assert str(error) == "NVIDIA's reader did not finish within 1 s"
@@ -149,7 +149,7 @@ def test_a_child_that_hangs_is_ended() -> None:
 
 @pytest.mark.parametrize("function", [rename_over, rewrite, tear])
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, function: object) -> None:
-    """Renamed over, written over or half written: what was read may be of two files, which is said and not guessed."""
+    """A file renamed, overwritten or half written during the call is reported as changed."""
     file = tmp_path / "report"
     file.write_bytes(b"A" * 100)
     assert in_child(give, file) == file
@@ -157,18 +157,18 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, functi
 
 
 def test_a_child_has_no_pandas() -> None:
-    """What asks for pandas in a child hears that there is none: it takes longer to import than most calls."""
+    """In a child, pandas counts as not installed: its import takes longer than most calls."""
     assert "pandas is kept out" in str(error_of(importlib.import_module, "pandas"))
 
 
 def test_a_child_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpreter that is not there is named; nothing is called damaged."""
+    """A missing interpreter is named, and nothing is called damaged."""
     monkeypatch.setattr(sys, "executable", "/none/python")
     assert str(error_of(os.getpid)) == "cannot start a process to read it in: No such file or directory"
 
 
 def test_children_start_from_daemonic_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that multiprocessing lets have no children, as a Dask worker is, has these."""
+    """A process that may have no multiprocessing children, such as a Dask worker, has these."""
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", value=True)  # type: ignore[attr-defined]
     assert in_child(os.getpid) != os.getpid()
 
@@ -193,7 +193,7 @@ def hang():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_no_child_outlives_its_parent(tmp_path: Path, number: int) -> None:
-    """A parent without a main guard that is killed leaves no child, not one that hangs in C code."""
+    """A killed parent without a main guard leaves no child, not even one that hangs in C code."""
     (tmp_path / "parent_of_children.py").write_text(HANG.format(file=str(tmp_path / "pid")))
     (tmp_path / "script.py").write_text(PARENT.format(place=str(Path(rooflens.__file__).parents[1])))
     parent = subprocess.Popen([sys.executable, str(tmp_path / "script.py")])  # noqa: S603 - our own script
@@ -212,7 +212,7 @@ def _read(file: Path) -> str:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process runs: one that has ended and waits for its new parent to notice does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return not re.search(r"\) [ZX] ", Path(f"/proc/{pid}/stat").read_text(encoding="utf-8"))
     except OSError:

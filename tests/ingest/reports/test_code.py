@@ -1,4 +1,4 @@
-"""Hold what is read of single instructions to reports whose numbers can be added up by hand."""
+"""Data of single instructions, from reports whose numbers can be added up by hand."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _read(tmp_path: Path, metrics: Mapping[str, MetricValue]) -> Kernel:
 
 
 def _texts(monkeypatch: pytest.MonkeyPatch, texts: Mapping[int, str]) -> None:
-    """Give instructions a text: written reports hold no machine code."""
+    """Give instructions a text, as written reports have no machine code."""
     monkeypatch.setattr(ncu_report.IAction, "sass_by_pc", lambda _, pc: texts.get(pc, ""))
 
 
 def _lines(monkeypatch: pytest.MonkeyPatch, lines: Mapping[int, tuple[str, int]]) -> None:
-    """Give instructions a source line: written reports hold no line table."""
+    """Give instructions a source line, as written reports have no line table."""
 
     def source_info(_: object, pc: int) -> SimpleNamespace | None:
         return SimpleNamespace(file_name=lambda: lines[pc][0], line=lambda: lines[pc][1]) if pc in lines else None
@@ -43,13 +43,13 @@ def _lines(monkeypatch: pytest.MonkeyPatch, lines: Mapping[int, tuple[str, int]]
 
 
 def test_a_report_without_instructions_has_neither_hot_spots_nor_sums(tmp_path: Path) -> None:
-    """Where nothing is stored by instruction, nothing is known of the code."""
+    """Without data by instruction there is no code."""
     kernel = _read(tmp_path, {"inst_executed": 26})
     assert (kernel.hotspots, kernel.code_totals) == ((), {})
 
 
 def test_samples_are_summed_and_placed(tmp_path: Path) -> None:
-    """The instruction with most samples comes first, with its share of the total, its offset and its stall."""
+    """The instruction with the most samples comes first, with its share, its offset and its stall."""
     metrics = {
         "smsp__pcsamp_sample_count": Instances({LOAD: 1, STORE: 6, OTHER: 3}, 10),
         STALL + "long_scoreboard": Instances({LOAD: 0, STORE: 5, OTHER: 1}, 6),
@@ -69,7 +69,7 @@ def test_samples_are_summed_and_placed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "warpsampling:"])
 def test_samples_by_reason_add_up_to_the_samples(tmp_path: Path, prefix: str) -> None:
-    """Where only the reasons are stored, under either name, all of them together are the samples, issued ones too."""
+    """If only reasons are stored, under either name, their sum is the samples, including issued ones."""
     metrics = {
         prefix + STALL + "barrier": Instances({LOAD: 2, STORE: 1}, 3),
         prefix + STALL + "selected": Instances({LOAD: 1, STORE: 4}, 5),
@@ -78,7 +78,7 @@ def test_samples_by_reason_add_up_to_the_samples(tmp_path: Path, prefix: str) ->
 
 
 def test_sectors_are_divided_into_loads_and_stores(tmp_path: Path) -> None:
-    """A copy to shared memory is a load, an atomic of neither kind a store; the excess is what the ideal leaves."""
+    """A copy to shared memory is a load, an atomic is a store; the excess is what exceeds the ideal."""
     metrics = {
         "memory_l2_theoretical_sectors_global": Instances({LOAD: 320, STORE: 80, COPY: 16, OTHER: 7}, 423),
         "memory_l2_theoretical_sectors_global_ideal": Instances({LOAD: 40, STORE: 40, COPY: 16, OTHER: 8}, 104),
@@ -96,7 +96,7 @@ def test_sectors_are_divided_into_loads_and_stores(tmp_path: Path) -> None:
 def test_loads_are_told_by_their_text_where_the_kind_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without kinds the instruction's text tells, behind a predicate too; where that is missing, nothing is claimed."""
+    """Without stored kinds the instruction's text decides, also after a predicate; without text nothing is claimed."""
     metrics = {"memory_l2_theoretical_sectors_global": Instances({LOAD: 8, STORE: 4}, 12)}
     assert _read(tmp_path, metrics).code_totals == {}
     _texts(monkeypatch, {LOAD: "@!P0 LDG.E R2, [R4.64]", STORE: "RED.E.ADD.STRONG.GPU [R4.64], R5"})
@@ -104,13 +104,13 @@ def test_loads_are_told_by_their_text_where_the_kind_is_missing(
 
 
 def test_a_metric_that_counted_nothing_is_zero(tmp_path: Path) -> None:
-    """A stored sum of 0 is measured, instances or not; a metric that is not stored is missing."""
+    """A stored sum of 0 is measured, with or without instances; a metric that is not stored is missing."""
     metrics = {"memory_l2_theoretical_sectors_local": 0, "memory_l1_wavefronts_shared": Instances({LOAD: 3}, 3)}
     assert _read(tmp_path, metrics).code_totals == {"local_sectors": 0, "shared_wavefronts": 3}
 
 
 def test_lines_hold_the_sum_of_their_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line's amounts are those of all its instructions, with its text where the file is embedded."""
+    """A line's amounts are those of all its instructions, with its text if the file is embedded."""
     _lines(monkeypatch, {LOAD: ("a.cu", 2), STORE: ("a.cu", 2), COPY: ("b.cu", 9)})
     monkeypatch.setattr(ncu_report.IAction, "source_files", lambda _: {"a.cu": "int i;\n  y[i] = x[i];\n", "b.cu": ""})
     kernel = _read(tmp_path, EXECUTED)
@@ -123,7 +123,7 @@ def test_lines_hold_the_sum_of_their_instructions(tmp_path: Path, monkeypatch: p
 
 
 def test_only_the_kernels_own_function_has_its_name(tmp_path: Path) -> None:
-    """Of several functions the kernel is the one that each launched warp entered once; others go by their offset."""
+    """Of several functions the kernel is the one that each warp entered once; others are named by offset."""
     metrics = {
         "inst_executed": Instances({LOAD: 70, STORE: 70, COPY: 4, OTHER: 4}, 148),
         "launch__function_pcs": Instances({0: LOAD, 1: COPY}, LOAD + COPY),
@@ -136,7 +136,7 @@ def test_only_the_kernels_own_function_has_its_name(tmp_path: Path) -> None:
 
 
 def test_samples_of_other_code_count_only_in_the_sum(tmp_path: Path) -> None:
-    """A sample far behind the kernel's last instruction is in the total, and no hot spot."""
+    """A sample far behind the kernel's last instruction is in the total, but no hot spot."""
     metrics = {"smsp__pcsamp_sample_count": Instances({LOAD: 1, OTHER + 16: 2, OTHER + 2**20: 50}, 53), **EXECUTED}
     kernel = _read(tmp_path, metrics)
     assert kernel.code_totals["samples"] == 53
@@ -144,7 +144,7 @@ def test_samples_of_other_code_count_only_in_the_sum(tmp_path: Path) -> None:
 
 
 def test_few_hot_spots_are_kept_of_many_instructions(tmp_path: Path) -> None:
-    """Of thousands of instructions at most 28 are kept, the hottest by samples and by each other measure among them."""
+    """Of thousands of instructions at most 28 are kept, including the hottest by samples and by each other measure."""
     count = 3000
     metrics = {
         "smsp__pcsamp_sample_count": Instances({START + 16 * i: i for i in range(count)}, count * (count - 1) // 2),
@@ -159,13 +159,13 @@ def test_few_hot_spots_are_kept_of_many_instructions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("absurd", [float("nan"), float("inf"), -5.0, 2.0**63])
 def test_damaged_amounts_are_left_out(tmp_path: Path, absurd: float) -> None:
-    """What no count can be is neither summed nor shown."""
+    """An impossible count is neither summed nor shown."""
     kernel = _read(tmp_path, {"inst_executed": Instances({LOAD: absurd, STORE: 3.0}, 3.0)})
     assert kernel.code_totals == {"warp_inst": 3}
 
 
 def test_instances_by_name_are_no_instructions(tmp_path: Path) -> None:
-    """A damaged metric whose instances carry text instead of addresses, or as values, is left out."""
+    """A damaged metric with text instead of addresses or values is left out."""
     metrics = {"inst_executed": Instances({"x": 3}, 3), "memory_l2_theoretical_sectors_local": Instances({LOAD: "x"})}
     assert _read(tmp_path, metrics).code_totals == {}
 
@@ -183,7 +183,7 @@ def test_instances_by_name_are_no_instructions(tmp_path: Path) -> None:
 def test_packed_fp16_that_loads_constants_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, threads: int
 ) -> None:
-    """Only a multiply-add with the zero register as a factor is no arithmetic; a zero addend makes it a product."""
+    """Only a multiply-add with the zero register as a factor is no arithmetic; with a zero addend it is a product."""
     _texts(monkeypatch, {LOAD: "LDG.E R2, [R4.64]", STORE: text})
     metrics = {
         "thread_inst_executed_true": Instances({LOAD: 64, STORE: 32}, 96),
@@ -193,7 +193,7 @@ def test_packed_fp16_that_loads_constants_is_counted(
 
 
 def test_packed_fp16_is_unknown_without_text_and_zero_without_such_opcodes(tmp_path: Path) -> None:
-    """Without the instructions' text nothing is said of them, but for a kernel whose opcode table has none."""
+    """Without instructions' text constants are unknown, except for a kernel whose opcode table has no such opcode."""
     threads = {"thread_inst_executed_true": Instances({LOAD: 64, STORE: 32}, 96)}
     table = "sass__thread_inst_executed_true_per_opcode"
     with_packed = {**threads, table: Instances({"HFMA2.MMA": 32, "LDG": 64}, 96)}

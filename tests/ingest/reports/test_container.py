@@ -23,7 +23,7 @@ def _framed(encoded: bytes) -> bytes:
 
 
 def _container(header: dict[str, Any], payload: bytes) -> bytes:
-    """Encode a report of one block that may contradict itself."""
+    """Encode a report of one block that may be inconsistent."""
     fields = {"NumSources": 0, "NumResults": 0, "PayloadSize": len(payload)} | header
     block = message("BlockHeader")(**fields).SerializeToString()
     return b"NVR\0" + _framed(message("FileHeader")(Version=7).SerializeToString()) + _framed(block) + payload
@@ -39,7 +39,7 @@ def _error(path: Path, data: bytes) -> InputError:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a test may write its report."""
+    """Return the path for a test's report."""
     return tmp_path / "report.ncu-rep"
 
 
@@ -53,7 +53,7 @@ def test_an_intact_report_states_digest_size_and_results(path: Path) -> None:
 
 
 def test_the_session_states_who_wrote_the_report(path: Path) -> None:
-    """Version, command line, host, process, modes and time come out as they were written."""
+    """Version, command line, host, process, modes and time are read as written."""
     session = SessionSpec(
         process_id=77,
         process_name="C:\\synthetic.exe\0",
@@ -74,7 +74,7 @@ def test_the_session_states_who_wrote_the_report(path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [2**40, 2**63, 2**33 + 1])
 def test_a_date_that_cannot_be_is_left_out(path: Path, seconds: int) -> None:
-    """A time thousands of years ahead is damage that no calendar takes: the report has no date, and a note says why."""
+    """A time thousands of years ahead is damage: the report has no date, and a note says why."""
     (found,) = inspect(write_report(path, ReportSpec([KERNEL], SessionSpec(created_unix_s=seconds)))).sessions
     assert found.created_unix_s is None
     (note,) = found.notes
@@ -82,14 +82,14 @@ def test_a_date_that_cannot_be_is_left_out(path: Path, seconds: int) -> None:
 
 
 def test_modes_stand_in_the_command_line_too(path: Path) -> None:
-    """A clock mode that only the command line states is found, and one that nothing states is None."""
+    """A clock mode stated only on the command line is read; one stated nowhere is None."""
     session = SessionSpec(command_line="ncu --clock-control boost -o out ./program")
     (found,) = inspect(write_report(path, ReportSpec([KERNEL], session))).sessions
     assert (found.clock_control, found.cache_control, found.replay_mode) == ("boost", None, None)
 
 
 def test_each_process_gets_its_own_session(path: Path) -> None:
-    """Two reports' blocks behind one file header are two sessions with their own facts."""
+    """Blocks of two reports behind one file header are two sessions with their own facts."""
     first = encode_report(ReportSpec([KERNEL], SessionSpec(process_id=1, host="one")))
     second = encode_report(ReportSpec([KERNEL], SessionSpec(process_id=2, host="two")))
     path.write_bytes(first + second[block_starts(second)[0] :])
@@ -116,7 +116,7 @@ def test_a_directory_is_no_report(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_named_as_such(path: Path) -> None:
-    """A file without bytes is an input error."""
+    """An empty file is an input error."""
     assert str(_error(path, b"")) == "the file is empty"
 
 
@@ -133,31 +133,31 @@ def test_an_empty_file_is_named_as_such(path: Path) -> None:
     ],
 )
 def test_what_is_no_report_gets_a_hint(tmp_path: Path, name: str, data: bytes, hint: str) -> None:
-    """A file without the magic is refused with a guess at what it is."""
+    """A file without the magic is refused, with a guess of its format."""
     error = _error(tmp_path / name, data)
     assert str(error) == "not an Nsight Compute report: it does not start with `NVR`"
     assert hint in error.hint
 
 
 def test_another_format_version_is_refused(path: Path) -> None:
-    """NVIDIA's reader opens any version number; rooflens knows one."""
+    """An unknown version number is refused, although NVIDIA's reader opens any."""
     data = encode_report(REPORT).replace(b"\x08\x07", b"\x08\x63", 1)
     assert str(_error(path, data)) == "version 99 of the report format is unknown: rooflens reads version 7"
 
 
 def test_a_header_without_version_is_damage(path: Path) -> None:
-    """A file header that lacks its one field cannot be decoded."""
+    """A file header without its only field cannot be decoded."""
     data = b"NVR\0" + _framed(b"\x10\x07")
     assert str(_error(path, data)) == "damaged: the file header at offset 8 cannot be decoded"
 
 
 def test_a_file_that_ends_in_its_header_is_truncated(path: Path) -> None:
-    """The file header must be there as a whole."""
+    """An incomplete file header is refused."""
     assert str(_error(path, b"NVR\0\x02\0\0\0\x08")) == ("truncated: the file ends inside its header, at offset 9")
 
 
 def test_a_cut_payload_is_measured(path: Path) -> None:
-    """Truncation says which block lacks how many bytes, and where."""
+    """The error for a truncated file names the block, the missing bytes and the place."""
     data = encode_report(REPORT)
     expected = f"truncated: block {len(block_starts(data)) - 1} needs 5 more bytes at offset {len(data) - 5:,}"
     assert str(_error(path, data[:-5])) == expected
@@ -173,7 +173,7 @@ def test_a_cut_block_header_is_measured(path: Path) -> None:
 
 
 def test_a_second_report_is_named_with_its_offset(path: Path) -> None:
-    """A file that holds its report twice is refused, with the place."""
+    """A file that contains its report twice is refused, with the place."""
     data = encode_report(REPORT)
     expected = f"two reports in one file: a second report starts at offset {len(data):,}"
     assert str(_error(path, data + data)) == expected
@@ -187,7 +187,7 @@ def test_bytes_behind_the_last_block_are_counted(path: Path) -> None:
 
 
 def test_zeros_behind_the_last_block_are_no_blocks(path: Path) -> None:
-    """A file padded with zeros does not pass as one with empty blocks."""
+    """A file padded with zeros is refused: zeros are no empty blocks."""
     data = encode_report(REPORT)
     assert f"at offset {len(data):,} cannot be decoded" in str(_error(path, data + bytes(64)))
 
@@ -206,14 +206,14 @@ def test_a_result_must_end_in_its_block(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["NumRangeResults", "NumCmdlistResults", "NumGraphResults"])
 def test_other_results_count_and_must_decode(path: Path, kind: str) -> None:
-    """Ranges, command lists and graphs are results, and are checked to be well-formed."""
+    """Ranges, command lists and graphs are results, and are checked for well-formedness."""
     path.write_bytes(_container({kind: 1}, _framed(b"\x08\x01\x10\x01")))
     assert inspect(path).result_count == 1
     assert "cannot be decoded" in str(_error(path, _container({kind: 1}, _framed(b"\xff\xff"))))
 
 
 def test_drawings_of_graphs_stand_before_the_results(path: Path) -> None:
-    """What NVIDIA's viewer draws of a graph is no result; its own reader looks for it where we do."""
+    """A graph's drawing for NVIDIA's viewer is no result, as for NVIDIA's own reader."""
     result = _first_result(encode_report(ReportSpec([KERNEL])))
     strings = {"StringTable": message("StringTable")(Strings=[b"", *(b"m__%d.sum" % number for number in range(99))])}
     drawing = _framed(b"\x08\x01\x10\x00\x18\x01")  # GraphData: address, type and time
@@ -232,14 +232,14 @@ def test_a_kernel_result_must_decode(path: Path) -> None:
 
 
 def test_a_report_without_results_is_an_error(path: Path) -> None:
-    """No result at all is never an empty success."""
+    """A report without results is refused, never an empty success."""
     error = _error(path, encode_report(ReportSpec([])))
     assert str(error) == "the report holds no results"
     assert "filters" in error.hint
 
 
 def test_metric_names_must_be_there(path: Path) -> None:
-    """A result whose metric names are gone is damage, as after a cut between two blocks."""
+    """A result whose metric names are missing, as after a cut between two blocks, is damage."""
     result = _first_result(encode_report(ReportSpec([KERNEL])))
     error = _error(path, _container({"NumResults": 1}, _framed(result)))
     assert str(error).startswith("damaged: result 0 refers to string 1, but the report holds 0 strings")
@@ -257,7 +257,7 @@ def _first_result(data: bytes) -> bytes:
 
 @pytest.mark.corpus
 def test_every_intact_published_report_passes(corpus: Path) -> None:
-    """All published reports pass but the one that is known to be damaged."""
+    """All published reports pass, except the known damaged one."""
     failed = {}
     for report in sorted([*corpus.glob("*.ncu-rep"), *corpus.glob("*.nsight-cuprof-report")]):
         try:

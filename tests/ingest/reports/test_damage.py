@@ -27,7 +27,7 @@ PUBLISHED = (
 
 
 def _outcome(path: Path, data: bytes) -> Outline | InputError:
-    """Return what `inspect` makes of `data`; any exception but an `InputError` fails the test."""
+    """Return the outline of `data`; any exception but an `InputError` fails the test."""
     path.write_bytes(data)
     try:
         return inspect(path)

@@ -19,7 +19,7 @@ EXPORT = f"""==PROF== Connected to process 4711
 
 
 def test_an_export_is_read_whatever_its_name(tmp_path: Path) -> None:
-    """Content says what a file is: kernels, digest, reader and notes are there as for a report."""
+    """Content decides what a file is: kernels, digest, reader and notes are those of a report."""
     path = tmp_path / "profile.ncu-rep"
     path.write_text(EXPORT)
     report = read_report(path, "given name", ReadOptions(gpu="NVIDIA A10"))
@@ -33,7 +33,7 @@ def test_an_export_is_read_whatever_its_name(tmp_path: Path) -> None:
 
 
 def test_every_value_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
-    """The table `metrics` has the values of an export, in base units, also those that no kernel record needs."""
+    """The table `metrics` has all values of an export in base units, also those that no kernel record needs."""
     path = tmp_path / "raw.csv"
     path.write_text(EXPORT)
     report = read_report(path, "raw.csv", ReadOptions(raw="all"))
@@ -57,7 +57,7 @@ def test_every_value_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_text_that_is_no_export_is_named(tmp_path: Path, text: str, said: str) -> None:
-    """What ncu or another profiler printed is refused as what it is, with what to do."""
+    """Other output of ncu or another profiler is refused by name, with what to do."""
     path = tmp_path / "profile.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=said) as error:
@@ -67,7 +67,7 @@ def test_text_that_is_no_export_is_named(tmp_path: Path, text: str, said: str) -
 
 @pytest.mark.parametrize(("pct", "peak"), [("0.02", None), ("12.50", 32e9 / 0.125)])
 def test_no_peak_is_divided_out_of_a_coarse_share(tmp_path: Path, pct: str, peak: float | None) -> None:
-    """Of 0.02 % the last digit is a quarter: a peak made of it would be drawn as a roof; the share itself stays."""
+    """No peak is derived from 0.02 %, whose last digit is a quarter of it; the share itself stays."""
     rate = "dram__bytes_read.sum"
     path = tmp_path / "raw.csv"
     path.write_text(

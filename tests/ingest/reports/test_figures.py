@@ -1,4 +1,4 @@
-"""Hold what published figures say of instructions to reports whose numbers can be added up by hand."""
+"""Published figures of instructions, from reports whose numbers can be added up by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _no_child(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_no_child")
 def test_figures_place_instructions_without_code(report: Path) -> None:
-    """Lines and opcodes come from our own metrics, with no code in the report and nobody else asked."""
+    """Lines and opcodes come from our own metrics, without code in the report and without another reader."""
     (kernel,) = read_report(report, "figures").kernels
     lines = {(spot.file, spot.line): spot.measures["warp_inst"] for spot in kernel.hotspots if spot.by == "line"}
     assert lines == {("a.cu", 7): 20, ("b.h", 3): 4}
@@ -55,7 +55,7 @@ def test_figures_place_instructions_without_code(report: Path) -> None:
 
 @pytest.mark.usefixtures("_no_child")
 def test_kinds_divide_traffic_and_find_constants(report: Path) -> None:
-    """Sectors of what is called a load are loads, those of what is left out are stores; constants are threads apart."""
+    """Sectors of instructions marked as loads count as loads, of the others as stores; constants are separate."""
     (kernel,) = read_report(report, "figures").kernels
     assert kernel.code_totals["load_sectors"] == 70
     assert kernel.code_totals["store_sectors"] == 30
@@ -63,7 +63,7 @@ def test_kinds_divide_traffic_and_find_constants(report: Path) -> None:
 
 
 def test_both_readers_read_the_same_figures(report: Path) -> None:
-    """NVIDIA's module gives our metrics back, and the same is made of them."""
+    """NVIDIA's module returns our metrics unchanged, with the same result."""
     (ours,) = read_report(report, "figures").kernels
     (theirs,) = read_with_nvidia(report, "figures", ReadOptions()).kernels
     assert ours.hotspots == theirs.hotspots
@@ -71,7 +71,7 @@ def test_both_readers_read_the_same_figures(report: Path) -> None:
 
 
 def test_figures_that_are_none_are_left_out(tmp_path: Path) -> None:
-    """A kind that nobody knows is `other`, and a line that is no number is none: the rest is read."""
+    """An unknown kind is `other`, and an invalid line is dropped; the rest is read."""
     odd: Mapping[str, MetricValue] = {
         KIND: Instances({LOAD: "load", CONSTANT: "jump"}),
         f"{LINE_IN}a.cu": Instances({LOAD: "seven"}),
@@ -84,7 +84,7 @@ def test_figures_that_are_none_are_left_out(tmp_path: Path) -> None:
 
 
 def test_published_figures_are_not_synthetic(tmp_path: Path) -> None:
-    """A report of published figures says where they come from, and not that a generator made them up."""
+    """A report of published figures states their origin, and is not called synthetic."""
     session = SessionSpec(published="someone/something MIT 0123abc profile.ncu-rep", host="published figures")
     file = write_report(tmp_path / "figures.ncu-rep", ReportSpec([KernelSpec("kernel()", METRICS)], session))
     assert not inspect(file).synthetic

@@ -22,18 +22,18 @@ each_fixture = for_all("fixture", ALL, lambda fixture: fixture.stem)
 
 
 def _actions(path: Path) -> list[Any]:
-    """Return the kernels of a report as NVIDIA's module sees them."""
+    """Return a report's kernels as NVIDIA's module sees them."""
     return [action for part in ncu_report.load_report(str(path)) for action in part]
 
 
 @each_fixture
 def test_stored_fixtures_are_what_the_generator_writes(fixture: Fixture, fixtures: Path) -> None:
-    """A stored fixture has the bytes that its description gives today."""
+    """A stored fixture equals what its description generates today."""
     assert (fixtures / fixture.path).read_bytes() == fixture.encode()
 
 
 def test_the_manifest_is_what_the_generator_writes(fixtures: Path) -> None:
-    """The manifest's part on synthetic fixtures is current, and it is valid TOML with one entry a file."""
+    """The manifest's part about synthetic fixtures is current, valid TOML with an entry per file."""
     text = (fixtures / MANIFEST).read_text(encoding="utf-8")
     assert text.partition(MARK)[2] == f"\n{manifest_entries()}"
     entries = tomllib.loads(text)
@@ -50,7 +50,7 @@ def test_fixtures_stay_small(fixtures: Path) -> None:
 
 @each_fixture
 def test_fixtures_say_that_they_are_synthetic(fixture: Fixture, fixtures: Path) -> None:
-    """File name, container, process and command line all say it."""
+    """File name, container, process and command line all say that a fixture is synthetic."""
     container = inspect(fixtures / fixture.path)
     (session,) = container.sessions
     assert "synthetic" in fixture.path.rpartition("/")[2]
@@ -61,7 +61,7 @@ def test_fixtures_say_that_they_are_synthetic(fixture: Fixture, fixtures: Path) 
 
 @each_fixture
 def test_nvidia_reads_all_fixtures(fixture: Fixture, fixtures: Path) -> None:
-    """NVIDIA's module finds every kernel, every value and every opcode that the description holds."""
+    """NVIDIA's module finds every kernel, value and opcode of the description."""
     actions = _actions(fixtures / fixture.path)
     assert [action.name(action.NameBase_DEMANGLED) for action in actions] == [spec.name for spec in fixture.kernels]
     for action, spec in zip(actions, fixture.kernels, strict=True):
@@ -79,7 +79,7 @@ def test_nvidia_reads_all_fixtures(fixture: Fixture, fixtures: Path) -> None:
 
 @each_fixture
 def test_no_fixture_passes_a_peak(fixture: Fixture) -> None:
-    """Amounts, rates and per cents agree with each other, and nothing is above 100 %."""
+    """Amounts, rates and percentages agree, and nothing exceeds 100 %."""
     for spec in fixture.kernels:
         seconds = spec.metrics["gpu__time_duration.sum"] * 1e-9
         for name, percent in spec.metrics.items():
@@ -113,7 +113,7 @@ def test_occupancy_is_possible(fixture: Fixture) -> None:
 
 
 def test_attention_follows_its_formulas() -> None:
-    """FLOP and bytes of the four kernels are those of attention, and the fused one never moves the scores."""
+    """FLOP and bytes of the four kernels are those of attention, and the fused kernel never moves the scores."""
     scores, softmax, values, fused = attention_kernels()
     hmma = "HMMA.16816.F32.BF16"
     assert scores.warp_opcodes[hmma] * 4096 == values.warp_opcodes[hmma] * 4096 == GEMM_FLOP == 137_438_953_472

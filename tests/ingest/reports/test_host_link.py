@@ -1,4 +1,4 @@
-"""What the link to the host carries, and what L2 filled over it."""
+"""The rate of the link to the host, and what L2 filled over it."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ PCIE = "device__attribute_gpu_pci_ext_"
 def test_the_link_to_the_host_is_as_fast_as_its_slower_end(
     attributes: dict[str, float], bytes_per_s: float | None
 ) -> None:
-    """Rate x lanes / 8, less the encoding: 8 of 10 bits up to PCIe 2, 128 of 130 above; 0 is not known."""
+    """The rate is rate x lanes / 8 less the encoding: 8 of 10 bits up to PCIe 2, 128 of 130 above; 0 is unknown."""
     stored = {f"{PCIE}{name}": value for name, value in attributes.items()}
     expected = None if bytes_per_s is None else pytest.approx(bytes_per_s)
     assert value(stored, "host_link_peak_bytes_per_s") == expected
 
 
 def test_chips_joined_to_their_host_have_another_link_or_none() -> None:
-    """NVLink-C2C carries 450 GB/s in each direction, whatever PCIe does; where the memory is one there is no link."""
+    """NVLink-C2C carries 450 GB/s per direction, whatever PCIe does; with shared memory there is no link."""
     pcie = {f"{PCIE}gpu_link_rate": 32000.0, f"{PCIE}gpu_link_width": 1.0}
     assert value({**pcie, "c2clink__present": 1.0}, "host_link_peak_bytes_per_s") == 450e9
     assert value({**pcie, "device__attribute_integrated": 1.0}, "host_link_peak_bytes_per_s") is None
 
 
 def test_fills_from_the_host_are_counted_or_worked_out() -> None:
-    """0.25 % of 4,000,000 cycles of the slices are 10,000 sectors of 32 bytes; a count goes before that."""
+    """0.25 % of 4,000,000 slice cycles are 10,000 sectors of 32 bytes; a count takes precedence."""
     of_cycles = {
         "lts__d_sectors_fill_sysmem.avg.pct_of_peak_sustained_elapsed": 0.25,
         "lts__cycles_elapsed.sum": 4e6,

@@ -22,12 +22,12 @@ REPORT = encode_report(
 
 @pytest.fixture
 def incomplete(tmp_path: Path) -> Path:
-    """Name a report that was cut while it was written."""
+    """Name a report like one that was cut while it was written."""
     return tmp_path / "x.ncu-rep.incomplete"
 
 
 def test_wherever_it_is_cut_the_kernels_before_are_read(incomplete: Path) -> None:
-    """Of a report cut at any byte all kernels are counted whose blocks are whole, in their order, and no others."""
+    """Of a report cut at any byte exactly the kernels with complete blocks are read, in order."""
     starts = block_starts(REPORT)
     ends = [*starts[1:], len(REPORT)]
     counts = []
@@ -43,7 +43,7 @@ def test_wherever_it_is_cut_the_kernels_before_are_read(incomplete: Path) -> Non
 
 @pytest.mark.parametrize("reader", ["auto", "direct", "ncu-report"])
 def test_what_is_whole_is_read_with_a_note(incomplete: Path, reader: str) -> None:
-    """Every reader gives the kernels before the cut; the note says how many, and what is wrong behind them."""
+    """Every reader returns the kernels before the cut; the note gives their number and the damage."""
     incomplete.write_bytes(REPORT[:-1])
     report = read_report(incomplete, "x", ReadOptions(reader=reader))
     assert [kernel.function_name for kernel in report.kernels] == NAMES[: len(report.kernels)]
@@ -53,14 +53,14 @@ def test_what_is_whole_is_read_with_a_note(incomplete: Path, reader: str) -> Non
 
 
 def test_a_whole_report_of_fewer_kernels_is_told_too(incomplete: Path) -> None:
-    """What ncu wrote of the kernels before a failure is a flawless report: its name alone tells that it lacks some."""
+    """A valid report under the name of an incomplete one is noted as possibly lacking kernels."""
     incomplete.write_bytes(REPORT)
     report = read_report(incomplete, "x")
     assert report.notes == ("collecting it failed: 4 complete kernels read; more may have followed",)
 
 
 def test_a_cut_compressed_report_is_read_up_to_the_cut(tmp_path: Path) -> None:
-    """Of a compressed one that is cut, what unpacks is read; cut under its own name it stays refused."""
+    """Of a cut compressed report the unpackable part is read; under its own name it is refused."""
     many = encode_report(
         ReportSpec([KernelSpec(f"kernel_{number}()", {f"m__{number}.sum": 1.0}) for number in range(3000)])
     )
@@ -77,14 +77,14 @@ def test_a_cut_compressed_report_is_read_up_to_the_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"NVR\0", REPORT[: block_starts(REPORT)[0] + 3], b"==PROF== Connected\n"])
 def test_one_without_a_whole_kernel_is_refused(incomplete: Path, data: bytes) -> None:
-    """Where nothing of it can be read, that is an error as of any damaged report."""
+    """If nothing can be read, the error is that of a damaged report."""
     incomplete.write_bytes(data)
     with pytest.raises(InputError):
         read_report(incomplete, "x")
 
 
 def test_the_command_line_warns_and_goes_on(incomplete: Path) -> None:
-    """`analyze` shows the kernels, with a warning on stderr; a folder is not searched for such files."""
+    """`analyze` shows the kernels with a warning on stderr; folders are not searched for such files."""
     incomplete.write_bytes(REPORT[:-1])
     result = CliRunner().invoke(main, ["analyze", str(incomplete), "--launches"])
     assert result.exit_code == 0
@@ -94,7 +94,7 @@ def test_the_command_line_warns_and_goes_on(incomplete: Path) -> None:
 
 
 def test_a_store_takes_it_once(incomplete: Path, tmp_path: Path) -> None:
-    """What is read of it goes into a store like any report, and a second time changes nothing."""
+    """The readable part goes into a store like any report, and storing it again changes nothing."""
     incomplete.write_bytes(REPORT[:-1])
     for _ in range(2):
         assert CliRunner().invoke(main, ["ingest", str(incomplete), "--store", str(tmp_path / "st")]).exit_code == 0

@@ -6,7 +6,7 @@ from rooflens.ingest.reports.inputs import find_inputs
 
 
 def test_a_folder_gives_its_reports_as_people_count(tmp_path: Path) -> None:
-    """Versions and folders of them come as v1, v2, v10."""
+    """Versions, and folders of them, are sorted as v1, v2, v10."""
     names = ("v10/a2.ncu-rep", "v10/a10.ncu-rep", "v2/a.ncu-rep", "v1.ncu-rep")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Hold what tells one state of a file from the next."""
+"""What distinguishes one state of a file from the next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rooflens.ingest.reports.jobs import stamp_of
 
 
 def test_a_file_just_written_is_told_by_its_bytes(tmp_path: Path) -> None:
-    """A file system's clock is coarse, so that a fresh file is digested; one that is older is known by its times."""
+    """A fresh file is digested, as file systems' clocks are coarse; an older file is known by its times."""
     file = tmp_path / "a"
     file.write_bytes(b"A")
     fresh = stamp_of(file)

@@ -1,4 +1,4 @@
-"""Hold that texts of instructions are kept, and that what is kept is what the disassembler said of that very report."""
+"""Texts of instructions are cached, and valid only for the very report and disassembler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_was_asked_for_is_kept_with_what_nobody_knew() -> None:
-    """Texts come back for the same report and for a part of what was asked; another report or address has none."""
+    """Cached texts are returned for the same report, also for a part of it; another report or address has none."""
     keep_sass(ONE, WANTED, FOUND)
     assert kept_sass(ONE, WANTED) == KEPT
     assert kept_sass(ONE, {0: [32]}) == {0: {32: "EXIT"}}
@@ -41,14 +41,14 @@ def test_what_was_asked_for_is_kept_with_what_nobody_knew() -> None:
 
 
 def test_others_may_not_look_into_it(folder: Path) -> None:
-    """The code of a program that is private stays so."""
+    """Cached code of a program is readable only by its user."""
     keep_sass(ONE, WANTED, FOUND)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"0":{"16":5}}', b'{"0":{"x":"EXIT"}}', b"\xff"])
 def test_what_is_no_text_is_not_used(folder: Path, content: bytes) -> None:
-    """A file of another form counts as none, with its checksum too."""
+    """A file of another form counts as missing, even with a valid checksum."""
     keep_sass(ONE, WANTED, FOUND)
     (file,) = folder.iterdir()
     cache.keep(f"sass-1/{file.name}", content)
@@ -56,7 +56,7 @@ def test_what_is_no_text_is_not_used(folder: Path, content: bytes) -> None:
 
 
 def test_another_disassembler_is_asked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where NVIDIA's module was replaced, or is gone, nothing that an earlier one said is shown."""
+    """If NVIDIA's module was replaced or removed, texts of the earlier one are not used."""
     keep_sass(ONE, WANTED, FOUND)
     package = tmp_path / "another_module.py"
     package.write_text("")
@@ -67,7 +67,7 @@ def test_another_disassembler_is_asked_anew(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_cache_does_not_grow_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond its bound the texts go that were written first."""
+    """Beyond its limit the cache drops the oldest texts."""
     monkeypatch.setattr(texts, "_WRITES_BETWEEN_TRIMS", 1)
     monkeypatch.setattr(texts, "MOST_BYTES", 400)
     for number in range(10):
@@ -79,7 +79,7 @@ def test_the_cache_does_not_grow_for_ever(folder: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.corpus
 def test_a_report_reads_the_same_from_the_cache(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second time the hottest instructions have the text of the first time, and NVIDIA's module is not asked."""
+    """The second time the hottest instructions have the same text, without asking NVIDIA's module."""
     asked: list[object] = []
 
     def counted(function: Callable[..., object], *arguments: object, **options: object) -> object:
@@ -98,7 +98,7 @@ def test_a_report_reads_the_same_from_the_cache(corpus: Path, monkeypatch: pytes
 def test_nothing_is_kept_of_a_report_that_was_replaced(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    """Where another report is there when the module opens it, its texts are not taken for those of the first."""
+    """If another report is in place when the module opens it, its texts are not used for the first."""
     path = shutil.copy(corpus / REPORT, tmp_path / "same.ncu-rep")
 
     def replaced(function: Callable[..., object], *arguments: object, **options: object) -> object:

@@ -1,4 +1,4 @@
-"""Hold that instructions are read once where that will do."""
+"""Instructions are read only once, if possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rooflens.ingest.reports.read import ReadOptions, read_report
 
 @pytest.mark.corpus
 def test_what_few_kernels_store_by_instruction_is_read_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of few kernels the lines are read with the amounts, in one go; what comes is what reading them after it gives."""
+    """For few kernels lines are read together with the amounts, with the same result as reading them later."""
     path, gathered = corpus / "nsight-training__manual_nvtx.ncu-rep", []
     gather = code.gather
 

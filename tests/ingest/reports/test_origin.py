@@ -57,7 +57,7 @@ def _origin(kernel: Kernel) -> tuple[str, int | None, str | None, str | None]:
 
 
 def test_each_kernel_keeps_its_process_gpu_and_ranges(tmp_path: Path) -> None:
-    """Two processes on three GPUs in one report stay apart, and what is not said is None."""
+    """Two processes on three GPUs in a report stay separate, and missing facts are None."""
     assert [_origin(kernel) for kernel in _read(_two_processes(tmp_path / "two.ncu-rep"))] == [
         ("forward", 0, "python 4711", "train/step/forward"),
         ("copy", 3, "trainer.exe 4712", None),
@@ -67,7 +67,7 @@ def test_each_kernel_keeps_its_process_gpu_and_ranges(tmp_path: Path) -> None:
 
 
 def test_the_store_gives_the_origin_back(tmp_path: Path) -> None:
-    """Process, GPU and ranges come out of the store as they went in."""
+    """Process, GPU and ranges come out of the store unchanged."""
     file = _two_processes(tmp_path / "two.ncu-rep")
     store = Store(tmp_path / "store")
     ingest_reports(find_inputs([str(file)]).jobs, store)
@@ -76,7 +76,7 @@ def test_the_store_gives_the_origin_back(tmp_path: Path) -> None:
 
 
 def test_ranges_of_both_kinds_and_all_domains_stand_in_the_order_they_began(tmp_path: Path) -> None:
-    """The last CUDA call before each range began puts start/end ranges and domains between the pushed ones."""
+    """The last CUDA call before each range orders start/end ranges and domains between pushed ranges."""
     ranges = [
         NvtxRange("epoch", last_call=2),
         NvtxRange("forward", last_call=8),
@@ -88,7 +88,7 @@ def test_ranges_of_both_kinds_and_all_domains_stand_in_the_order_they_began(tmp_
 
 
 def test_ranges_without_call_numbers_keep_the_order_of_their_stack(tmp_path: Path) -> None:
-    """A stack is in order even where its call numbers are missing or fall."""
+    """A stack keeps its order even if its call numbers are missing or decrease."""
     names = ["outer", "middle", "inner"]
     assert _path(tmp_path, [NvtxRange(name) for name in names]) == "outer/middle/inner"
     falling = [NvtxRange(name, last_call=9 - number) for number, name in enumerate(names)]
@@ -96,7 +96,7 @@ def test_ranges_without_call_numbers_keep_the_order_of_their_stack(tmp_path: Pat
 
 
 def test_ranges_pushed_by_other_threads_are_left_out(tmp_path: Path) -> None:
-    """A backward kernel launched from autograd's thread is in no range that the main thread pushed."""
+    """A backward kernel launched from autograd's thread is in none of the main thread's ranges."""
     ranges = [NvtxRange("main", thread_id=1), NvtxRange("whole program", thread_id=None)]
     assert _path(tmp_path, ranges, thread_id=2) == "whole program"
     assert _path(tmp_path, [NvtxRange("main", thread_id=1)], thread_id=2) is None
@@ -104,7 +104,7 @@ def test_ranges_pushed_by_other_threads_are_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["</script><img src=x>", "a/b", "\n\t\u202e", "seq = 0, op: x"])
 def test_hostile_names_pass_through(tmp_path: Path, name: str) -> None:
-    """The name of a range is data: nothing is escaped or dropped here."""
+    """A range's name is data: nothing is escaped or dropped here."""
     assert _path(tmp_path, [NvtxRange(name, name, 3)]) == f"{name}:{name}"
 
 
@@ -125,7 +125,7 @@ def test_a_damaged_state_is_no_range(state: bytes) -> None:
 
 @pytest.mark.parametrize("value", [-1.0, 1e300, 2.0**40])
 def test_impossible_numbers_of_a_gpu_are_unknown(tmp_path: Path, value: float) -> None:
-    """A number that no GPU has is damage, and where the launch names none, the device's own number stands."""
+    """An impossible GPU number is damage; if the launch has none, the device's own number is used."""
     metrics = {**DURATION, "launch__device_id": value}
     kernels = [KernelSpec("a()", metrics), KernelSpec("b()", {**metrics, "device__attribute_device_index": 2})]
     first, second = _read(write_report(tmp_path / "odd.ncu-rep", ReportSpec(kernels)))
@@ -134,7 +134,7 @@ def test_impossible_numbers_of_a_gpu_are_unknown(tmp_path: Path, value: float) -
 
 @pytest.mark.parametrize("kernels_per_block", [1, 2, 100])
 def test_nvidia_reads_results_of_several_processes_in_the_same_order(tmp_path: Path, kernels_per_block: int) -> None:
-    """NVIDIA's module numbers the results as the container does, whichever process they belong to."""
+    """NVIDIA's module numbers the results like the container, whatever process they belong to."""
     kernels = [KernelSpec(f"k{n}()", DURATION, process=(n % 2 + 1, "p"), ranges=STEP) for n in range(6)]
     kernels.insert(3, kernels[2])
     file = write_report(tmp_path / "p.ncu-rep", ReportSpec(kernels, kernels_per_block=kernels_per_block))
@@ -147,7 +147,7 @@ def test_nvidia_reads_results_of_several_processes_in_the_same_order(tmp_path: P
 
 @pytest.mark.corpus
 def test_origins_agree_with_nvidias_command_line(corpus: Path) -> None:
-    """Process, GPU and pushed ranges are those that ncu itself prints for every exported report."""
+    """Process, GPU and pushed ranges equal what ncu itself prints for every exported report."""
     for export in sorted((corpus / "cli").glob("*.raw.base.csv.gz")):
         with gzip.open(export, "rt", encoding="utf-8") as stream:
             _, *rows = csv.DictReader(stream)
@@ -161,7 +161,7 @@ def test_origins_agree_with_nvidias_command_line(corpus: Path) -> None:
 
 @pytest.mark.corpus
 def test_every_published_report_says_process_and_gpu(loaded: Loaded) -> None:
-    """Kernels, ranges and command lists of every version name both, failed ones too."""
+    """Kernels, ranges and command lists of every version, failed ones too, name their process and GPU."""
     assert len(loaded.reports) >= 30
     for run, kernels in loaded.reports:
         assert all(kernel.process and kernel.device is not None for kernel in kernels), run.source

@@ -1,4 +1,4 @@
-"""Hold our reader to what NVIDIA's module says, where published reports do not show it: odd and damaged ones."""
+"""Compare our reader with NVIDIA's module on unusual and damaged reports, of which none is published."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _framed(encoded: bytes) -> bytes:
 def _report(
     metrics: Iterable[bytes | dict[str, Any]], names: Iterable[bytes], results: str = "NumResults", **fields: Any
 ) -> bytes:
-    """Encode a report of one result whose metrics are given as messages, or as their bytes."""
+    """Encode a report of one result; its metrics are given as messages or as their bytes."""
     size = {"X": 1, "Y": 1, "Z": 1}
     kernel = dict.fromkeys(("KernelMangledName", "KernelFunctionName", "KernelDemangledName"), b"kernel")
     numbers = dict.fromkeys(("ThreadID", "APICallID", "ProgramHandle", "KernelID", "WorkDimensions"), 1)
@@ -79,7 +79,7 @@ def _report(
 
 
 def _both(tmp_path: Path, data: bytes) -> Report:
-    """Read with both readers, and hold that they say the same."""
+    """Read a report with both readers and check that their answers are equal."""
     file = tmp_path / "some.ncu-rep"
     file.write_bytes(data)
     report = read_bytes(data, "some", EVERYTHING)
@@ -95,7 +95,7 @@ def _values(report: Report) -> dict[str, Any]:
 
 
 def test_every_kind_of_value_is_read_as_nvidia_reads_it(tmp_path: Path) -> None:
-    """Doubles, counts, texts, NaN, infinity, no value, opcodes, addresses, samples, rules and ranges come out alike."""
+    """Doubles, counts, texts, NaN, infinity, no value, opcodes, addresses, samples, rules and ranges come out equal."""
     report = _both(tmp_path, REPORT)
     assert report.run.reader == "direct"
     assert [kernel.name for kernel in report.kernels] == [f"kernel_{number}<int>" for number in range(3)]
@@ -104,7 +104,7 @@ def test_every_kind_of_value_is_read_as_nvidia_reads_it(tmp_path: Path) -> None:
 
 
 def _launch(number: int) -> dict[str, Any]:
-    """Return metrics like those of any other number, each with other values, and now and then something odd."""
+    """Return the same metrics for any number, with other values and occasionally something unusual."""
     odd: dict[str, Any] = {
         "inst_executed": [1.0, 7, "text", None, math.nan, BY_ADDRESS][number % 6],
         "launch__grid_size": 1 << 5 * (number % 12),
@@ -116,7 +116,7 @@ def _launch(number: int) -> dict[str, Any]:
 
 
 def test_launches_that_store_alike_are_read_as_each_alone(tmp_path: Path) -> None:
-    """What is learnt of one launch is held against each other: values, kinds, sizes and names may differ."""
+    """What the reader learnt of one launch is verified for the next: values, kinds, sizes and names may differ."""
     kernels = [KernelSpec(f"void kernel_{number}(float *)", _launch(number)) for number in range(40)]
     data = encode_report(ReportSpec(kernels))
     report = _both(tmp_path, data)
@@ -129,7 +129,7 @@ def test_launches_that_store_alike_are_read_as_each_alone(tmp_path: Path) -> Non
 
 
 def test_of_a_metric_stored_twice_the_last_one_counts(tmp_path: Path) -> None:
-    """Whatever kind the first is: a double, a count, or one with instances."""
+    """The last value counts, whether the first is a double, a count or a metric with instances."""
     number = {"NameId": 0, "MetricValue": {"DoubleValue": 1.5}}
     count = {"NameId": 0, "MetricValue": {"Uint64Value": 3}}
     table = {**number, "MetricValueList": [{"ElementValue": {"DoubleValue": 7.0}}]}
@@ -140,13 +140,13 @@ def test_of_a_metric_stored_twice_the_last_one_counts(tmp_path: Path) -> None:
 
 
 def test_a_result_without_metrics_is_a_kernel(tmp_path: Path) -> None:
-    """It has a name and nothing else."""
+    """A result with only a name is read as a kernel."""
     report = _both(tmp_path, _report([], []))
     assert [(kernel.name, kernel.counters) for kernel in report.kernels] == [("kernel", {})]
 
 
 def test_names_of_any_number_are_told_apart(tmp_path: Path) -> None:
-    """One, two and three bytes of a name's number, with the kind behind and without: each double has its own name."""
+    """Names whose numbers take one, two or three bytes, with the kind after it or without, are told apart."""
     numbers = (0, 127, 128, 16_383, 16_384, 20_000)
     names = [b"m__%d.sum" % number for number in range(20_001)]
     metrics = [message("MetricResult")(NameId=n, MetricValue={"DoubleValue": n + 0.5}) for n in numbers]
@@ -157,7 +157,7 @@ def test_names_of_any_number_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_floats_and_narrow_counts_are_values_too(tmp_path: Path) -> None:
-    """The kinds that no published report holds are read as well."""
+    """Kinds of values that no published report contains are read as well."""
     metrics = [
         {"NameId": 0, "MetricValue": {"FloatValue": 0.1}},
         {"NameId": 1, "MetricValue": {"Uint32Value": 2**32 - 1}},
@@ -173,7 +173,7 @@ def test_floats_and_narrow_counts_are_values_too(tmp_path: Path) -> None:
     ("kind", "name"), [("NumRangeResults", "range"), ("NumCmdlistResults", "build"), ("NumGraphResults", "graph")]
 )
 def test_ranges_graphs_and_command_lists_are_read(tmp_path: Path, kind: str, name: str) -> None:
-    """What is no kernel keeps its metrics, its rules and its name elsewhere."""
+    """Ranges, graphs and command lists, too, keep their metrics, rules and names, each where its kind stores them."""
     metrics = [{"NameId": 0, "MetricValue": {"DoubleValue": 1500.0}}]
     rule = {"Identifier": b"R", "DisplayName": b"R", "SectionIdentifier": b"S"}
     text = {"Text": b"text", "Kind": 4, "Title": b"title"}
@@ -187,7 +187,7 @@ def test_ranges_graphs_and_command_lists_are_read(tmp_path: Path, kind: str, nam
 
 
 def test_samples_are_doubles_by_time(tmp_path: Path) -> None:
-    """Sampled metrics have instances, and a mean or no value; anything else, or new, is not read."""
+    """Sampled metrics with instances and a mean, or no value, are read; any other or new form is not."""
     times, values = {"CorrelationId": {"Uint64Value": 1}}, {"ElementValue": {"DoubleValue": 5.0}}
     metric = {"NameId": 0, "MetricValueList": [times | values], "Kind": 1}
     mean = metric | {"NameId": 2, "MetricValue": {"DoubleValue": 5.0}}
@@ -206,7 +206,7 @@ def test_samples_are_doubles_by_time(tmp_path: Path) -> None:
 
 
 def test_instances_that_are_not_alike_are_read_one_by_one() -> None:
-    """Counts and doubles among the values of one metric keep their order."""
+    """Counts and doubles among the instances of one metric keep their order."""
     pairs = [
         {"CorrelationId": {"Uint64Value": 1}, "ElementValue": {"DoubleValue": 1.0}},
         {"CorrelationId": {"Uint64Value": 2}, "ElementValue": {"Uint64Value": 2}},
@@ -218,13 +218,13 @@ def test_instances_that_are_not_alike_are_read_one_by_one() -> None:
 
 
 def test_text_among_numbers_is_not_read() -> None:
-    """Values of which some are text and some are numbers are not guessed at."""
+    """Instances that mix texts and numbers are not interpreted."""
     pairs = [{"ElementValue": {"DoubleValue": 1.0}}, {"ElementValue": {"StringValue": b"one"}}]
     _check_unread(_report([{"NameId": 0, "MetricValueList": pairs}], [b"inst_executed"]))
 
 
 def _check_unread(data: bytes, *notes: str) -> None:
-    """Hold that the one metric is not read, that its kernel says so, and that the report names it."""
+    """Check that only this metric is not read, that its kernel says so, and that the report names it."""
     for options in (EVERYTHING, ReadOptions()):
         found = read_bytes(data, "some", options)
         (kernel,) = found.kernels
@@ -241,7 +241,7 @@ KNOWN = b"\x08\x00\x12\x09\x19\x00\x00\x00\x00\x00\x00\xf0\x3f"
 
 
 def test_a_value_in_an_unknown_field_is_not_read() -> None:
-    """Of the metric, of its value, or of its instances: nothing is guessed, and nothing is lost in silence."""
+    """An unknown field in a metric, its value or its instances is not interpreted, and the loss is reported."""
     for metric, unknown in (
         (b"\x08\x00\x28\x01", "field 5 of a metric"),
         (b"\x08\x00\x12\x03\x30\x80\x01", "field 6 of a value"),
@@ -251,7 +251,7 @@ def test_a_value_in_an_unknown_field_is_not_read() -> None:
 
 
 def test_unknown_fields_beside_known_content_are_named_once() -> None:
-    """A field more in every message leaves all values as they are, and gives one note for the whole report."""
+    """An additional field in every message changes no value and gives one note for the whole report."""
     beside = KNOWN[:3] + b"\x0c" + KNOWN[4:] + b"\x30\x80\x01" + b"\x28\x01"
     instance = b"\x08\x01\x1a\x08\x12\x04\x28\x01\x30\x01\x18\x01"
     plain, odd = (
@@ -267,7 +267,7 @@ def test_unknown_fields_beside_known_content_are_named_once() -> None:
 
 
 def test_a_reader_can_be_asked_for(tmp_path: Path) -> None:
-    """Either reader gives the same report, which says who read it."""
+    """Both readers give the same report, and it says which of them read it."""
     file = tmp_path / "some.ncu-rep"
     file.write_bytes(REPORT)
     ours, theirs = (read_report(file, "some", ReadOptions(reader=reader)) for reader in ("auto", "ncu-report"))
@@ -276,7 +276,7 @@ def test_a_reader_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_large_files_are_read_through_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is not taken into memory gives the same report."""
+    """A file that is not loaded into memory as a whole gives the same report."""
     file = tmp_path / "some.ncu-rep"
     file.write_bytes(REPORT)
     whole = read_report(file, "some", EVERYTHING)
@@ -286,7 +286,7 @@ def test_large_files_are_read_through_a_window(tmp_path: Path, monkeypatch: pyte
 
 
 def test_only_the_longest_kernels_have_their_code_by_line() -> None:
-    """Of many kernels with instructions twenty are listed, the longest; of equals the first ones."""
+    """Of many kernels with instructions the twenty longest are listed; of equally long ones the first."""
     durations = [float(1000 + number % 30) for number in range(60)]
     table = {"inst_executed": BY_ADDRESS}
     kernels = [KernelSpec("kernel()", {"gpu__time_duration.sum": duration, **table}) for duration in durations]
@@ -319,7 +319,7 @@ TAILS = (
 
 
 def test_metrics_decoded_at_once_are_those_decoded_one_by_one() -> None:
-    """Whatever stands beside whatever else: no value goes to another name, and no damage is taken for a value."""
+    """Whatever metrics surround each other, no value goes to another name, and damage is never read as a value."""
     chance = random.Random(20261123)  # noqa: S311 - repeatable
     at_once_count = 0
     for _ in range(3000):
@@ -337,7 +337,7 @@ def test_metrics_decoded_at_once_are_those_decoded_one_by_one() -> None:
 
 
 def test_any_flipped_byte_is_an_input_error_or_harmless() -> None:
-    """Damage gives an input error or a report, never another exception; the same whatever is wanted of it."""
+    """Damage gives an input error or a report, never another exception, whatever parts are requested."""
     for _, data in flipped_copies(REPORT, count=400, seed=20261122):
         answers = []
         for options in (EVERYTHING, ReadOptions(raw="values"), ReadOptions()):
@@ -349,7 +349,7 @@ def test_any_flipped_byte_is_an_input_error_or_harmless() -> None:
 
 
 def test_a_metric_whose_name_is_no_text_is_named_as_lost() -> None:
-    """Names are ASCII: what is stored under a damaged one is not dropped in silence, and costs nothing else."""
+    """Names are ASCII: a value under a damaged name is reported as lost, and nothing else is affected."""
     data = encode_report(ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e3, "launch__grid_size": 8})]))
     report = read_bytes(data.replace(b"launch__grid_size", b"launch__gr\xffd_size"), "some", EVERYTHING)
     (kernel,) = report.kernels

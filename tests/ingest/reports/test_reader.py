@@ -16,7 +16,7 @@ DURATION = {"gpu__time_duration.sum": 1000.0}
 
 
 def test_opcode_tables_and_every_value_are_read(tmp_path: Path) -> None:
-    """A kernel's opcode table reaches its record, and every stored value the raw columns, to the digit."""
+    """A kernel's opcode table is in its record, and every stored value is in the raw columns, to the digit."""
     table = Instances({"FFMA": 2**53 - 1, "HMMA.16816.F32.BF16": 5}, 0)
     metrics = {**DURATION, "sass__inst_executed_per_opcode_with_modifier_all": table, "a__text": "as it was"}
     file = write_report(tmp_path / "one.ncu-rep", ReportSpec([KernelSpec("void kernel<int>(float *)", metrics)]))
@@ -33,7 +33,7 @@ def test_opcode_tables_and_every_value_are_read(tmp_path: Path) -> None:
 
 
 def test_a_kernel_of_nan_is_failed_and_has_no_counters(tmp_path: Path) -> None:
-    """A kernel whose profiling failed keeps its place, and none of its NaN becomes a number."""
+    """A kernel whose profiling failed keeps its place, and none of its NaN values becomes a number."""
     kernels = [KernelSpec("good()", DURATION), KernelSpec("bad()", {"gpu__time_duration.sum": math.nan})]
     file = write_report(tmp_path / "nan.ncu-rep", ReportSpec(kernels))
     good, bad = read_report(file, "nan").kernels
@@ -43,7 +43,7 @@ def test_a_kernel_of_nan_is_failed_and_has_no_counters(tmp_path: Path) -> None:
 
 
 def test_different_metric_lists_in_one_report_stay_apart(tmp_path: Path) -> None:
-    """A counter that one kernel has and its neighbour lacks is missing there, not zero."""
+    """A counter that only a neighbouring kernel has is missing, not zero."""
     kernels = [KernelSpec("first()", {**DURATION, "dram__bytes.sum": 64.0}), KernelSpec("second()", DURATION)]
     file = write_report(tmp_path / "lists.ncu-rep", ReportSpec(kernels))
     first, second = read_report(file, "lists").kernels
@@ -52,7 +52,7 @@ def test_different_metric_lists_in_one_report_stay_apart(tmp_path: Path) -> None
 
 
 def test_a_metric_without_a_value_has_none(tmp_path: Path) -> None:
-    """NVIDIA's module says 0 of it; the raw columns hold its name and no number, and no counter is made of it."""
+    """NVIDIA's module gives 0 for it; here the raw columns have its name without a number, and it gives no counter."""
     metrics = {**DURATION, "dram__bytes.sum": None}
     file = write_report(tmp_path / "empty.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
     report = read_report(file, "empty", ReadOptions(raw="all"))
@@ -63,14 +63,14 @@ def test_a_metric_without_a_value_has_none(tmp_path: Path) -> None:
 
 
 def test_a_report_without_results_is_an_error(tmp_path: Path) -> None:
-    """A report of no kernels is refused: it is never `0 kernels`."""
+    """A report without kernels is refused, never read as `0 kernels`."""
     file = write_report(tmp_path / "none.ncu-rep", ReportSpec([]))
     with pytest.raises(InputError):
         read_report(file, "none")
 
 
 def test_text_that_is_no_utf8_is_replaced(tmp_path: Path) -> None:
-    """A kernel name of Latin-1 bytes comes out as text that every writer takes, and so does an odd file name."""
+    """Kernel names in Latin-1 and file names that are not UTF-8 become text that every writer accepts."""
     data = encode_report(ReportSpec([KernelSpec("kernel_XX(int)", DURATION)])).replace(b"kernel_XX", b"kernel_\xe9\xff")
     file = tmp_path / os.fsdecode(b"caf\xe9.ncu-rep")
     file.write_bytes(data)
@@ -95,7 +95,7 @@ def test_numbers_that_are_none_do_not_stop_the_reading(tmp_path: Path) -> None:
 
 
 def test_an_impossible_count_of_an_opcode_fails_its_kernel(tmp_path: Path) -> None:
-    """A count that the store could not hold is damage: the kernel fails with the reason, and the report is read."""
+    """A count too large for the store is damage: the kernel fails with the reason, and the report is read."""
     table = Instances({"FFMA": 2**63 + 5, "FADD": 7}, 0)
     metrics = {**DURATION, "sass__inst_executed_per_opcode_with_modifier_all": table}
     file = write_report(
@@ -107,7 +107,7 @@ def test_an_impossible_count_of_an_opcode_fails_its_kernel(tmp_path: Path) -> No
 
 
 def test_values_are_packed_in_blocks_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report larger than a block gives the rows of all its blocks, in order."""
+    """A report larger than one block gives the rows of all its blocks, in order."""
     monkeypatch.setattr("rooflens.ingest.metrics.raw.ROWS_PER_BLOCK", 3)
     metrics = {f"m__{number}.sum": float(number) for number in range(10)}
     file = write_report(tmp_path / "blocks.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))

@@ -22,12 +22,12 @@ ALL = {**TIME, **CLOCKS, **SMS}
 
 
 def value(stored: dict[str, float], name: str) -> float | None:
-    """Resolve one counter; None when it is absent."""
+    """Resolve one counter; None if it is missing."""
     return resolve(stored).values.get(name)
 
 
 def source(stored: dict[str, float], name: str) -> str | None:
-    """Tell where one counter came from."""
+    """Return the source of one counter."""
     return resolve(stored).sources.get(name)
 
 
@@ -35,14 +35,14 @@ def source(stored: dict[str, float], name: str) -> str | None:
 
 
 def test_nothing_stored_nothing_resolved() -> None:
-    """A missing counter is absent: it is never 0 and never a default."""
+    """A missing counter stays missing: it never becomes 0 or a default."""
     resolved = resolve({})
     assert resolved.values == {}
     assert resolved.sources == {}
 
 
 def test_every_value_has_its_source() -> None:
-    """Each number can say which stored names gave it."""
+    """Each value names the stored metrics that gave it."""
     resolved = resolve(
         {
             **ALL,
@@ -57,13 +57,13 @@ def test_every_value_has_its_source() -> None:
 
 
 def test_a_measured_zero_is_kept() -> None:
-    """Zero bytes that were measured are zero, not missing."""
+    """Zero bytes that were measured are kept as zero, not as missing."""
     assert value({"dram__bytes.sum": 0.0}, "dram_bytes") == 0
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf])
 def test_what_is_not_finite_is_missing(number: float) -> None:
-    """An infinite value is none, and the next recipe is tried."""
+    """An infinite value counts as missing, and the next recipe is tried."""
     assert value({"dram__bytes.sum": number}, "dram_bytes") is None
     sectors = {"dram__sectors_read.sum": 1.0, "dram__sectors_write.sum": 1.0}
     assert value({"dram__bytes.sum": number, **sectors}, "dram_bytes") == 64
@@ -94,12 +94,12 @@ DRAM_FORMS: list[tuple[dict[str, float], float, str]] = [
         "dram__sectors_read.sum + dram__sectors_write.sum",
     ),
 ]
-"""Stored metrics -> bytes in 2 ms at 2 GHz, and what the source says; the earlier go before the later."""
+"""Stored metrics -> bytes in 2 ms at 2 GHz, and the source; earlier forms take precedence."""
 
 
 @for_all("stored, expected, formula", DRAM_FORMS)
 def test_each_form_of_an_amount(stored: dict[str, float], expected: float, formula: str) -> None:
-    """Sum, parts, rate x t, rate a cycle x f x t, Pascal's bare names and sectors give the amount, and say so."""
+    """Sum, parts, rate x t, rate per cycle x f x t, Pascal's bare names and sectors give the amount and its source."""
     resolved = resolve({**ALL, **stored})
     assert resolved.values["dram_bytes"] == pytest.approx(expected)
     assert resolved.sources["dram_bytes"] == formula
@@ -107,7 +107,7 @@ def test_each_form_of_an_amount(stored: dict[str, float], expected: float, formu
 
 @for_all("first", range(len(DRAM_FORMS)))
 def test_forms_are_tried_in_order(first: int) -> None:
-    """Of all the forms a report stores the most exact one is taken, whatever the order in which they stand."""
+    """The most exact form in a report is taken, in whatever order the forms are stored."""
     stored = {name: number for form, _, _ in reversed(DRAM_FORMS[first:]) for name, number in form.items()}
     assert source({**ALL, **stored}, "dram_bytes") == DRAM_FORMS[first][2]
 
@@ -121,20 +121,20 @@ def test_forms_are_tried_in_order(first: int) -> None:
     ],
 )
 def test_half_a_sum_is_missing(stored: dict[str, float]) -> None:
-    """A part whose other half was not measured is no total."""
+    """A part of a sum whose other part was not measured gives no total."""
     assert value({**ALL, **stored}, "dram_bytes") is None
 
 
 @pytest.mark.parametrize("missing", [TIME, {"dram__cycles_elapsed.avg.per_second": 0}])
 def test_a_rate_a_cycle_needs_clock_and_time(missing: dict[str, float]) -> None:
-    """Without the duration, or without the unit's own clock, a rate gives no amount."""
+    """Without the duration, or without its own unit's clock, a rate per cycle gives no amount."""
     stored = {name: number for name, number in ALL.items() if name not in missing}
     assert value({**stored, "dram__bytes.sum.per_cycle_elapsed": 1.0}, "dram_bytes") is None
 
 
 @pytest.mark.parametrize("duration", [{}, {"gpu__time_duration.sum": 0.0}])
 def test_a_rate_needs_a_time(duration: dict[str, float]) -> None:
-    """A duration that is missing or zero turns no rate into an amount and none into a clock."""
+    """With a missing or zero duration no rate becomes an amount, and no cycle count a clock."""
     stored = {"dram__bytes.sum.per_second": 1e9, "sm__cycles_elapsed.max": 1e6, **duration}
     assert value(stored, "dram_bytes") is None
     assert value(stored, "sm_clock_hz") is None
@@ -151,13 +151,13 @@ def test_a_rate_needs_a_time(duration: dict[str, float]) -> None:
     ],
 )
 def test_a_rate_a_cycle_takes_the_clock_of_its_unit(base: str, name: str, clock_hz: float, scale: int) -> None:
-    """SM, scheduler and L1 counters run on the SM clock, L2 ones on theirs; sectors are 32 and wavefronts 128 bytes."""
+    """SM, scheduler and L1 counters take the SM clock, L2 ones the L2 clock; sectors are 32, wavefronts 128 bytes."""
     stored = {**ALL, f"{base}.sum.per_cycle_elapsed": 0.5}
     assert value(stored, name) == pytest.approx(0.5 * clock_hz * 2e-3 * scale)
 
 
 def test_l2_bytes_are_those_of_the_sms() -> None:
-    """Sectors from L1 x 32 go before the pair of byte counters of the crossbar."""
+    """Sectors from L1 x 32 take precedence over the crossbar's pair of byte counters."""
     pair = {"l1tex__m_xbar2l1tex_read_bytes.sum": 60.0, "l1tex__m_l1tex2xbar_write_bytes.sum": 4.0}
     assert value(pair, "l2_bytes") == 64
     assert value({**pair, "lts__t_sectors_srcunit_tex.sum": 3.0}, "l2_bytes") == 96
@@ -167,7 +167,7 @@ def test_l2_bytes_are_those_of_the_sms() -> None:
 
 
 def test_l1_runs_on_the_sm_clock_where_it_has_none() -> None:
-    """A missing L1 clock is the SM's, and says so."""
+    """A missing L1 clock is replaced by the SM's, and its source says so."""
     resolved = resolve(CLOCKS)
     assert (resolved.values["l1_clock_hz"], resolved.sources["l1_clock_hz"]) == (1.5e9, "= sm_clock_hz")
     assert value({**CLOCKS, "l1tex__cycles_elapsed.avg.per_second": 1.4e9}, "l1_clock_hz") == 1.4e9
@@ -184,7 +184,7 @@ def test_l1_runs_on_the_sm_clock_where_it_has_none() -> None:
     ],
 )
 def test_the_sm_clock_has_many_names(stored: dict[str, float], expected: float) -> None:
-    """Stored clocks go first; 2.8 million cycles in 2 ms are 1.4 GHz."""
+    """A stored clock takes precedence; otherwise 2.8 million cycles in 2 ms give 1.4 GHz."""
     assert value({**TIME, **stored}, "sm_clock_hz") == pytest.approx(expected)
     assert value({**TIME, **stored, **CLOCKS}, "sm_clock_hz") == 1.5e9
 
@@ -214,14 +214,14 @@ def test_the_sm_clock_has_many_names(stored: dict[str, float], expected: float) 
     ],
 )
 def test_each_form_of_a_peak(stored: dict[str, float], expected: float, formula: str) -> None:
-    """Peak a cycle x f, peak a second, and rate over per cent give the peak, and say so."""
+    """Peak per cycle x f, peak per second, and rate divided by per cent give the peak and its source."""
     resolved = resolve({**ALL, **stored})
     assert resolved.values["dram_peak_bytes_per_s"] == pytest.approx(expected)
     assert resolved.sources["dram_peak_bytes_per_s"] == formula
 
 
 def test_peaks_are_tried_in_order() -> None:
-    """The peak a cycle goes first, and without a clock the next steps in."""
+    """The peak per cycle takes precedence; without a clock the next form is used."""
     stored = {
         "dram__bytes.sum.peak_sustained": 500.0,
         "dram__bytes.sum.peak_sustained_elapsed.per_second": 1.1e12,
@@ -236,7 +236,7 @@ def test_peaks_are_tried_in_order() -> None:
 
 @pytest.mark.parametrize(("pct", "expected"), [(0.01, 1e13), (0.0099, None), (0.0, None)])
 def test_a_quotient_has_a_floor(pct: float, expected: float | None) -> None:
-    """Below 0.01 % too little was counted to divide by."""
+    """Below 0.01 % of the peak, too little was counted to divide by."""
     stored = {"dram__bytes.sum.per_second": 1e9, "dram__bytes.sum.pct_of_peak_sustained_elapsed": pct}
     assert value(stored, "dram_peak_bytes_per_s") == (None if expected is None else pytest.approx(expected))
 
@@ -249,17 +249,17 @@ def test_a_quotient_has_a_floor(pct: float, expected: float | None) -> None:
     ],
 )
 def test_a_peak_of_zero_is_missing(stored: dict[str, float]) -> None:
-    """No roof is zero: such a value was not measured."""
+    """No hardware limit is zero: such a peak was not measured."""
     assert value({**ALL, **stored}, "dram_peak_bytes_per_s") is None
 
 
 def test_the_peak_of_a_part_is_that_of_the_whole() -> None:
-    """Reads alone can fill the bus: their peak stands in for that of all bytes."""
+    """Reads alone can fill the bus, so their peak is used for that of all bytes."""
     assert value({**CLOCKS, "dram__bytes_read.sum.peak_sustained": 400.0}, "dram_peak_bytes_per_s") == 8e11
 
 
 def test_constants_of_the_architecture_stand_in() -> None:
-    """128 bytes and four instructions a cycle and SM, 100 SMs at 1.5 GHz: 19.2 TB/s and 600e9 instructions."""
+    """128 bytes and four instructions per cycle on 100 SMs at 1.5 GHz: 19.2 TB/s and 600e9 instructions."""
     resolved = resolve(ALL)
     assert resolved.values["l1_peak_bytes_per_s"] == pytest.approx(19.2e12)
     assert resolved.values["l1_tag_peak_bytes_per_s"] == pytest.approx(19.2e12)
@@ -269,19 +269,19 @@ def test_constants_of_the_architecture_stand_in() -> None:
 
 @pytest.mark.parametrize("stored", [CLOCKS, SMS, {}])
 def test_constants_need_clock_and_size(stored: dict[str, float]) -> None:
-    """Without SM count or clock there is no constant either."""
+    """Without the number of SMs or the clock, there is no constant either."""
     assert value(stored, "l1_peak_bytes_per_s") is None
 
 
 def test_a_stored_peak_goes_before_the_constant() -> None:
-    """What the report says of the L1 tag stage is taken before the constant."""
+    """The report's own peak of the L1 tag stage takes precedence over the constant."""
     assert value({**ALL, "l1tex__t_bytes.sum.peak_sustained": 6400.0}, "l1_tag_peak_bytes_per_s") == pytest.approx(
         9.6e12
     )
 
 
 def test_the_return_path_s_peak_from_the_same_flow() -> None:
-    """Bytes that L1 received over the per cent of the return path: 600 GB/s at 25 % are 2.4 TB/s."""
+    """Bytes that L1 received divided by the return path's per cent: 600 GB/s at 25 % give 2.4 TB/s."""
     stored = {
         "l1tex__m_xbar2l1tex_read_bytes.sum.per_second": 6e11,
         "lts__lts2xbar_cycles_active.avg.pct_of_peak_sustained_elapsed": 25.0,
@@ -293,7 +293,7 @@ def test_the_return_path_s_peak_from_the_same_flow() -> None:
 
 @pytest.mark.parametrize("unit", ["sm", "smsp"])
 def test_fma_peaks_of_either_unit(unit: str) -> None:
-    """12,800 multiply-add threads a cycle, stored for SM or scheduler, at 1.5 GHz."""
+    """12,800 multiply-adds per cycle, stored per SM or per scheduler, at 1.5 GHz."""
     stored = {**CLOCKS, f"{unit}__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 12_800.0}
     assert value(stored, "ffma_peak_threads_per_s") == pytest.approx(1.92e13)
 
@@ -303,7 +303,7 @@ def test_fma_peaks_of_either_unit(unit: str) -> None:
 
 @pytest.mark.parametrize("rollup", ["sum", "avg"])
 def test_a_share_is_a_fraction_of_elapsed_time(rollup: str) -> None:
-    """A stored per cent of the elapsed peak is read as a fraction."""
+    """A stored per cent of the peak over elapsed cycles is read as a fraction."""
     assert value({f"sm__inst_executed_pipe_xu.{rollup}.pct_of_peak_sustained_elapsed": 42.0}, "xu_share") == 0.42
 
 
@@ -317,7 +317,7 @@ def test_a_share_is_a_fraction_of_elapsed_time(rollup: str) -> None:
     ],
 )
 def test_a_share_of_active_cycles_is_scaled_to_elapsed_ones(elapsed: dict[str, float], expected: float | None) -> None:
-    """50 % of 2 million active cycles in 4 million, stored or 2 GHz x 2 ms, are 25 %; by another pass never over 50."""
+    """50 % of 2 million active cycles in 4 million elapsed, stored or 2 GHz x 2 ms, are 25 %; never more than 50."""
     stored = {
         **TIME,
         **elapsed,
@@ -328,7 +328,7 @@ def test_a_share_of_active_cycles_is_scaled_to_elapsed_ones(elapsed: dict[str, f
 
 
 def test_a_share_of_active_cycles_says_so() -> None:
-    """The scaling stands in the source."""
+    """The source of a scaled share mentions the scaling."""
     stored = {
         "sm__cycles_elapsed.avg": 4.0,
         "sm__cycles_active.avg": 2.0,
@@ -343,7 +343,7 @@ def test_a_share_of_active_cycles_says_so() -> None:
 
 
 def test_a_rate_of_active_cycles_takes_those_of_its_own_unit() -> None:
-    """A block of one warp keeps one sub-partition of four busy: 0.8 of its 100 cycles are 0.2 of the SM's."""
+    """A one-warp block keeps one of four sub-partitions busy: 0.8 of its 100 cycles are 0.2 of the SM's."""
     stored = {
         "smsp__issue_active.avg.per_cycle_active": 0.8,
         "smsp__cycles_active.avg": 25.0,
@@ -358,7 +358,7 @@ def test_a_rate_of_active_cycles_takes_those_of_its_own_unit() -> None:
 
 
 def test_elapsed_goes_before_active() -> None:
-    """What needs no scaling is taken first, from any of the bases."""
+    """A share that needs no scaling is taken first, from any of the bases."""
     stored = {
         "sm__cycles_elapsed.avg": 4.0,
         "sm__cycles_active.avg": 2.0,
@@ -369,7 +369,7 @@ def test_elapsed_goes_before_active() -> None:
 
 
 def test_active_cycles_of_another_unit_are_not_those_of_the_sms() -> None:
-    """An L2 per cent of L2's active cycles cannot be scaled by how long the SMs worked."""
+    """A share of L2's active cycles cannot be scaled by how long the SMs were active."""
     stored = {
         "sm__cycles_elapsed.avg": 4.0,
         "sm__cycles_active.avg": 2.0,
@@ -379,7 +379,7 @@ def test_active_cycles_of_another_unit_are_not_those_of_the_sms() -> None:
 
 
 def test_dram_share_falls_back_on_nvidias_throughput() -> None:
-    """The breakdown's per cent goes first, then the throughput metrics, then Pascal's old name."""
+    """The breakdown's per cent takes precedence, then the throughput metrics, then Pascal's old name."""
     stored = {"fbpa__sol_pct": 10.0}
     assert value(stored, "dram_share") == pytest.approx(0.1)
     stored["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] = 20.0
@@ -389,7 +389,7 @@ def test_dram_share_falls_back_on_nvidias_throughput() -> None:
 
 
 def test_old_names_of_pascal() -> None:
-    """Reports of 2018 and Pascal store names without roll-up suffix."""
+    """Names without a roll-up suffix, as in reports of 2018 and of Pascal, are read."""
     stored = {
         "gpu__time_duration": 5e6,
         "dram__read_bytes": 3.0,
@@ -415,22 +415,22 @@ def test_old_names_of_pascal() -> None:
     ],
 )
 def test_exact_names_keep_or_scale_their_value(stored: str, name: str, expected: float) -> None:
-    """Per cents become fractions and counts stay."""
+    """Per cents become fractions, and counts stay as they are."""
     assert value({stored: 50.0}, name) == expected
 
 
 def test_the_parts_of_a_sum_need_not_have_one_form() -> None:
-    """Bytes read as a sum and bytes written as a rate are a total: 7 + 7 a second for 1 ms."""
+    """Bytes read, stored as a sum, and bytes written, stored as a rate, give a total: 7 + 7 per second for 1 ms."""
     stored = {"gpu__time_duration.sum": 1e6, "dram__bytes_read.sum": 7.0, "dram__bytes_write.sum.per_second": 7.0}
     assert value(stored, "dram_bytes") == pytest.approx(7.007)
 
 
 BUS = {"device__attribute_memory_clock_rate": 10_501_000.0, "device__attribute_global_memory_bus_width": 384.0}
-"""What the driver says of an RTX 4090."""
+"""What the driver reports for an RTX 4090."""
 
 
 def test_the_device_s_own_bandwidth_is_two_bits_a_pin_and_cycle() -> None:
-    """21 Gbit/s on 384 pins are the 1.008 TB/s of an RTX 4090, whatever clock the profiled run had."""
+    """21 Gbit/s on 384 pins give the RTX 4090's 1.008 TB/s, whatever clock the profiled run had."""
     assert value({**ALL, **BUS}, "device_dram_peak_bytes_per_s") == pytest.approx(1.008e12, rel=1e-3)
 
 
@@ -443,7 +443,7 @@ def test_the_device_s_own_bandwidth_is_two_bits_a_pin_and_cycle() -> None:
     ],
 )
 def test_the_memory_clock_of_a_shared_memory_is_not_known(changes: dict[str, float]) -> None:
-    """An Orin states its GPU clock there, a GB10 twice the right one, a Thor 0: no bandwidth is made of those."""
+    """Orin reports its GPU clock there, GB10 twice the right clock, Thor 0: none of them gives a bandwidth."""
     assert value({**ALL, **BUS, **changes}, "device_dram_peak_bytes_per_s") is None
 
 
@@ -452,7 +452,7 @@ def test_the_memory_clock_of_a_shared_memory_is_not_known(changes: dict[str, flo
 
 @pytest.mark.parametrize("unit", ["sm", "smsp", "gpc"])
 def test_cycles_and_their_rate_give_the_time(unit: str) -> None:
-    """Where no time was asked for, 3 million cycles at 1.5 GHz took 2 ms; a time that is stored goes before that."""
+    """3 million cycles at 1.5 GHz give 2 ms if no time was measured; a stored time takes precedence."""
     stored = {f"{unit}__cycles_elapsed.avg": 3e6, f"{unit}__cycles_elapsed.avg.per_second": 1.5e9}
     found = resolve(stored)
     assert found.values["duration_ns"] == 2e6
@@ -464,7 +464,7 @@ def test_cycles_and_their_rate_give_the_time(unit: str) -> None:
 
 @for_all("seed", range(8))
 def test_a_plan_finds_what_all_recipes_find(seed: int) -> None:
-    """What is left out for a set of names is only what could not apply: values, sources and order are the same."""
+    """A plan for a set of names leaves out only inapplicable recipes: values, sources and their order are the same."""
     chance = random.Random(seed)  # noqa: S311 - a choice of names, not a secret
     names = sorted(EVERYTHING)
     for share in (0.02, 0.2, 0.7):
@@ -476,7 +476,7 @@ def test_a_plan_finds_what_all_recipes_find(seed: int) -> None:
 
 
 def test_kernels_of_one_report_share_a_plan_and_the_names_of_their_sources() -> None:
-    """The recipes of a set of names are pruned once; sources are one mapping, however many kernels there are."""
+    """The recipes for a set of names are selected once, and all kernels share one mapping of sources."""
     plan_for.cache_clear()
     first, second = resolve({**ALL, "dram__bytes.sum": 1.0}), resolve({**ALL, "dram__bytes.sum": 2.0})
     assert plan_for.cache_info().misses == 1
@@ -485,7 +485,7 @@ def test_kernels_of_one_report_share_a_plan_and_the_names_of_their_sources() -> 
 
 
 def test_values_whose_sum_is_no_number_are_found_one_by_one() -> None:
-    """What is read together is told to be finite by its sum: beyond that each value counts for itself."""
+    """Values read together are checked by their sum; if it is not finite, each is checked by itself."""
     stored = {**ALL, "dram__bytes_read.sum": 1.5e308, "dram__bytes_write.sum": 1.5e308, "lts__t_sectors.sum": 1.5e308}
     values, sources = resolved_without_a_plan(stored)
     found = resolve(stored)
@@ -495,7 +495,7 @@ def test_values_whose_sum_is_no_number_are_found_one_by_one() -> None:
 
 
 def test_a_clock_of_zero_was_not_measured() -> None:
-    """Nothing runs at 0 Hz: the clock is missing, and so is what would be made of it."""
+    """Nothing runs at 0 Hz: the clock counts as missing, and so does all that is computed from it."""
     found = resolve({**ALL, "sm__cycles_elapsed.avg.per_second": 0.0}).values
     assert "sm_clock_hz" not in found
     assert "issue_peak_inst_per_s" not in found

@@ -17,7 +17,7 @@ COUNTED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
 
 def kernel(numbers: dict[str, float] | None = None, **overrides: Any) -> Kernel:
-    """Make a kernel record of one raw result."""
+    """Make a kernel record from one raw result."""
     fields: dict[str, Any] = {
         "index": 3,
         "function_name": "scale",
@@ -54,7 +54,7 @@ def kernel(numbers: dict[str, float] | None = None, **overrides: Any) -> Kernel:
     ],
 )
 def test_names_lose_return_type_and_arguments(signature: str, expected: str) -> None:
-    """What tells kernels apart stays: namespace, name and template arguments."""
+    """The parts that distinguish kernels stay: namespace, name and template arguments."""
     assert bare_name(signature) == expected
 
 
@@ -62,7 +62,7 @@ def test_names_lose_return_type_and_arguments(signature: str, expected: str) -> 
     "name", ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "k\x00\u202e", "((((", "\n\t"]
 )
 def test_hostile_names_pass_through(name: str) -> None:
-    """A name is data: nothing is escaped, dropped or guessed here."""
+    """A name is data: it is neither escaped nor shortened nor interpreted here."""
     assert bare_name(name) == name
     record = kernel(function_name=name, signature=name)
     assert (record.name, record.function_name) == (name, name)
@@ -87,7 +87,7 @@ def test_identity_and_launch() -> None:
 
 
 def test_a_range_has_no_launch() -> None:
-    """Ranges and graphs have no launch figures, and a report may leave the GPU out: None, never 0."""
+    """Ranges and graphs have no launch figures, and a report may lack the GPU: both are None, never 0."""
     record = kernel({"launch__grid_dim_x": 4.0}, workload="range")
     assert (record.workload, record.grid, record.block, record.gpu, record.compute_capability) == (
         "range",
@@ -109,7 +109,7 @@ def test_a_range_has_no_launch() -> None:
     ],
 )
 def test_status(numbers: dict[str, float], nan_count: int, status: str) -> None:
-    """NaN and no duration is a failed kernel; some NaN, or no duration, a partial one."""
+    """A kernel with NaN and no duration has failed; with some NaN, or no duration, it is partial."""
     raw = RawResult(0, "k", "k()", "kernel", numbers, {}, {}, nan_count, ())
     assert to_kernel(raw, "", "", synthetic=True).status == status
 
@@ -127,20 +127,20 @@ def test_status(numbers: dict[str, float], nan_count: int, status: str) -> None:
     ],
 )
 def test_a_launch_figure_without_value_is_no_failed_profile(metric: str, *, expected: bool) -> None:
-    """Only a measurement that is NaN says that profiling failed: a report without counters has none."""
+    """Only NaN for a measurement means that profiling failed: a report without counters has no measurements."""
     assert is_measured(metric) is expected
 
 
 @pytest.mark.parametrize("name", THREAD_TABLES)
 def test_opcode_tables(name: str) -> None:
-    """Thread and warp tables are kept apart, as they were."""
+    """Thread and warp tables are kept separately and unchanged."""
     record = kernel(tables={name: {"FFMA": 64}, WARP_TABLE: {"HMMA.16816.F32": 2}})
     assert record.thread_opcodes == {"FFMA": 64}
     assert record.warp_opcodes == {"HMMA.16816.F32": 2}
 
 
 def test_the_thread_table_with_modifiers_goes_first() -> None:
-    """Modifiers tell conversions from arithmetic; an empty table is no table."""
+    """Modifiers distinguish conversions from arithmetic; an empty table is ignored."""
     with_modifiers, without = THREAD_TABLES
     tables = {without: {"HADD2": 3}, with_modifiers: {"HADD2.F32": 3}}
     assert kernel(tables=tables).thread_opcodes == {"HADD2.F32": 3}
@@ -153,24 +153,24 @@ def test_the_thread_table_with_modifiers_goes_first() -> None:
     [(".sum", 6e6, 6e6), (".sum.per_second", 6e9, 6e6), (".sum.per_cycle_elapsed", 4.0, 6e6)],
 )
 def test_tensor_counters_in_each_form(form: str, stored: float, expected: float) -> None:
-    """Operations are found by name without prefix and roll-up: 4 a cycle at 1.5 GHz for 1 ms are 6e6."""
+    """Operations are found by name without prefix and roll-up: 4 per cycle at 1.5 GHz for 1 ms are 6e6."""
     assert kernel({f"{TENSOR}{form}": stored}).tensor_ops == {"src_bf16_dst_fp32": pytest.approx(expected)}
 
 
 def test_tensor_peaks_need_no_operations() -> None:
-    """A peak is stored for every type of the chip: 1,000 a cycle at 1.5 GHz; types without operations have no entry."""
+    """Every type has a peak, 1,000 per cycle at 1.5 GHz; types without operations have no entry."""
     record = kernel({f"{TENSOR}_sparsity_off.sum.peak_sustained": 1000.0})
     assert record.tensor_peaks_per_s == {"src_bf16_dst_fp32_sparsity_off": 1.5e12}
     assert record.tensor_ops == {}
 
 
 def test_a_measured_zero_of_a_tensor_counter_is_kept() -> None:
-    """An operation count that reads zero is evidence, and is not dropped."""
+    """An operation count of zero is evidence and is kept."""
     assert kernel({f"{TENSOR}.sum": 0.0}).tensor_ops == {"src_bf16_dst_fp32": 0}
 
 
 def test_stalls_are_fractions_of_all_samples() -> None:
-    """60 + 30 + 10 stalled samples; `selected` warps issued and are no stall."""
+    """60 + 30 + 10 samples are stalled; `selected` warps issued, so they are not."""
     record = kernel(
         {
             f"{SAMPLED}long_scoreboard": 60.0,
@@ -183,13 +183,13 @@ def test_stalls_are_fractions_of_all_samples() -> None:
 
 
 def test_twins_of_samples_that_did_not_issue_are_left_out() -> None:
-    """The `_not_issued` twin counts a part of the same samples."""
+    """The `_not_issued` twin counts a part of the same samples, so it is left out."""
     record = kernel({f"{SAMPLED}wait": 50.0, f"{SAMPLED}wait_not_issued": 40.0, f"{SAMPLED}barrier": 50.0})
     assert record.stalls == {"wait": 0.5, "barrier": 0.5}
 
 
 def test_samples_go_before_counters() -> None:
-    """Sampled stalls are taken where there are samples, counted ones else; never both."""
+    """Stalls are taken from samples if there are any, otherwise from counters; the two are never mixed."""
     counted = {COUNTED.format("wait"): 3.0, COUNTED.format("selected"): 1.0, COUNTED.format("barrier"): 1.0}
     assert kernel(counted).stalls == {}  # nothing says whether these are all reasons
     counted["smsp__average_warp_latency_per_inst_issued.ratio"] = 9.0
@@ -201,18 +201,18 @@ def test_samples_go_before_counters() -> None:
 
 
 def test_samples_under_their_newer_prefix() -> None:
-    """Later versions write `warpsampling:` before the name."""
+    """The prefix `warpsampling:` of newer versions is understood."""
     assert kernel({f"warpsampling:{SAMPLED}wait": 2.0}).stalls == {"wait": 1}
 
 
 @pytest.mark.parametrize("numbers", [{}, {f"{SAMPLED}wait": 0.0}, {f"{SAMPLED}selected": 9.0}])
 def test_no_samples_mean_not_measured(numbers: dict[str, float]) -> None:
-    """Without a single stalled sample nothing is known of stalls."""
+    """Without a single stalled sample, stalls count as not measured."""
     assert kernel(numbers).stalls == {}
 
 
 def test_counters_carry_their_sources() -> None:
-    """Every resolved counter of the record says which stored names gave it."""
+    """Every resolved counter of the record names the stored metrics that gave it."""
     record = kernel({"dram__bytes_read.sum": 3.0, "dram__bytes_write.sum": 4.0})
     assert record.counters["dram_bytes"] == 7
     assert record.counter_sources["dram_bytes"] == "dram__bytes_read.sum + dram__bytes_write.sum"
@@ -221,7 +221,7 @@ def test_counters_carry_their_sources() -> None:
 
 
 def test_labels_have_an_end() -> None:
-    """What only labels a kernel is cut where no label is longer; its name stays whole to 65,536 characters."""
+    """Labels of a kernel are cut where no real label is longer; its name is kept up to 65,536 characters."""
     long = "w" * 65_000
     found = kernel(
         texts={"device__attribute_display_name": long}, process=long, nvtx_range=long, signature=f"{long}(int)"
@@ -255,7 +255,7 @@ DURATION = "gpu__time_duration.sum"
     ],
 )
 def test_an_impossible_value_fails_its_kernel(numbers: dict[str, float], named: str) -> None:
-    """One bit can make a clock of 1e308 Hz: no number of such a kernel is used, and it says which one cannot be."""
+    """One flipped bit can make a clock of 1e308 Hz: none of the kernel's numbers is used, and the reason names it."""
     record = kernel(LAUNCH | numbers)
     assert record.status == "failed"
     assert named in (record.status_reason or "")
@@ -266,14 +266,14 @@ def test_an_impossible_value_fails_its_kernel(numbers: dict[str, float], named: 
 
 @pytest.mark.parametrize("name", [*THREAD_TABLES, WARP_TABLE])
 def test_more_instructions_than_a_kernel_executes_fail_it(name: str) -> None:
-    """A count of an opcode table over 2^62 is damage, and would not fit the store."""
+    """A count over 2^62 in an opcode table is damage, and would not fit into the store."""
     record = kernel(tables={name: {"FFMA": 2**62 + 1}})
     assert (record.status, record.thread_opcodes, record.warp_opcodes) == ("failed", {}, {})
     assert "FFMA = 4.61e+18 is impossible" in (record.status_reason or "")
 
 
 def test_impossible_samples_and_offsets_fail_their_kernel() -> None:
-    """Samples over 10,000 % and code of 2^40 bytes are damage as counters are."""
+    """Samples over 10,000 % and code of 2^40 bytes are damage, as impossible counters are."""
     assert kernel(series=Series(1e3, {"dram": (0.5, None, 1e9)})).status == "failed"
     assert kernel(series=Series(1e300, {"dram": (0.5, 0.5)})).status == "failed"
     assert kernel(series=Series(1e3, {"dram": (0.5, None, 1.2)})).status == "ok"
@@ -282,20 +282,20 @@ def test_impossible_samples_and_offsets_fail_their_kernel() -> None:
 
 
 def test_an_impossible_launch_size_is_not_known() -> None:
-    """What is possible of a failed kernel stays: its grid, where only its block is damaged."""
+    """A failed kernel keeps what is plausible: its grid, for example, if only its block is damaged."""
     record = kernel(LAUNCH | {"launch__block_dim_x": 1e308, "device__attribute_compute_capability_minor": -1e300})
     assert (record.grid, record.block, record.compute_capability) == ((4, 4, 4), None, None)
 
 
 def test_an_impossible_estimate_of_nvidia_is_left_out() -> None:
-    """A rule keeps its words: an estimate is nothing that was measured."""
+    """The rule keeps its text: its estimate is not a measurement."""
     record = kernel(rules=(Rule("CPIStall", "s", "t", "m", 1e300, 40.0), Rule("CPIStall", "s", "t", "m", 12.5, -1.0)))
     assert [(rule.speedup_pct, rule.unit_speedup_pct) for rule in record.rules] == [(None, 40.0), (12.5, None)]
     assert record.status == "ok"
 
 
 def test_a_failed_profile_says_so() -> None:
-    """Where every measurement is NaN the reason says that profiling failed."""
+    """If every measurement is NaN, the reason says that profiling failed."""
     raw = RawResult(0, "k", "k()", "kernel", {}, {}, {}, 9, ())
     assert "every counter is NaN" in (to_kernel(raw, "", "", synthetic=True).status_reason or "")
     assert kernel().status_reason is None

@@ -1,4 +1,4 @@
-"""A report of many cases becomes one a case, and no value of any result changes."""
+"""A report of many cases is split into one for each case, without changing any value of any result."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ PYTHON, SAXPY, TINY = (4711, "/opt/bin/python"), (4712, "/cache/saxpy"), (4713, 
 
 
 def kernel(name: str, nanoseconds: float, **about: object) -> KernelSpec:
-    """Describe a kernel whose metrics have a name of its own, so that later blocks add to the table of names."""
+    """Describe a kernel with a metric name of its own, so that later blocks extend the table of names."""
     return KernelSpec(name, {"gpu__time_duration.sum": nanoseconds, f"{name}__only.sum": 7}, **about)  # type: ignore[arg-type]
 
 
 def several() -> bytes:
-    """Write a report of three processes, of which one ran two cases one after another; one kernel is in no case."""
+    """Write a report of three processes, one of which ran two cases in turn; one kernel belongs to no case."""
     forward = in_case(kernel("forward", 1.0, process=PYTHON), "gemm.bf16_128", "library")
     backward = in_case(kernel("backward", 2.0, process=PYTHON, thread_id=9), "gemm.bf16_128")
     kernels = [
@@ -53,12 +53,12 @@ def several() -> bytes:
 
 
 def messages(report: bytes) -> list[bytes]:
-    """Return the results of a report as they stand in it."""
+    """Return the encoded results of a report."""
     return [report[place.start : place.end] for place in outline(report).places]
 
 
 def test_each_result_goes_as_it_stands_into_the_report_of_its_case() -> None:
-    """As many results come out as went in, byte for byte and in their order, by whatever thread they were launched."""
+    """All results come out, byte for byte and in order, whatever thread launched them."""
     whole = several()
     parts, unmarked = split(whole, "rooflens")
     told = messages(whole)
@@ -73,7 +73,7 @@ def test_each_result_goes_as_it_stands_into_the_report_of_its_case() -> None:
 
 
 def test_a_part_says_what_the_report_said_and_what_it_is_of() -> None:
-    """Version, settings, time and that it is synthetic stay, also where they stood for another process; so it says."""
+    """Version, settings, time and synthetic mark stay, wherever they were stored, and each part names its origin."""
     whole = several()
     parts, _ = split(whole, "rooflens", lambda line, case: f"{line} # {case}")
     for case, (number, program) in (("saxpy.n28", SAXPY), ("gemm.bf16_128", PYTHON)):
@@ -89,7 +89,7 @@ def test_a_part_says_what_the_report_said_and_what_it_is_of() -> None:
 
 
 def test_the_code_of_a_case_goes_with_it() -> None:
-    """A module goes where its kernels go, and nowhere else."""
+    """A module is kept in the parts that contain its kernels, and in no others."""
     kernels = [in_case(sampled(f"kernel_{at}", reference=at), f"saxpy.n{at}") for at in (1, 2)]
     sources = [source_of(f"code {at}".encode(), reference=at) for at in (1, 2)]
     parts, _ = split(encode_report(ReportSpec(kernels, sources=sources, kernels_per_block=2)), "rooflens")
@@ -99,7 +99,7 @@ def test_the_code_of_a_case_goes_with_it() -> None:
 
 
 def test_parts_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
-    """A plain and a compressed report give the same; what is in no case's range is counted, and damage is an error."""
+    """Plain and compressed reports give the same parts; kernels outside all cases are counted; damage is an error."""
     place = tmp_path / "whole.ncu-rep"
     place.write_bytes(several())
     written = []
@@ -115,14 +115,14 @@ def test_parts_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_no_range_names_a_file_of_its_own_choice() -> None:
-    """A range that is not called like a case is none: its name becomes a file's."""
+    """Only ranges named like a case are cases, since the name becomes that of a file."""
     odd = ("../../etc/passwd", "gemm", "a.b/c", "gemm.", "gemm.bf16 128", "GEMM.x")
     parts, unmarked = split(encode_report(ReportSpec([in_case(kernel("k", 1.0), name) for name in odd])), "rooflens")
     assert (parts, unmarked) == ({}, len(odd))
 
 
 def test_ranges_that_begin_together_may_be_told_in_either_order() -> None:
-    """Between two ranges without a CUDA call between them ncu's numbers alone decide; a library's ranges are inside."""
+    """Between two ranges without a CUDA call between them only ncu's numbers decide; a library's ranges are inside."""
     orders = (("rooflens", "gemm.bf16_128", "a.library"), ("gemm.bf16_128", "rooflens", "a_library"))
     ranges = [[NvtxRange(name, thread_id=None) for name in order] for order in orders]
     parts, unmarked = split(encode_report(ReportSpec([kernel("k", 1.0, ranges=one) for one in ranges])), "rooflens")
@@ -130,7 +130,7 @@ def test_ranges_that_begin_together_may_be_told_in_either_order() -> None:
 
 
 def test_splitting_needs_the_standard_library_alone() -> None:
-    """A machine with a GPU and little else splits what it collected."""
+    """A GPU machine with little else installed can split what it collected."""
     root = Path(splitting.__file__).parents[3]
     code = f"import sys; sys.path.insert(0, {str(root)!r}); from rooflens.ingest.reports.splitting import split"
     whole = "; print(split(sys.stdin.buffer.read(), 'rooflens')[1])"
@@ -154,7 +154,7 @@ def tables(report: Report, index: int) -> list[pa.Table]:
 def test_values_of_a_real_report_stay_by_nvidias_reader_too(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every stored value, instance, rule and hot spot of ncu's own report is the same in its parts, by both readers."""
+    """In the parts of a real report, both readers find every value, instance, rule and hot spot unchanged."""
     (whole,) = corpus.rglob("nsight-training__manual_nvtx.ncu-rep")
     splitting._case_of.cache_clear()
     monkeypatch.setattr(splitting, "_CASE", re.compile(r"\w+"))

@@ -1,4 +1,4 @@
-"""Hold what is asked of NVIDIA's module after reading, and what becomes of reports if it dies."""
+"""Check what is asked of NVIDIA's module after reading, and what happens to the reports if it dies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FOUND = Code(totals={"warp_inst": 7.0})
 
 @pytest.fixture
 def reports() -> list[tuple[Path, Report]]:
-    """Return three reports whose code only NVIDIA's module may know, and one without any."""
+    """Return three reports whose code only NVIDIA's module may read, and one without code."""
     metrics: list[dict[str, Any]] = [{"inst_executed": TABLE, "m": number} for number in range(3)] + [{"m": 3}]
     data = [encode_report(ReportSpec([KernelSpec("kernel()", one)])) for one in metrics]
     return [(Path(f"{number}.ncu-rep"), read_bytes(one, str(number))) for number, one in enumerate(data)]
 
 
 def _child(calls: list[list[str]], killer: str = "") -> Any:
-    """Stand in for the child: it dies of a report, whatever else it was asked."""
+    """Stand in for the child: it dies at one report, whatever else it was asked."""
 
     def in_child(_: object, asked: Sequence[Asked], deadline_s: float) -> list[Told]:
         calls.append([str(one.path) for one in asked])
@@ -43,7 +43,7 @@ def _child(calls: list[list[str]], killer: str = "") -> Any:
 
 
 def test_one_child_tells_of_all_reports(reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked once, about those that need it, and what it says is in their kernels."""
+    """One child process is asked about all reports that need it, and its answers are in their kernels."""
     calls: list[list[str]] = []
     monkeypatch.setattr(texts, "in_child", _child(calls))
     done = add_texts(reports, OPTIONS)
@@ -55,7 +55,7 @@ def test_one_child_tells_of_all_reports(reports: list[tuple[Path, Report]], monk
 def test_a_report_that_kills_the_child_costs_its_own_text(
     reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is then asked about alone: the others have theirs, and a note names what that one lacks."""
+    """After a death each report is asked about alone: only the cause lacks its text, and a note says so."""
     calls: list[list[str]] = []
     monkeypatch.setattr(texts, "in_child", _child(calls, killer="1.ncu-rep"))
     done = add_texts(reports, OPTIONS)
@@ -68,7 +68,7 @@ def test_a_report_that_kills_the_child_costs_its_own_text(
 def test_the_module_is_not_asked_where_it_must_not_be(
     reports: list[tuple[Path, Report]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `--reader direct` a note says what is missing."""
+    """With `--reader direct`, the module is not asked, and a note says what is missing."""
     calls: list[list[str]] = []
     monkeypatch.setattr(texts, "in_child", _child(calls))
     done = add_texts(reports, ReadOptions(reader="direct"))

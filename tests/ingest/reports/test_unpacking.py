@@ -48,7 +48,7 @@ REPORT = encode_report(ReportSpec([KernelSpec(f"kernel_{number}(float *)", METRI
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder where temporary files go, here and in children."""
+    """Return the folder for temporary files, in this process and its children."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -65,7 +65,7 @@ def _error(file: Path) -> InputError:
 
 @pytest.mark.parametrize("name", ["attention", "verdict_memory_dram", "arch_cc90"])
 def test_a_compressed_report_reads_like_the_plain_one(fixtures: Path, tmp_path: Path, scratch: Path, name: str) -> None:
-    """Run, kernels and every raw value are those of the report before it was compressed, the digest too."""
+    """Run, digest, kernels and every raw value equal those of the report before it was compressed."""
     plain = fixtures / "synthetic" / f"{name}.synthetic.ncu-rep"
     file = pack(plain, tmp_path / "report.ncu-repz")
     assert file.stat().st_size < plain.stat().st_size
@@ -76,7 +76,7 @@ def test_a_compressed_report_reads_like_the_plain_one(fixtures: Path, tmp_path: 
 @pytest.mark.parametrize("name", ["a.ncu-rep", "a.ncu-repz", "a.NCU-REPZ", "a.bin", "a", "\udce9.ncu-repz"])
 @pytest.mark.parametrize("compress", [packed, gzip.compress, bytes], ids=["zstd", "gzip", "plain"])
 def test_what_a_file_is_its_bytes_say(tmp_path: Path, scratch: Path, name: str, compress: Callable[..., bytes]) -> None:
-    """A report is read under any name, compressed or not, though NVIDIA's reader goes by the name."""
+    """A report is read under any name, compressed or not, although NVIDIA's reader relies on the name."""
     file = tmp_path / name
     file.write_bytes(compress(REPORT))
     assert len(read_report(file, "one").kernels) == 3
@@ -84,7 +84,7 @@ def test_what_a_file_is_its_bytes_say(tmp_path: Path, scratch: Path, name: str, 
 
 
 def test_nvidias_own_reader_takes_what_these_tests_compress(tmp_path: Path) -> None:
-    """The files of these tests are `.ncu-repz` files to NVIDIA too, in one frame or several; under no other name."""
+    """NVIDIA's reader accepts these files as `.ncu-repz`, in one frame or several, and under no other name."""
     half = len(REPORT) // 2
     for name, data in {"one": packed(REPORT), "two": packed(REPORT[:half]) + packed(REPORT[half:])}.items():
         file = tmp_path / f"{name}.ncu-repz"
@@ -97,7 +97,7 @@ def test_nvidias_own_reader_takes_what_these_tests_compress(tmp_path: Path) -> N
 
 
 def test_a_cut_compressed_report_is_damaged_wherever_it_is_cut(tmp_path: Path, scratch: Path) -> None:
-    """Cut at any byte, a compressed report is refused as damaged, and nothing stays in the temporary folder."""
+    """Cut at any byte, a compressed report is refused as damaged, and no temporary file is left."""
     file, data = tmp_path / "cut.ncu-repz", packed(REPORT)
     for end in range(4, len(data)):
         file.write_bytes(data[:end])
@@ -107,7 +107,7 @@ def test_a_cut_compressed_report_is_damaged_wherever_it_is_cut(tmp_path: Path, s
 
 @pytest.mark.parametrize("tail", [b"==PROF== Disconnected", b"\0" * 64, b"x"])
 def test_bytes_behind_the_frame_are_damage(tmp_path: Path, scratch: Path, tail: bytes) -> None:
-    """What follows a compressed report is refused as damage."""
+    """A compressed report with bytes after its end is refused as damaged."""
     file = tmp_path / "tail.ncu-repz"
     file.write_bytes(packed(REPORT) + tail)
     assert str(_error(file)).startswith("damaged: the compressed report cannot be unpacked: ")
@@ -115,7 +115,7 @@ def test_bytes_behind_the_frame_are_damage(tmp_path: Path, scratch: Path, tail: 
 
 
 def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: Path) -> None:
-    """Inverting any one byte of a compressed report gives an input error or the right number of kernels."""
+    """Inverting any byte of a compressed report gives an input error or the right number of kernels."""
     data = packed(REPORT)
     jobs = []
     for offset in range(len(data)):
@@ -133,7 +133,7 @@ def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: P
 
 
 def test_damage_inside_the_frame_is_found_as_in_a_plain_report(tmp_path: Path, scratch: Path) -> None:
-    """A report that was cut before it was compressed is refused with the place in the plain one."""
+    """For a report that was cut before it was compressed, the error gives the place in the plain report."""
     file = tmp_path / "inside.ncu-repz"
     file.write_bytes(packed(REPORT[:-5]))
     place = f"block {len(block_starts(REPORT)) - 1} needs 5 more bytes at offset {len(REPORT) - 5:,}"
@@ -143,7 +143,7 @@ def test_damage_inside_the_frame_is_found_as_in_a_plain_report(tmp_path: Path, s
 
 @pytest.mark.parametrize("content", [b"", b"NV\0", b"a folder\0archived"])
 def test_what_holds_no_report_is_refused_before_it_is_unpacked(tmp_path: Path, scratch: Path, content: bytes) -> None:
-    """Anything else that is zstd-compressed is named as what it is."""
+    """Other data compressed with zstd is refused, and the error says what it is."""
     file = tmp_path / "archive.tar.zst"
     file.write_bytes(packed(content))
     error = _error(file)
@@ -163,7 +163,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("layers", LAYERS)
 def test_the_plain_bytes_are_those_before_it_was_compressed(tmp_path: Path, scratch: Path, layers: str) -> None:
-    """Whatever a report was compressed with, its bytes are there again, and go with the block."""
+    """Whatever compressed a report, its original bytes are available, until the block ends."""
     file = tmp_path / "a"
     file.write_bytes(LAYERS[layers](REPORT))
     with unpacked(file) as plain:
@@ -172,7 +172,7 @@ def test_the_plain_bytes_are_those_before_it_was_compressed(tmp_path: Path, scra
 
 
 def test_a_text_is_unpacked_for_its_reader_to_judge(tmp_path: Path) -> None:
-    """An export of a report is text: it is unpacked like a report, in UTF-16 too."""
+    """An export of a report is text and is unpacked like a report, in UTF-16 too."""
     for text in (b'"ID","Process ID"\n', '"ID"\n'.encode("utf-16")):
         file = tmp_path / "export.csv.gz"
         file.write_bytes(gzip.compress(text))
@@ -180,7 +180,7 @@ def test_a_text_is_unpacked_for_its_reader_to_judge(tmp_path: Path) -> None:
 
 
 def test_what_was_compressed_again_and_again_is_no_report(tmp_path: Path) -> None:
-    """Two layers happen, a third is refused: unpacking goes no deeper."""
+    """Two layers of compression are unpacked, as they occur; a third is refused."""
     file = tmp_path / "a.gz"
     file.write_bytes(gzip.compress(gzip.compress(packed(REPORT))))
     assert str(_error(file)) == "compressed more than 2 times, as no report is"
@@ -198,7 +198,7 @@ def test_what_was_compressed_again_and_again_is_no_report(tmp_path: Path) -> Non
 def test_a_damaged_gzip_file_is_an_input_error(
     tmp_path: Path, scratch: Path, damage: Callable[[bytes], bytes], reason: str
 ) -> None:
-    """A gzip file that was cut, appended to or overwritten is refused as damaged; nothing of it stays."""
+    """A gzip file that was cut, extended or overwritten is refused as damaged, and no temporary file is left."""
     file = tmp_path / "a.ncu-rep.gz"
     file.write_bytes(damage(gzip.compress(REPORT)))
     with pytest.raises(InputError, match=f"^damaged: the compressed report cannot be unpacked: .*({reason})"):
@@ -207,14 +207,14 @@ def test_a_damaged_gzip_file_is_an_input_error(
 
 
 def test_what_comes_out_of_a_pipe_is_kept_while_it_is_read(scratch: Path) -> None:
-    """All of a pipe is there under a path, which goes with the block."""
+    """All that a pipe sends is available as a file, which is removed when the block ends."""
     with spooled(io.BytesIO(REPORT)) as file:
         assert file.read_bytes() == REPORT
     assert list(scratch.iterdir()) == []
 
 
 def test_a_pipe_without_end_is_refused(scratch: Path) -> None:
-    """What a pipe sends counts against the limit too; reading stops there."""
+    """The limit also applies to pipes: reading stops there."""
     sent = io.BytesIO(bytes(3 << 20))
     with pytest.raises(InputError, match="sends more than 1 MiB"), spooled(sent, 1 << 20):
         pass
@@ -223,14 +223,14 @@ def test_a_pipe_without_end_is_refused(scratch: Path) -> None:
 
 
 def test_a_wrong_name_gets_a_hint(tmp_path: Path) -> None:
-    """A file called `.ncu-repz` that is neither kind of report is refused with a word about its name."""
+    """A file named `.ncu-repz` that is neither kind of report is refused, and the hint mentions its name."""
     file = tmp_path / "a.ncu-repz"
     file.write_bytes(b"\x97\0\0\0\x08\0\x10\x01")
     assert "first bytes are not" in _error(file).hint
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, scratch: Path) -> None:
-    """A report may unpack to the limit and not to a byte more; unpacking stops there, and nothing of it stays."""
+    """A report may unpack to exactly the limit; beyond, unpacking stops and no temporary file is left."""
     file = tmp_path / "large.ncu-repz"
     file.write_bytes(packed(REPORT))
     assert len(read_report(file, "one", ReadOptions(max_unpacked_bytes=len(REPORT))).kernels) == 3
@@ -243,7 +243,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, scratch: Pat
 
 
 def test_no_more_than_the_limit_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file that grows a thousandfold only the limit is unpacked before it is refused."""
+    """Of a file that grows a thousandfold only as much as the limit is written before it is refused."""
     file = tmp_path / "bomb.ncu-repz"
     file.write_bytes(packed(b"NVR\0" + bytes(64 << 20)))
     monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", 4 << 20)
@@ -269,7 +269,7 @@ def _tarred(content: bytes) -> bytes:
 
 
 _SKIPPED = b"\x50\x2a\x4d\x18" + (1 << 20).to_bytes(4, "little") + bytes(1 << 20)
-"""A frame of zstd's that unpacks to nothing."""
+"""A zstd frame that unpacks to nothing."""
 
 
 _CONTENT = b"NVR\0" + bytes(64 << 20)
@@ -287,7 +287,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path, bomb: Callable[[], bytes]) -> None:
-    """However it is compressed, a file that grows is refused when its limit is met, and nothing of it stays."""
+    """Whatever its compression, a growing file is refused when it reaches the limit, and no temporary file is left."""
     file = tmp_path / "bomb"
     file.write_bytes(bomb())
     with pytest.raises(InputError, match="unpacks to more than 4 MiB, the limit"):
@@ -301,7 +301,7 @@ def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path
 def test_a_bomb_is_known_by_how_much_it_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: Callable[[], bytes]
 ) -> None:
-    """Long before the limit, what grows as no report does is refused, and what of it was unpacked is little."""
+    """A file that grows more than any report does is refused long before the limit, with little unpacked."""
     monkeypatch.setattr(unpacking, "_UNSUSPECTED_BYTES", 4 << 20)
     file, sizes = tmp_path / "bomb", list[int]()
     file.write_bytes(bomb())
@@ -325,7 +325,7 @@ def test_a_bomb_is_known_by_how_much_it_grows(
 def test_another_packing_is_named_whatever_the_file_is_called(
     tmp_path: Path, compress: Callable[[bytes], bytes], says: str
 ) -> None:
-    """An archive, or a compression that is not read, is told what it is, as report, export and timeline."""
+    """The error names the archive or unsupported compression, whether a report, an export or a timeline is expected."""
     for name in ("a.ncu-rep", "a.ncu-repz", "a.csv", "a.txt", "a.ncu-rep.gz"):
         (file := tmp_path / name).write_bytes(compress(REPORT))
         error = _error(file)
@@ -338,7 +338,7 @@ def test_another_packing_is_named_whatever_the_file_is_called(
 
 
 def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be unpacked to, the hint names TMPDIR; plain reports are read all the same."""
+    """Without room for temporary files the hint names TMPDIR; plain reports are still read."""
     file, plain = tmp_path / "a.ncu-repz", tmp_path / "a.ncu-rep"
     file.write_bytes(packed(REPORT))
     plain.write_bytes(REPORT)
@@ -351,14 +351,14 @@ def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: p
 
 
 def unpack_and_abort(path: Path) -> None:
-    """Die with a temporary file open, as NVIDIA's reader may on damage."""
+    """Die with a temporary file open, as NVIDIA's reader may at damage."""
     with unpacked(path) as plain:
         assert plain.exists()
         os.abort()
 
 
 def test_a_reader_that_dies_leaves_no_unpacked_file(tmp_path: Path, scratch: Path) -> None:
-    """What a child had unpacked when it died is removed."""
+    """The files that a child process had unpacked are removed when it dies."""
     file = tmp_path / "a.ncu-repz"
     file.write_bytes(packed(REPORT))
     with pytest.raises(InputError, match="SIGABRT"):
@@ -367,7 +367,7 @@ def test_a_reader_that_dies_leaves_no_unpacked_file(tmp_path: Path, scratch: Pat
 
 
 def test_a_folder_takes_both_kinds_and_counts_a_report_once(fixtures: Path, tmp_path: Path) -> None:
-    """A folder's compressed reports are read like its plain ones; one that stands there in both kinds counts once."""
+    """A folder's compressed reports are read like plain ones; a report present in both forms counts once."""
     folder = tmp_path / "reports"
     folder.mkdir()
     for name in ("attention", "failed_kernel"):
@@ -382,7 +382,7 @@ def test_a_folder_takes_both_kinds_and_counts_a_report_once(fixtures: Path, tmp_
 
 
 def test_a_store_takes_a_compressed_report_once(fixtures: Path, tmp_path: Path) -> None:
-    """What was stored plain is skipped compressed, what was stored compressed is skipped plain, and both read alike."""
+    """A report that is stored is skipped in its other form, compressed or plain, and both are read alike."""
     plain = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     file = pack(plain, tmp_path / "attention.ncu-repz")
     read = {}
@@ -400,7 +400,7 @@ def test_a_store_takes_a_compressed_report_once(fixtures: Path, tmp_path: Path) 
 
 
 def test_a_damaged_compressed_report_is_a_failure_of_ingest(tmp_path: Path) -> None:
-    """A store that cannot tell whether it holds a damaged report asks the reader, which says what is wrong."""
+    """If the store cannot tell whether it has a damaged report, the reader is asked and says what is wrong."""
     file = tmp_path / "cut.ncu-repz"
     file.write_bytes(packed(REPORT)[:-3])
     ((_, error),) = ingest_reports(find_inputs([str(file)]).jobs, Store(tmp_path / "store")).failures
@@ -408,7 +408,7 @@ def test_a_damaged_compressed_report_is_a_failure_of_ingest(tmp_path: Path) -> N
 
 
 def test_the_time_limit_counts_what_is_unpacked(tmp_path: Path) -> None:
-    """A compressed file gets the time of the report in it, which is no longer than that of the largest taken."""
+    """A compressed file gets the time limit of its unpacked size, at most that of the largest accepted report."""
     file = tmp_path / "a.ncu-repz"
     file.write_bytes(packed(REPORT))
     assert len(REPORT) <= likely_bytes(file) <= MAX_UNPACKED_BYTES
@@ -419,7 +419,7 @@ def test_the_time_limit_counts_what_is_unpacked(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_opened_is_not_compressed(tmp_path: Path) -> None:
-    """A folder, a missing file and one of three bytes are left to whoever opens them next."""
+    """Folders, missing files and files of three bytes are left to whoever opens them next."""
     (tmp_path / "short").write_bytes(b"\x28\xb5\x2f")
     assert not any(is_packed(path) for path in (tmp_path, tmp_path / "none", tmp_path / "short"))
 
@@ -430,7 +430,7 @@ def test_only_compressed_reports_need_pyarrow(
     compress: Callable[..., bytes],
     needs_pyarrow: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """A process that reads plain reports never pays for pyarrow."""
+    """A process that reads only plain reports never imports pyarrow."""
     file = tmp_path / "a.ncu-rep"
     file.write_bytes(compress(REPORT))
     code = f"""import pathlib, sys
@@ -443,7 +443,7 @@ print("pyarrow" in sys.modules)"""
 
 @pytest.mark.corpus
 def test_published_reports_shrink_less_than_the_time_limit_assumes(corpus: Path, tmp_path: Path) -> None:
-    """Compressed, no published report gets less time than plain."""
+    """No published report has a shorter time limit when it is compressed."""
     file = tmp_path / "a.ncu-repz"
     for report in sorted(corpus.glob("*.ncu-rep")):
         assert likely_bytes(pack(report, file)) >= report.stat().st_size, report.name

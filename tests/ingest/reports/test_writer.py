@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_nvidia_reads_every_value_back(path: Path) -> None:
-    """Counts, counters, names and NaN come out as they went in, under the same names."""
+    """Counts, counters, names and NaN come out unchanged, under the same names."""
     action = _action(path)
     assert sorted(action.metric_names()) == sorted(METRICS)
     assert action["gpu__time_duration.sum"].value() == 12345.5

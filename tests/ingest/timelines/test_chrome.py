@@ -19,7 +19,7 @@ pytestmark = pytest.mark.if_changed("reading", "published")
 
 
 def _step() -> list[Event]:
-    """Return a forward pass of two modules, each with one kernel, in a range."""
+    """Return a forward pass of two modules in a range, each with one kernel."""
     return [
         host("user_annotation", "step", 0, 100),
         host("python_function", "train.py(12): step", 1, 98),
@@ -39,7 +39,7 @@ def _step() -> list[Event]:
 
 
 def test_kernels_come_in_order_with_what_launched_them(tmp_path: Path) -> None:
-    """The innermost operator, module and own function, and all ranges, were open at the launch, not at the run."""
+    """The innermost operator, module and own function, and all ranges, are those open at the launch, not at the run."""
     timeline = read_trace(write_trace(tmp_path / "t.json", _step()))
     relu, gemm = timeline.kernels
     assert gemm == KernelEvent(
@@ -51,7 +51,7 @@ def test_kernels_come_in_order_with_what_launched_them(tmp_path: Path) -> None:
 
 
 def test_what_an_operator_was_called_with_stays_with_its_kernels(tmp_path: Path) -> None:
-    """Sizes, types and values are those of the innermost operator alone; of a call that has too many none are kept."""
+    """Sizes, types and values are those of the innermost operator; of a call with too many none are kept."""
     called = {"Input Dims": [[8, 4], [4, 2], []], "Input type": ["float", "float", "Scalar"]}
     shown = called | {"Input Strides": [[4, 1], [2, 1], []], "Concrete Inputs": ["", "", "1"]}
     many = {"Input Dims": [[1]] * 65, "Input type": ["float"] * 65}
@@ -71,14 +71,14 @@ def test_what_an_operator_was_called_with_stays_with_its_kernels(tmp_path: Path)
 
 
 def test_a_launch_that_begins_where_another_operator_ended_is_not_its(tmp_path: Path) -> None:
-    """Old traces have whole microseconds: an operator may seem to end when the next launch begins."""
+    """In whole microseconds, as in old traces, an operator may seem to end when the next launch begins."""
     events = [host("cpu_op", "aten::short", 8, 2), host("cpu_op", "aten::mm", 10, 50), launch(10, 1, 5)]
     timeline = read_trace(write_trace(tmp_path / "t.json", [*events, kernel("gemm", 20, correlation=1)]))
     assert next(iter(timeline.kernels)).operator == "aten::mm"
 
 
 def test_operators_are_found_by_id_where_launches_are_missing(tmp_path: Path) -> None:
-    """The id of an operator counts; one that equals the correlation is that of the launch."""
+    """An operator is found by its ID; an ID that equals the correlation is the launch's."""
     events = [
         host("cpu_op", "aten::mm", 1, 2, **{"External id": 5}),
         host("cpu_op", "aten::other", 4, 2, **{"External id": 6}),
@@ -90,7 +90,7 @@ def test_operators_are_found_by_id_where_launches_are_missing(tmp_path: Path) ->
 
 
 def test_a_backward_kernel_has_the_module_of_its_step_forward(tmp_path: Path) -> None:
-    """PyTorch numbers the steps of the forward pass, and those backward name them; one of two threads names none."""
+    """The backward pass refers to the forward pass by PyTorch's sequence numbers; ambiguous numbers are not used."""
     numbers = [{"Sequence number": number, "Fwd thread id": 0} for number in (7, 8)]
     back = {"Sequence number": 7, "Fwd thread id": 1}
     events = [
@@ -120,13 +120,13 @@ def test_a_backward_kernel_has_the_module_of_its_step_forward(tmp_path: Path) ->
 
 
 def test_an_id_that_two_threads_launched_leads_to_none(tmp_path: Path) -> None:
-    """Traces of several processes in one file share correlation ids: nothing is guessed."""
+    """Traces of several processes in one file share correlation IDs: an ambiguous ID names no launch."""
     events = [host("cpu_op", "aten::mm", 1, 9), launch(2, 1), launch(3, 1) | {"tid": 2}, kernel("a", 9, correlation=1)]
     assert next(iter(read_trace(write_trace(tmp_path / "t.json", events)).kernels)).operator is None
 
 
 def test_code_of_compilers_and_of_stacks(tmp_path: Path) -> None:
-    """Inductor's file and node, a node from the name alone, and the innermost own frame of a stack."""
+    """Code comes from Inductor's file and node, a node from its name, or the innermost own frame of a stack."""
     stack = "torch/nn/functional.py(9): relu;threading.py(9): run;net/model.py(31): forward;train.py(12): step"
     events = [
         host("cpu_op", "triton_poi_fused_add_0", 0, 10, kernel_file="/tmp/x/ab.py"),  # noqa: S108 - not opened
@@ -149,7 +149,7 @@ def test_code_of_compilers_and_of_stacks(tmp_path: Path) -> None:
 
 
 def test_copies_old_categories_and_two_gpus(tmp_path: Path) -> None:
-    """Old traces write categories with a capital; a GPU is named where all that ran kernels have one name."""
+    """Capitalized categories of old traces are read; a GPU is named if all GPUs that ran kernels have one name."""
     devices = [{"id": 0, "name": "A"}, {"id": 1, "name": "B"}]
     copy = kernel("Memcpy HtoD", 5, 2.5) | {"cat": "gpu_memcpy"}
     first, second = kernel("a", 10) | {"cat": "Kernel"}, kernel("b", 20, device=1, stream=9)
@@ -162,7 +162,7 @@ def test_copies_old_categories_and_two_gpus(tmp_path: Path) -> None:
 
 
 def test_nanoseconds_survive_large_times(tmp_path: Path) -> None:
-    """A float of 64 bits cannot hold nanoseconds since 1970: times are not read as one."""
+    """A 64-bit float cannot hold nanoseconds since 1970, so times are not read as floats."""
     text = '[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1727743122413669.123,"dur":0.001,"args":{}}]'
     (tmp_path / "t.json").write_text(text)
     (one,) = read_trace(tmp_path / "t.json").kernels
@@ -170,7 +170,7 @@ def test_nanoseconds_survive_large_times(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without_a_time_is_counted(tmp_path: Path) -> None:
-    """What has no usable time or name is left out, and said."""
+    """Kernels without a usable time or name are left out, and a note counts them."""
     bad = [kernel("a", 1) | one for one in ({"ts": float("nan")}, {"dur": -1}, {"ts": "1e99999"}, {"name": 5})]
     timeline = read_trace(write_trace(tmp_path / "t.json", [*bad, kernel("b", 2)]))
     assert len([*timeline.kernels]) == 1
@@ -179,26 +179,26 @@ def test_a_kernel_without_a_time_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [*SCRIPTS[:3], "a\x00\x1b[31m\n", "\udcff", "k" * 65_536])
 def test_hostile_names_are_data(tmp_path: Path, name: str) -> None:
-    """Whoever shows a name cleans it: here nothing of it is lost."""
+    """Names are kept as they are here; whoever shows them cleans them."""
     assert next(iter(read_trace(write_trace(tmp_path / "t.json.gz", [kernel(name, 1)])).kernels)).name == name
 
 
 def test_a_name_longer_than_any_real_one_is_cut_with_a_note(tmp_path: Path) -> None:
-    """What is done with names takes time with their length."""
+    """Names are cut, with a note, since processing takes time in proportion to their length."""
     timeline = read_trace(write_trace(tmp_path / "t.json.gz", [kernel("k" * 3_000_000, 1)]))
     assert next(iter(timeline.kernels)).name == "k" * 65_535 + "…"
     assert timeline.notes == ("cut 1 name of more than 65,536 characters",)
 
 
 def test_no_kernel_is_an_error(tmp_path: Path) -> None:
-    """A trace of the host alone says what to switch on."""
+    """For a trace of the host alone the hint says what to switch on."""
     with pytest.raises(InputError, match="has no GPU kernel among its 1 event\n") as caught:
         read_trace(write_trace(tmp_path / "t.json", [launch(1, 1)]))
     assert "ProfilerActivity.CUDA" in caught.value.hint
 
 
 def test_memory_holds_kernels_only(tmp_path: Path) -> None:
-    """Eight times the events of the host, with the same kernels, need the same memory."""
+    """With the same kernels and eight times the host events, the memory is the same."""
 
     def peak(repeat: int) -> int:
         host_events = [host("cpu_op", f"aten::op{i}", 200 + i, 1, x="y" * 99) for i in range(5_000 * repeat)]
@@ -229,7 +229,7 @@ def _plain(path: Path) -> list[Any]:
 
 @pytest.mark.corpus
 def test_a_published_training_step_as_a_plain_count_has_it(traces: Path) -> None:
-    """Kernels, their times, shapes and operators equal those of a short script on the decoded JSON."""
+    """Kernels, their times, shapes and operators equal those that a short script reads from the decoded JSON."""
     path = traces / "hta_sampled_rank-0.json.gz"
     events = _plain(path)
     kernels = sorted((one for one in events if one.get("cat") == "kernel"), key=lambda one: one["ts"])
@@ -260,7 +260,7 @@ def test_a_published_training_step_as_a_plain_count_has_it(traces: Path) -> None
 
 @pytest.mark.corpus
 def test_a_published_trace_of_triton(traces: Path) -> None:
-    """Inductor's file and node are the code of its kernel."""
+    """The kernel's code is given by Inductor's file and node."""
     timeline = read_trace(traces / "hta_triton_example.json.gz")
     (one,) = timeline.kernels
     assert (timeline.gpu, one.start_ns, one.duration_ns) == ("NVIDIA A100-PG509-200", 2_413_669_097_444_592, 1_760)
@@ -271,6 +271,6 @@ def test_a_published_trace_of_triton(traces: Path) -> None:
 
 @pytest.mark.corpus
 def test_a_published_trace_without_kernels(traces: Path) -> None:
-    """4,222 events of CUPTI's ranges and of the host name no kernel that ran."""
+    """In 4,222 events of CUPTI's ranges and of the host, no kernel ran."""
     with pytest.raises(InputError, match="no GPU kernel among its 4,222 events"):
         read_trace(traces / "hta_benchmark_result_924719_1679055439_trace.json.gz")

@@ -1,4 +1,4 @@
-"""Test reading SQLite exports of nsys, and what is measured from them; all but one are synthetic."""
+"""Test reading SQLite exports of nsys and measuring from them; all exports but one are synthetic."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measured(
 
 
 def test_an_export_gives_gaps_and_launch_counts(tmp_path: Path) -> None:
-    """From the first to the last kernel of each GPU: copies between them are no gap, the rest does not count."""
+    """Gaps lie between the first and last kernel of each GPU; copies between kernels are not gaps."""
     found = measured(tmp_path, [(0, 100, 200), (0, 250, 300), (1, 0, 50)], ((0, 0, 120), (0, 200, 210), (0, 290, 999)))
     (counted,) = found.launch_counts
     assert (found.wall_ns, found.kernel_ns, found.launches, found.source) == (250, 210, 3, "nsys")
@@ -40,7 +40,7 @@ def test_an_export_gives_gaps_and_launch_counts(tmp_path: Path) -> None:
 
 
 def test_each_gap_is_shared_by_the_launches_beside_it(tmp_path: Path) -> None:
-    """Half of a gap is that of the launch before it and half that of the one after; overlapping launches have none."""
+    """Each gap is split evenly between the launches before and after it; overlapping launches have no gap."""
     found = measured(tmp_path, [(0, 0, 10), (0, 30, 40), (0, 35, 50), (0, 70, 80)])
     (counted,) = found.launch_counts
     assert (counted.time_ns, counted.gap_ns) == (10, 10)
@@ -49,7 +49,7 @@ def test_each_gap_is_shared_by_the_launches_beside_it(tmp_path: Path) -> None:
 
 
 def test_one_long_pause_is_no_gap_of_the_typical_launch(tmp_path: Path) -> None:
-    """Ten launches back to back with one pause in their midst wait for nothing beside a typical one."""
+    """Ten launches back to back, with one pause among them, have no gap at a typical launch."""
     starts = (*range(0, 50, 10), *range(10_000, 10_050, 10))
     found = measured(tmp_path, [(0, start, start + 10) for start in starts])
     assert (found.gap_ns, found.launch_counts[0].gap_ns) == (9950, 0)
@@ -77,20 +77,20 @@ def test_overlap_counts_once_each_moment(
 
 
 def test_graphs_that_were_traced_whole_are_busy(tmp_path: Path) -> None:
-    """A GPU that runs one graph after another has no gaps, and how many kernels it ran is not known."""
+    """A GPU that runs one graph after another has no gaps, and its number of kernels is unknown."""
     found = measured(tmp_path, [(0, 0, 10)], graphs=((0, 10, 500), (0, 500, 1000), (0, 0, 0)))
     assert (found.wall_ns, found.kernel_ns, found.gap_share, found.launches) == (1000, 1000, 0.0, None)
 
 
 def test_an_export_of_graphs_alone_is_measured(tmp_path: Path) -> None:
-    """Gaps between graphs are gaps, though no kernel is named; a graph without times says nothing."""
+    """Gaps between graphs count, though no kernel is named; graphs without times are ignored."""
     found = measured(tmp_path, [], graphs=((0, 0, 100), (0, 300, 400), (1, 7000, 0)))
     assert (found.wall_ns, found.kernel_ns, found.launches) == (400, 200, None)
     assert found.gaps_after == (GapsAfter(None, 1, 200),)
 
 
 def test_ranges_are_found_through_the_call_that_launched(tmp_path: Path) -> None:
-    """Push and pop count on their thread alone, start and end in all; the time of the call counts, not the kernel's."""
+    """Push and pop apply to their thread, start and end to all; the time of the call counts, not of the kernel."""
     launches = [
         Launched("a", 100, 110, called=12),
         Launched("b", 120, 130, called=12, thread=2),
@@ -106,7 +106,7 @@ def test_ranges_are_found_through_the_call_that_launched(tmp_path: Path) -> None
 
 
 def test_columns_that_an_old_export_lacks_read_as_nothing(tmp_path: Path) -> None:
-    """Names, times and devices suffice; names may stand in the table itself."""
+    """Names, times and devices suffice, and names may stand in the table itself."""
     path = tmp_path / "old.sqlite"
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
@@ -120,7 +120,7 @@ def test_columns_that_an_old_export_lacks_read_as_nothing(tmp_path: Path) -> Non
 
 
 def test_the_gpu_is_named_where_there_is_one(tmp_path: Path) -> None:
-    """Of several GPUs none is named, unless one ran it all."""
+    """With several GPUs the GPU is named only if one ran everything."""
     both = write_export(
         tmp_path / "a", [Launched("a", 0, 1), Launched("a", 2, 3, device=1)], gpus=("NVIDIA T4", "NVIDIA L4")
     )
@@ -130,7 +130,7 @@ def test_the_gpu_is_named_where_there_is_one(tmp_path: Path) -> None:
 
 
 def test_kernels_without_a_name_are_counted_or_an_error(tmp_path: Path) -> None:
-    """Names that lead to no text leave their kernels out with a note; where none has one, it is an error."""
+    """Kernels without a usable name are left out with a note; if none has a name, it is an error."""
     export = write_export(tmp_path / "t.sqlite", [Launched("a", 0, 1), Launched("b", 2, 3)])
     with closing(sqlite3.connect(export)) as database, database:
         database.execute("DELETE FROM StringIds WHERE value = 'a'")
@@ -144,7 +144,7 @@ def test_kernels_without_a_name_are_counted_or_an_error(tmp_path: Path) -> None:
 
 
 def test_nothing_appears_beside_an_export(tmp_path: Path) -> None:
-    """One that names a write-ahead log is read without it; with changes still in one, it is refused, and says how."""
+    """A database in WAL mode is read without creating files; with changes left in its log it is refused."""
     export = write_export(tmp_path / "t.sqlite", [Launched("a", 0, 1)])
     with closing(sqlite3.connect(export)) as database:
         database.execute("PRAGMA journal_mode = WAL")
@@ -162,7 +162,7 @@ def test_nothing_appears_beside_an_export(tmp_path: Path) -> None:
 
 
 def test_ranges_within_one_another_are_cut_with_a_note(tmp_path: Path) -> None:
-    """A path names the outermost 128 ranges; the others are left out, and that is said."""
+    """The outermost 128 ranges are kept, and a note says that others are left out."""
     ranges = [(f"r{at}", at, 10_000 - at, 1, 59) for at in range(1000)]
     timeline = read_export(write_export(tmp_path / "t.sqlite", [Launched("a", 5000, 5001)], ranges=ranges))
     (event,) = timeline.kernels
@@ -171,7 +171,7 @@ def test_ranges_within_one_another_are_cut_with_a_note(tmp_path: Path) -> None:
 
 
 def test_an_endless_query_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite asks every so many steps: no time left is an error with the way to more."""
+    """SQLite checks the time every so many steps; if it is over, the error says how to allow more."""
     export = write_export(tmp_path / "t.sqlite", [Launched("a", at, at + 1) for at in range(2000)])
     monkeypatch.setattr(budget, "SECONDS", -10.0)
     with pytest.raises(InputError, match="takes more than") as caught:
@@ -180,7 +180,7 @@ def test_an_endless_query_ends_when_its_time_is_over(tmp_path: Path, monkeypatch
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cut or empty export, another database, a text and a report of nsys each have an error of their own."""
+    """A cut or empty export, another database, a text and an nsys report each have their own error."""
     whole = write_export(tmp_path / "whole.sqlite", [Launched(f"kernel_{i}", i, i + 1) for i in range(500)])
     data = whole.read_bytes()
     files = {
@@ -212,7 +212,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_report_of_nsys_goes_through_its_own_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nsys is installed it exports the report, and what it wrote is read."""
+    """If nsys is installed it exports the report, and the export is read."""
     made = write_export(tmp_path / "made.sqlite", [Launched("a", 0, 10)])
     nsys = tmp_path / "nsys"
     nsys.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp "{made}" "$2"\n')

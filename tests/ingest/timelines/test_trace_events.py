@@ -15,7 +15,7 @@ _EVENT = b'{"ph":"X","name":"k","ts":12.50,"args":{"a":[1,{"b":"}]"}]}}'
 
 
 def _read(tmp_path: Path, data: bytes) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
-    """Return the whole text of a trace, its events, and the values of other keys."""
+    """Return the whole text of a trace, its events, and the values of its other keys."""
     file = tmp_path / "trace.json"
     file.write_bytes(data)
     pieces = list(read_pieces(file))
@@ -34,21 +34,21 @@ def _read(tmp_path: Path, data: bytes) -> tuple[str, list[dict[str, Any]], dict[
     ],
 )
 def test_no_character_is_lost(tmp_path: Path, data: bytes) -> None:
-    """All parts joined are the file, whichever shape it has."""
+    """The joined parts equal the file, in each of its possible forms."""
     text, found, _ = _read(tmp_path, data)
     assert text.encode() == data
     assert len(found) == data.count(b'"ts"')
 
 
 def test_values_are_read_and_numbers_keep_their_digits(tmp_path: Path) -> None:
-    """Other keys come with their values; a fraction is the text that the trace has."""
+    """Other keys are returned with their values; a fraction keeps the text of the trace."""
     _, found, keys = _read(tmp_path, b'{"z":"\\u00e9","traceEvents":[%b],"n":12}' % _EVENT)
     assert found == [{"ph": "X", "name": "k", "ts": "12.50", "args": {"a": [1, {"b": "}]"}]}}]
     assert keys == {"z": "é", "n": 12}
 
 
 def test_what_other_decoders_refuse(tmp_path: Path) -> None:
-    """NaN, Infinity, raw control characters and bytes that are not UTF-8 are taken as they are."""
+    """NaN, Infinity, raw control characters and bytes that are not UTF-8 are accepted."""
     data = b'[{"a":NaN,"b":-Infinity,"c":"\x01\n\xff"}]'
     text, found, _ = _read(tmp_path, data)
     assert text.encode("utf-8", "surrogateescape") == data
@@ -56,14 +56,14 @@ def test_what_other_decoders_refuse(tmp_path: Path) -> None:
 
 
 def test_paths_of_windows_are_mended(tmp_path: Path) -> None:
-    r"""A single backslash becomes a double one: `C:\data`."""
+    r"""A single backslash is doubled: `C:\data`."""
     text, found, _ = _read(tmp_path, b'[{"a":"C:\\data\\pop"},{"a":1}]')
     assert found == [{"a": "C:\\data\\pop"}, {"a": 1}]
     assert json.loads(text) == found
 
 
 def test_bad_escapes_are_mended_in_one_pass(tmp_path: Path) -> None:
-    """A hundred thousand of them, cut anywhere by the ends of chunks, between good ones."""
+    """A hundred thousand bad escapes, mixed with good ones and cut by the ends of chunks, are mended in one pass."""
     piece = b'\\q\\u00e9\\\\\\u12x\\"\\ud'
     text, found, _ = _read(tmp_path, b'[{"a":"%b"},{"a":"\\u00e9"}]' % (piece * 100_000))
     assert found[0]["a"] == '\\qé\\\\u12x"\\ud' * 100_000
@@ -72,7 +72,7 @@ def test_bad_escapes_are_mended_in_one_pass(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 64])
 def test_chunks_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
-    """What is read at once changes nothing: strings, escapes, numbers and letters may be cut between two chunks."""
+    """Strings, escapes, numbers and letters may be cut between two chunks without changing the result."""
     events = r'{"a":"\u00e9é\"","b":-1.5e3,"c":[-Infinity,null]},{"d":"\q\u1"}'
     data = f'{{"n":1234,"t":true,"traceEvents":[{events}],"e":-7}}'.encode()
 
@@ -96,7 +96,7 @@ def test_every_cut_is_noticed(tmp_path: Path) -> None:
 
 
 def test_an_array_may_lack_its_end_but_not_half_an_event(tmp_path: Path) -> None:
-    """Chrome takes an array without its end, so it is only said; within an event it is cut."""
+    """An array without its end gives a note only, as Chrome accepts it; within an event it counts as cut."""
     data = b"[%b,%b]" % (_EVENT, _EVENT)
     starts = {1, 1 + len(_EVENT), 2 + len(_EVENT), 2 + 2 * len(_EVENT)}
     for length in range(1, len(data)):
@@ -127,14 +127,14 @@ def test_an_array_may_lack_its_end_but_not_half_an_event(tmp_path: Path) -> None
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
-    """What is no trace says so, with the next step."""
+    """The error says that it is not a trace, and the hint gives the next step."""
     with pytest.raises(InputError, match=message) as caught:
         _read(tmp_path, data)
     assert caught.value.hint
 
 
 def test_an_event_without_end_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A string that never ends is given up after so many characters."""
+    """Reading a string that never ends stops after so many characters."""
     monkeypatch.setattr(module, "MOST_CHARACTERS", 1 << 20)
     with pytest.raises(InputError, match="ends within"):
         _read(tmp_path, b'[{"a":"' + b"x" * (9 << 20))
@@ -142,7 +142,7 @@ def test_an_event_without_end_is_not_kept_in_memory(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("length", [15, 40, -8, -1])
 def test_a_cut_gzip_is_noticed(tmp_path: Path, length: int) -> None:
-    """Even where only the checksum is missing."""
+    """A gzip file is refused even if only its checksum is missing."""
     file = tmp_path / "t.json.gz"
     file.write_bytes(gzip.compress(b"[%b]" % b",".join([_EVENT] * 100))[:length])
     with pytest.raises(InputError, match=r"cannot read the trace .*: damaged: ") as caught:
@@ -151,6 +151,6 @@ def test_a_cut_gzip_is_noticed(tmp_path: Path, length: int) -> None:
 
 
 def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    """The system's own words say why it cannot be read."""
+    """The error contains the system's own reason."""
     with pytest.raises(InputError, match="No such file"):
         list(read_pieces(tmp_path / "none.json"))

@@ -114,6 +114,29 @@ def test_launches_share_the_floor_where_counts_differ() -> None:
         assert [one.failed for one in judged if one.change] == [failed]
 
 
+def test_a_gone_kernel_hides_no_regression() -> None:
+    """What both sides have takes 50 % more; that the head lacks a longer kernel makes up for none of it."""
+    before = [[kernel(100 + e), kernel(900, name="long")] for e in (0, 1)]
+    found = program(before, [[kernel(150 + e)] for e in (0, 1)])
+    assert found.total.lost_ns < 0
+    gated = Gate(0.05).judge([found])
+    assert gated.failed
+    assert gated.left_out == ["app: 1 gone kernel took 900 µs, not judged"]
+    assert gated.failures[0].startswith("app: GPU time of the kernels on both sides takes 49.8 % more")
+
+
+@pytest.mark.parametrize(("flop_factor", "failed"), [(2.0, True), (1.0, False)])
+def test_what_does_the_work_of_gone_kernels_is_judged(flop_factor: float, failed: bool) -> None:  # noqa: FBT001
+    """A fused kernel with the FLOPs of both that went counts, and is too slow; one with half of them is another job."""
+    same = [kernel(100, name=name) for name in ("first", "second", "other")]
+    assert same[0].flop_total
+    fused = replace(kernel(300, name="fused"), flop_total=flop_factor * same[0].flop_total)
+    after = [[fused, same[2]], [fused, kernel(101, name="other")]]
+    found = program([same, [*same[:2], kernel(101, name="other")]], after)
+    assert Gate(0.05).judge([found]).failed is failed
+    assert len(found.alone) == (0 if failed else 3)
+
+
 def test_single_runs_are_not_judged_and_named() -> None:
     """Within its band a program with one run each is not judged; beside one that holds it says which."""
     single = program([[kernel(100)]], [[kernel(109)]])

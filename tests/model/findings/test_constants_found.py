@@ -6,27 +6,19 @@ import pytest
 from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.memory import indexed_constants
-from rooflens.model.records import Hotspot, Pipe
-
-_BY_INDEX = Hotspot("sass", sass="@P3   LDC R17, c[0x3][R10+0x8]")
-_PARAMETER = Hotspot("sass", sass="LDC R1, c[0x0][0x28]")
+from rooflens.model.records import Inside, Pipe
 
 
 @pytest.mark.parametrize(
-    ("loads", "capability", "spot", "said"),
-    [
-        (49, "8.6", _BY_INDEX, False),
-        (50, "8.6", _PARAMETER, True),
-        (50, "9.0", _PARAMETER, False),
-        (50, "9.0", _BY_INDEX, True),
-    ],
+    ("loads", "capability", "by_index", "said"),
+    [(49, "8.6", True, False), (50, "8.6", False, True), (50, "9.0", False, False), (50, "9.0", True, True)],
 )
 def test_indexed_constants_fill_the_pipe_of_addresses(
-    loads: int, capability: str, spot: Hotspot, *, said: bool
+    loads: int, capability: str, *, by_index: bool, said: bool
 ) -> None:
     """A twentieth of the instructions, and all of the ADU; newer compilers load parameters in the same way."""
-    opcodes = {"LDC": loads, "FFMA": 1000 - loads}
-    kernel = {"warp_opcodes": opcodes, "compute_capability": capability, "hotspots": (spot,)}
+    opcodes, inside = {"LDC": loads, "FFMA": 1000 - loads}, Inside(indexes_constants=by_index)
+    kernel = {"warp_opcodes": opcodes, "compute_capability": capability, "inside": inside}
     pipes = {"adu": Pipe(float(loads), "inst", "counter", share=0.9), "fma": Pipe(None, "inst", "counter", share=0.45)}
     found = indexed_constants(make_facts(kernel=kernel, pipes=pipes, **at_limiter("adu", 0.9)))
     assert (found is not None) is said

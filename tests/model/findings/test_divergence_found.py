@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 from support.findings import at_limiter, make_facts, unsaid
 
@@ -113,9 +115,8 @@ def test_instructions_that_contradict_their_sum_are_no_places() -> None:
 )
 def test_warps_are_partly_filled_unless_the_block_is_a_multiple_of_32(block: tuple[int, int, int], fill: float) -> None:
     """The last warp of a block holds what is left."""
-    facts = make_facts(kernel={"block": block})
-    assert warp_fill(facts.kernel) == pytest.approx(fill)
-    found = partial_warps(facts)
+    assert warp_fill(prod(block)) == pytest.approx(fill)
+    found = partial_warps(make_facts(kernel={"block": block}))
     assert (found is None) is (fill == 1.0)
     if found is not None:
         assert unsaid(found.evidence, found.move) == []

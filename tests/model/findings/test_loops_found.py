@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from support.findings import at_limiter, make_facts, unsaid
 from support.machine_code import control, listed, machine_code
 
@@ -68,12 +67,13 @@ def test_nothing_is_said_of_phases_that_overlap_or_cost_little(inside: Inside | 
 def test_reuse_is_read_from_the_body_of_the_product() -> None:
     """Two values of shared memory for each multiply-add, one result a thread: several results are the next step."""
     inside = tiles(loading=0.0, multiplying=90.0)
-    facts = replace(
-        facts_of(inside, **at_limiter("smem", 0.9)),
-        levels={name: Level(share=0.9 if name == "smem" else 0.1, amount_bytes=4096.0) for name in LEVELS},
+    levels = {name: Level(share=0.9 if name == "smem" else 0.1, amount_bytes=4096.0) for name in LEVELS}
+    facts = facts_of(
+        inside,
+        levels={**levels, "dram": Level(amount_bytes=1.0)},
         pipes={"fp32": Pipe(2.0 * 32 * 16, "FLOP", "opcode", share=0.1)},
+        **at_limiter("smem", 0.9),
     )
-    facts = replace(facts, levels={**facts.levels, "dram": Level(amount_bytes=1.0)})
     body = main_product(facts.kernel.inside)
     assert body is not None
     assert (body.shared_operands, body.global_operands, body.results) == (2, 0, 1)

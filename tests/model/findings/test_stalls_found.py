@@ -42,7 +42,7 @@ def test_a_rule_that_is_not_asked_finds_nothing(share: float) -> None:
         {"issued_samples": 50.0, "stall_samples": 100.0}, kernel={"stalls": {"drain": share, "lg_throttle": 2 * share}}
     )
     for facts in (counted, sampled, unissued):
-        asked = list(stalls.long_waits(facts))
+        asked = list(stalls.long_waits(facts.stall_shares, facts.limits.dominant_stall))
         assert not [rule.id for rule in stalls.STALLED if rule not in asked and rule.find(facts) is not None]
 
 
@@ -263,7 +263,7 @@ def test_per_cents_of_a_warps_time_are_stall_shares() -> None:
     metric = "smsp__warp_issue_stalled_barrier_per_warp_active.pct"
     resolved = resolve({metric: 45.0, "smsp__warp_issue_stalled_wait_per_warp_active.pct": 10.0})
     facts = make_facts(resolved.values, kernel={"counter_sources": resolved.sources})
-    assert stalls.stall_shares(facts.kernel) == {"barrier": pytest.approx(0.45), "wait": pytest.approx(0.10)}
+    assert facts.stall_shares == {"barrier": pytest.approx(0.45), "wait": pytest.approx(0.10)}
     found = stalls.barrier(facts)
     assert found is not None
     assert "45 %" in found.move

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from support.machine_code import control, listed, machine_code
+from support.sass_text import parse
 
+from rooflens.model.inside.instruction import width_bytes
 from rooflens.model.inside.look import look_inside
-from rooflens.model.inside.sass import parse, width_bytes
 
 PRODUCT = listed(
     "MOV R4, RZ",
@@ -33,7 +34,7 @@ def test_a_wait_for_memory_is_for_the_load_whose_register_is_read() -> None:
 def test_a_wait_for_a_special_function_names_it() -> None:
     """Its scoreboard is another one."""
     inside = look_inside(machine_code(PRODUCT, RUNS, stall_short_scoreboard={5: 4.0}))
-    assert [wait.sass for wait in inside.waits[0x50]] == ["MUFU.RCP R7, R6"]
+    assert [(wait.pc, wait.opcode) for wait in inside.waits[0x50]] == [(0x30, "MUFU")]
 
 
 def test_a_scoreboard_that_was_waited_for_is_free() -> None:
@@ -62,12 +63,12 @@ def test_a_producer_is_found_around_the_loop() -> None:
     assert [wait.pc for wait in inside.waits[0x10]] == [0x20]
 
 
-def test_without_control_bits_registers_tell() -> None:
+def test_where_no_scoreboard_is_named_registers_tell() -> None:
     """Their answer is marked."""
-    bare = [parse(one.offset, one.text, file=one.file, line=one.line) for one in PRODUCT]
-    inside = look_inside(machine_code(bare, RUNS, stall_long_scoreboard={4: 9.0}))
-    (wait,) = inside.waits[0x40]
-    assert (wait.line, wait.how) == (2, "registers")
+    code = listed("LDG.E R2, [R8.64]", "LDG.E R3, [R10.64]", "FADD R4, R2, R4", "EXIT", lines=(1, 2, 3, 4))
+    inside = look_inside(machine_code(code, [8, 8, 8, 8], stall_long_scoreboard={2: 9.0}))
+    (wait,) = inside.waits[0x20]
+    assert (wait.line, wait.how) == (1, "registers")
 
 
 def test_a_wait_at_a_barrier_is_for_what_takes_longest_before_it() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rooflens.format import significant
+from rooflens.model.predict.compared import compared_times, time_words
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import (
@@ -17,7 +18,6 @@ from rooflens.model.predict.published import (
     attainable,
     floor_words,
     published_points,
-    time_words,
 )
 from rooflens.model.roofline.datasheets import the_datasheet
 
@@ -147,7 +147,7 @@ def test_one_source_proves_nothing() -> None:
         (0.9e-3, "0.900 times the floor from cold caches: L2 held some of its data, or it did less work than"),
         (
             1.2e-3,
-            "1.20 times the floor and 0.800 times the median of published kernels: faster than half of them, stop",
+            "1.20 times the floor and 0.800 times the median of published kernels: faster than half of them; stop",
         ),
         (1.8e-3, "1.80 times the floor and 1.20 times the median of published kernels: slower than half of them; the"),
         (4e-3, "4.00 times the floor and 2.67 times the median of published kernels: slower than nearly all of them"),
@@ -157,6 +157,27 @@ def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
     """Below what no cache spares, below the floor, among the faster half, among the slower half, beyond all."""
     found = Attainable(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
     assert words in time_words(time_s, 1e-3, found, without_dram_s=0.6e-3)
+
+
+@pytest.mark.parametrize(
+    ("time_s", "floor", "attained"),
+    [
+        (0.59e-3, "too fast", "faster than half"),
+        (0.6e-3, "below the floor", "faster than half"),
+        (1e-3, "near the floor", "faster than half"),
+        (1.25e-3, "near the floor", "faster than half"),
+        (1.5e-3, "above the floor", "faster than half"),
+        (1.51e-3, "above the floor", "slower than half"),
+        (2.01e-3, "above the floor", "slower than most"),
+    ],
+)
+def test_a_time_is_judged_by_floor_and_published_kernels(time_s: float, floor: str, attained: str) -> None:
+    """The verdicts change at the time without DRAM, at the floor, at 80 % of its rate, at the median and at 95 %."""
+    found = Attainable(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
+    rows = compared_times(time_s * 1e9, 1e6, found, 0.6e6)
+    assert [(row.name, row.verdict) for row in rows] == [("floor", floor), ("attainable", attained)]
+    assert [row.factor for row in rows] == pytest.approx([time_s / 1e-3, time_s / 1.5e-3])
+    assert [row.name for row in compared_times(1e6, 1e6, None)] == ["floor"]
 
 
 def test_words_without_published_kernels() -> None:

@@ -5,10 +5,12 @@ import functools
 import json
 import math
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from msgspec import Struct
 from support.loops import for_all
 
@@ -153,6 +155,10 @@ def quantities(gpu: Datasheet) -> dict[str, Quantity]:
     found = {key: getattr(gpu, key) for key in UNITS}
     found |= {f"peaks.{key}": peak for key, peak in gpu.peaks.items()}
     return {key: quantity for key, quantity in found.items() if quantity is not None}
+
+
+SCHEMA = Draft202012Validator(json.loads(gpu_module.schema_text()))
+"""What editors check a GPU file by."""
 
 
 def test_every_file_is_loaded() -> None:
@@ -582,6 +588,17 @@ def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, mess
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         parse_datasheet("t.toml", VALID.replace(old, new, 1))
     assert caught.value.hint == "`rooflens/gpus/h200.toml` of the package is a complete file"
+    if "not valid TOML" not in message and "twice" not in message and "nan" not in new:  # what a schema cannot say
+        assert not SCHEMA.is_valid(tomllib.loads(VALID.replace(old, new, 1)))
+
+
+def test_every_file_keeps_to_the_schema() -> None:
+    """Editors that know the schema find no fault in a file of the package, nor in the one of these tests."""
+    texts = {file.name: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.toml"))} | {"test": VALID}
+    documents = {name: tomllib.loads(text) for name, text in texts.items()}
+    wrong = [f"{name}: {fault.message}" for name, one in documents.items() for fault in SCHEMA.iter_errors(one)]
+    assert len(texts) > 100
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_example_of_the_page_is_a_file_of_the_package() -> None:

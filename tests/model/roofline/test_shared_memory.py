@@ -7,7 +7,7 @@ from support.kernels import make_case, make_kernel, place
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
-from rooflens.model.roofline.levels import delivered_bytes, place_levels
+from rooflens.model.roofline.levels import place_levels
 from rooflens.model.verdict.bottleneck import memory_bottleneck
 
 TOTAL = {"smem_bytes": 1280.0, "l1_peak_bytes_per_s": 2.56e6}
@@ -41,8 +41,7 @@ def test_the_best_counters_give_the_bytes(
     counters: dict[str, float], overrides: dict[str, Any], amount_bytes: float, accuracy: str
 ) -> None:
     """Accesses by address go before counted loads and stores, these before all wavefronts; what is left out is said."""
-    found = delivered_bytes(make_kernel(counters, **overrides))
-    assert found is not None
+    found = place_levels(make_kernel(counters, **overrides))["smem"]
     assert (found.amount_bytes, found.accuracy) == (amount_bytes, accuracy)
 
 

@@ -6,7 +6,7 @@ from support.kernels import make_kernel
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.roofs import pipe_roofs
 from rooflens.model.roofline.work import main_work
-from rooflens.report.plane.plane import places
+from rooflens.report.plane.places import places
 
 PEAKS = {"ffma_peak_threads_per_s": 1e13, "dram_bytes": 1e6, "dram_peak_bytes_per_s": 2e12}
 INT8 = {"IMMA.16832.S8.S8.SAT": 100_000}

@@ -126,6 +126,13 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
     assert sum("halve the bytes" in move for move in moves) == 1
 
 
+@for_all("opcodes, to", [({"DFMA": 9, "FFMA": 1}, "fp32"), ({"DADD": 1, "FFMA": 9}, "fp16 or bf16")])
+def test_bytes_are_halved_by_the_next_narrower_type(opcodes: dict[str, int], to: str) -> None:
+    """Values of a kernel that computes in fp64 have eight bytes: fp32 halves them, and fp16 would quarter them."""
+    moves = words_of(advice.memory_moves, make_kernel(warp_opcodes=opcodes), levels(), "dram", at_roof=False)
+    assert f"halve the bytes: {to}, if accuracy allows" in moves
+
+
 @for_all(
     "counters, told",
     [
@@ -245,7 +252,7 @@ def test_collecting_is_a_command() -> None:
     """The advice about missing counters, and about a failed kernel, can be pasted into a shell."""
     kernel, command = make_kernel(function_name="gemm"), "ncu --set basic ./app 7"
     pasted = "`rooflens profile --kernel gemm --launch-count 1 -- ./app 7`"
-    assert pasted in words_of(advice.collect_moves, kernel, command)[0]
+    assert pasted in words_of(advice.collect_moves, "gemm", None, command)[0]
     assert pasted in words_of(advice.failed_moves, kernel, command)[0]
 
 
@@ -253,7 +260,7 @@ def test_old_chips_are_not_told_to_collect() -> None:
     """Today's ncu cannot profile a Pascal: no command is given that must fail."""
     kernel = make_kernel(compute_capability="6.1")
     for moves in (
-        words_of(advice.collect_moves, kernel, "ncu ./app"),
+        words_of(advice.collect_moves, "k", "6.1", "ncu ./app"),
         words_of(advice.failed_moves, kernel, "ncu ./app"),
     ):
         assert "no longer profiles compute capability 6.1" in moves[0]

@@ -146,7 +146,7 @@ def test_integer_work_on_data_is_a_floor_of_a_kernel_without_other_arithmetic() 
     opcodes = {"IADD3": 30, "LOP3.LUT": 20, "ISETP.GE.AND": 50}
     threads = {opcode: 32 * count for opcode, count in opcodes.items()}
     facts = case(None, {"dram_bytes": 1e8}, warp_opcodes=opcodes, thread_opcodes=threads)
-    found = find_limit(replace(facts, pipes={"alu": Pipe(None, "inst", "counter", share=0.8)}))
+    found = find_limit(replace(facts, pipes={"alu": Pipe(None, "inst", "counter", share=0.8)}, shares={"alu": 0.8}))
     assert (found.floor_ns, found.by, found.proven) == (pytest.approx(4e6), "integer arithmetic", False)
 
 

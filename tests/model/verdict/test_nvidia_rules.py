@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 from support.loops import for_all
 
-from rooflens.model.bounds import BOUNDS
 from rooflens.model.records import Level, Limit, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, agrees, read_nvidia
+from rooflens.model.verdict_classes import BOUNDS
 
 ROOFLINE = (
     "The ratio of peak float (fp32) to double (fp64) performance on this device is 2:1. The {subject} achieved "
@@ -108,14 +108,14 @@ def verdict(bound: str, *, at_roof: bool = False) -> Verdict:
 )
 def test_agreement(bottleneck: str | None, bound: str, at_roof: bool, expected: bool | None) -> None:  # noqa: FBT001 - a table
     """A class agrees with NVIDIA's of the same meaning; a bottleneck that is unknown or missing is not judged."""
-    assert agrees(bottleneck, verdict(bound, at_roof=at_roof), {}) is expected
+    assert agrees(bottleneck, verdict(bound, at_roof=at_roof), Level()) is expected
 
 
 @pytest.mark.parametrize(("stages", "expected"), [({"data": 0.6, "lsu_input": 0.7}, True), ({"data": 0.7}, False)])
 def test_balanced_is_memory_where_load_and_store_instructions_lead(stages: dict[str, float], *, expected: bool) -> None:
     """NVIDIA counts them on both sides, so what it calls balanced is a limiter at L1's input, and at no other stage."""
     at_l1 = replace(verdict("memory", at_roof=False), resource="l1")
-    assert agrees("Balanced Throughput", at_l1, {"l1": Level(share=0.7, stages=stages)}) is expected
+    assert agrees("Balanced Throughput", at_l1, Level(share=0.7, stages=stages)) is expected
 
 
 def test_each_class_of_nvidia_means_classes_of_ours() -> None:

@@ -302,20 +302,22 @@ def test_a_level_full_by_bytes_needs_no_explanation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device_peak", "factor", "said"),
+    ("device_peak", "factor", "is_full", "said"),
     [
-        (3e11, 1.12, "at today's traffic 1.1x"),
-        (3e11, 1.6, "at today's traffic 1.1x; 1.6x with fewer bytes"),
-        (4.3e11, 1.6, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
+        (3e11, 1.12, True, "at today's traffic 1.1x"),
+        (3e11, 1.6, True, "at today's traffic 1.1x; 1.6x with fewer bytes"),
+        (4.3e11, 1.6, True, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
+        (4.3e11, 1.6, False, "at today's traffic and clock 1.1x; 1.6x at DRAM's full clock"),
+        (3e11, 1.6, False, "at today's traffic 1.6x"),
     ],
 )
 def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
-    device_peak: float, factor: float, said: str
+    device_peak: float, factor: float, said: str, *, is_full: bool
 ) -> None:
     """DRAM that is 90 % busy allows 1.1x: what is over that takes another clock, or fewer bytes."""
     one = samples.every_verdict()[0]
     kernel = replace(one.kernel, gpu=None, counters={"device_dram_peak_bytes_per_s": device_peak})
     level = replace(one.levels["dram"], share=0.9, peak_bytes_per_s=3e11)
-    verdict = replace(one.verdict, at_roof=True, limit=Limit(factor, 1e5, "DRAM traffic"))
+    verdict = replace(one.verdict, at_roof=is_full, limit=Limit(factor, 1e5, "DRAM traffic"))
     changed = replace(one, kernel=kernel, levels={**one.levels, "dram": level}, verdict=verdict)
     assert limit_in_short(changed) == said

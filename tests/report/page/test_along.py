@@ -10,8 +10,9 @@ from rooflens.analyzing import analyze_paths
 from rooflens.model.predict.along import Along, find_along
 from rooflens.model.predict.expectations import check_reports
 from rooflens.model.records import Analysis, AnalyzedReport
-from rooflens.report.page.along import along_lines
 from rooflens.report.page.page import render_page
+from rooflens.report.words.expectations import expectations_document
+from rooflens.report.writers.terminal import to_terminal
 from rooflens.writing.rendering import bundled
 
 
@@ -80,13 +81,14 @@ def test_another_workload_has_no_such_table(recorded: AnalyzedReport) -> None:
 
 
 def test_terminal_and_page_show_the_same_table(recorded: AnalyzedReport) -> None:
-    """A line a kernel below a line on the peaks; the page has the rows once, and no block of each kernel besides."""
+    """A row a kernel below a line on the peaks; the page has the rows once, and no kernel besides."""
     predictions = bundled([recorded.run])
-    lines = along_lines(check_reports([recorded], predictions), [recorded])
-    assert "by the datasheet, at the profiled clock; they meet at 9.74" in lines[0]
-    assert len(lines) == 2 + 1 + len(STEPS)
-    assert lines[2].split()[:2] == ["saxpy", "0.167"]
+    document = expectations_document(check_reports([recorded], predictions), [recorded])
+    lines = to_terminal(document).splitlines()
+    assert "by the datasheet, at the profiled clock; they meet at 9.74" in lines[2]
+    assert lines[4].split()[:2] == ["saxpy", "0.167"]
+    assert [line.split()[:2] for line in lines[5 : 5 + len(STEPS)]] == [["fma", str(steps)] for steps in STEPS]
     html = render_page([recorded], title="t", predictions=predictions)
-    assert "Kernels along the roofline" in html
-    assert html.count('id="predicted-0"') == 1
-    assert 'id="predicted-1"' not in html
+    section = html[html.index('<section id="predicted"') :]
+    assert "they meet at 9.74" in section
+    assert section[: section.index("</section>")].count('scope="rowgroup"') == 1

@@ -223,7 +223,7 @@ def test_flags_are_named() -> None:
     header = text.partition("What to fix first")[0]
     assert f"{_said('clocks_moved')} 3 of 4 kernels" in header
     assert f"{_said('dram_writes_stay_in_l2')} 2 of 4 kernels" in header
-    assert "3 caveats" in header or "4 caveats" in header
+    assert re.search(r"[34] caveats: clock changed, output stayed in L2 and [12] more", header)
     chips = [attributes["title"] or "" for _, attributes in tags.elements if attributes.get("class") == "flag"]
     assert [chip.count("\n") for chip in chips] == [0, 1, 2]
     assert all(_said("clocks_moved") in chip for chip in chips)

@@ -2,22 +2,25 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-import pytest
 from msgspec.structs import replace
 from support import samples
 from support.kernels import make_kernel
 
-from rooflens import format as fmt
 from rooflens.model.analyze import analyze
 from rooflens.model.cases import Case, Expectation
-from rooflens.model.predict.expectations import predict_case
+from rooflens.model.catalogue import COMPARED
+from rooflens.model.predict.expectations import check_reports, predict_case
 from rooflens.model.predict.explain import check
-from rooflens.model.predict.measured import Prediction
+from rooflens.model.predict.measured import Checked, Prediction
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_LAUNCHES, Content, build_content
-from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
-from rooflens.report.page.expectations import MAX_BLOCKS, OPEN_BLOCKS, predicted, prediction_lines, with_predictions
+from rooflens.report.document import Table
+from rooflens.report.page.cards.expectation import predicted_panel
+from rooflens.report.page.expectations import predicted
+from rooflens.report.page.kernels import kernels
 from rooflens.report.page.page import render_page
+from rooflens.report.words.expectations import MAX_SHOWN, expectations_document
+from rooflens.report.writers.terminal import to_terminal
 from rooflens.workloads.registry import find_workload
 
 SAXPY = Case("n", {"n": 1_000_000}, "fp32", "by hand", Expectation("memory", "dram", "streams"), "2 * n", "12 * n")
@@ -57,8 +60,8 @@ def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: 
         )
         for at, digest in enumerate(digests)
     ]
-    page = build_content(made, "test", default_thresholds())
-    return with_predictions(page, dict.fromkeys(digests, prediction))
+    checked = check_reports(made, dict.fromkeys(digests, prediction))
+    return build_content(made, "test", default_thresholds(), predictions=checked)
 
 
 def text_of(page: Content) -> str:
@@ -75,57 +78,75 @@ def test_a_case_becomes_a_prediction_by_its_formulas() -> None:
     assert (other.iterations, other.source) == (3, "elsewhere")
 
 
-def test_lines_put_measured_beside_predicted() -> None:
-    """2 MFLOP and 12 MB predicted, 2 MFLOP and 13.2 MB measured: once and 1.1 times as much, and then why."""
+def lines_of(checked: Checked) -> list[str]:
+    """Read the lines of a terminal of 80 columns, with single spaces."""
+    return [" ".join(line.split()) for line in to_terminal(expectations_document([checked], []), 80).splitlines()]
+
+
+def test_a_table_puts_measured_beside_predicted() -> None:
+    """2 MFLOP and 12 MB predicted, 2 MFLOP and 13.2 MB measured: once and 1.1 times as much, a verdict, and why."""
     kernel = make_kernel(MOVED, thread_opcodes={"FFMA": 1_000_000})
-    told, found, *why = prediction_lines(check(predict_case("saxpy", SAXPY), [analyze(kernel)]))
-    assert told == "saxpy n predicted, one iteration: 2.00 MFLOP, 12.0 MB at DRAM, memory at DRAM"
-    assert found.startswith("saxpy n measured, 1 launch: 2.00 MFLOP (1.00x), 13.2 MB (1.10x) at DRAM, ")
-    assert any(line.startswith("  bytes: DRAM moved 13.2 MB, 1.10x the compulsory 12.0 MB.") for line in why)
-    assert not any(line.startswith("  work:") for line in why)
-    assert not any(fmt.NBSP in line for line in (told, found, *why))
+    heading, columns, name, *rows = lines_of(check(predict_case("saxpy", SAXPY), [analyze(kernel)]))
+    assert heading == "Predicted against measured, for one iteration"
+    assert columns == "predicted measured ratio verdict"
+    assert name.startswith("saxpy n: 1 launch, ")
+    assert rows[:2] == ["FLOP 2.00 MFLOP 2.00 MFLOP 1.00x as predicted", "DRAM bytes 12.0 MB 13.2 MB 1.10x more"]
+    assert any(line.startswith("bytes: DRAM moved 13.2 MB, 1.10x the compulsory 12.0 MB.") for line in rows)
+    assert not any(line.startswith("work:") for line in rows)
 
 
-def test_lines_say_what_was_not_measured() -> None:
-    """A kernel without counters leaves its side of the comparison unsaid, not zero."""
-    _, found, *_ = prediction_lines(check(predict_case("saxpy", SAXPY), [analyze(make_kernel({}))]))
-    assert "FLOP not measured, B not measured at DRAM" in found
+def test_every_column_is_a_key_of_json() -> None:
+    """The table has the flat keys of a row of JSON, and fits 80 columns whatever is predicted."""
+    checked = check(predict_case("saxpy", SAXPY), [analyze(make_kernel(MOVED, thread_opcodes={"FFMA": 1_000_000}))])
+    (table,) = (block for block in expectations_document([checked], []) if isinstance(block, Table))
+    flat = [key.label or key.name for key in COMPARED.keys if key.flat]
+    assert [column.heading for column in table.columns][1:] == flat[1:]
+    assert max(map(len, to_terminal((table,), 80).splitlines())) <= 80
 
 
-def test_lines_of_a_case_without_formulas_have_its_wall_only() -> None:
+def test_a_table_says_what_was_not_measured() -> None:
+    """A kernel without counters leaves its side of the comparison empty, not zero."""
+    rows = lines_of(check(predict_case("saxpy", SAXPY), [analyze(make_kernel({}))]))
+    assert {"FLOP 2.00 MFLOP \u2013 \u2013 not measured", "DRAM bytes 12.0 MB \u2013 \u2013 not measured"} <= {*rows}
+
+
+def test_a_case_without_formulas_has_its_limiter_only() -> None:
     """Pointer chasing has no FLOPs to predict; its limiter is still expected."""
     bare = Case("hbm", {}, "uint32", "", Expectation("latency", None, "waits"))
-    told, *_ = prediction_lines(check(predict_case("chase", bare), [analyze(make_kernel(MOVED))]))
-    assert told == "chase hbm predicted, one iteration: latency"
+    checked = check(predict_case("chase", bare), [analyze(make_kernel(MOVED))])
+    rows = [line for line in lines_of(checked)[3:] if ":" not in line]
+    assert rows[0].startswith("limiter latency ")
+    assert checked.rows == ()
 
 
 def test_a_lower_bound_is_marked_everywhere() -> None:
-    """What was profiled once of many is `at least` in the lines, and says so in its scope."""
+    """What was profiled once of many is a lower bound in the table, and its scope says why."""
     command = "ncu --filter-mode per-launch-config --nvtx-include r ./x"
     kernel = samples.analysis(replace(DID, flop={"tensor_bf16": 1e9}), 0, "0" * 64)
-    page = build_content([samples.report([kernel], digest="0" * 64, command_line=command)], "t", default_thresholds())
-    page = with_predictions(page, {"0" * 64: GEMM})
-    assert "at least 1.00 GFLOP" in prediction_lines(page.predictions[0])[1]
+    reports = [samples.report([kernel], digest="0" * 64, command_line=command)]
+    page = build_content(reports, "t", default_thresholds(), predictions=check_reports(reports, {"0" * 64: GEMM}))
+    (checked,) = page.predictions
+    verdicts = {row.name: row.verdict for row in checked.rows}
+    assert (verdicts["work"], verdicts["dram_bytes"], verdicts["floor"]) == ("lower bound", "more", "above the floor")
+    assert "FLOP 137 GFLOP \u2265 1.00 GFLOP 0.00728x lower bound" in lines_of(checked)
     assert "Each distinct launch was profiled once" in text_of(page)
-    assert "at least 1.00 GFLOP" in text_of(page)
 
 
-def test_the_section_holds_amounts_times_walls_and_reasons() -> None:
-    """Predicted, measured and factor of each amount; times at the report's peaks; limiters; what explains the gap."""
+def test_the_section_holds_amounts_times_limiters_and_reasons() -> None:
+    """Predicted, measured, ratio and verdict of each amount; times at the report's peaks; what explains the gap."""
     text = text_of(make_page(DID))
     for words in (
-        "gemm bf16_4096",
+        "gemm bf16_4096 : 1 launch, latency for 100 % of the time",
         "m = 4,096, n = 4,096, k = 4,096",
-        "DRAM bytes 101 MB 200 MB 1.99x",
-        "Intensity 1,370 FLOP/B 687 FLOP/B 0.503x",
-        "T_math 441 µs 137 GFLOP at 312 TFLOP/s, tensor bf16",
-        "T_memory 64.7 µs 101 MB at 1.56 TB/s, DRAM",
-        "Time, floor 441 µs 1.00 ms 2.27x",
-        "Time, attainable 586 µs 1.00 ms 1.71x",
-        "Floor 441 µs",
-        "Attainable 586 µs median of 53 published times over their floors",
-        "Measured 1.00 ms 1 launch",
-        "expected compute at tensor bf16, found latency",
+        "DRAM bytes 101 MB 200 MB 1.99x more",
+        "intensity 1,370 FLOP/B 687 FLOP/B 0.503x less",
+        "floor 441 \u00b5s 1.00 ms 2.27x above the floor",
+        "attainable 586 \u00b5s 1.00 ms 1.71x slower than half",
+        "limiter compute latency another",
+        "T math 441 \u00b5s 137 GFLOP at 312 TFLOP/s, tensor bf16",
+        "T memory 64.7 \u00b5s 101 MB at 1.56 TB/s, DRAM",
+        "attainable 586 \u00b5s median of 53 published times over their floors",
+        "measured 1.00 ms 1 launch",
         "operands are read again",
         "The prediction was compute at tensor bf16",
         "Report: 0.ncu-rep",
@@ -144,23 +165,17 @@ def test_the_page_takes_predictions_by_digest() -> None:
     """A prediction goes to the report of its digest; one of an unknown report is left out."""
     analysis = samples.analysis(DID, 0, "a" * 64)
     html = render_page([samples.report([analysis])], title="t", predictions={"a" * 64: GEMM, "b" * 64: GEMM})
-    assert html.count('id="predicted-0"') == 1
-    assert 'id="predicted-1"' not in html
+    section = html[html.index('<section id="predicted"') :]
+    assert section[: section.index("</section>")].count('scope="rowgroup"') == 1
 
 
-@pytest.mark.parametrize(("reports", "is_open"), [(OPEN_BLOCKS, True), (OPEN_BLOCKS + 1, False)])
-def test_a_few_stand_open(reports: int, is_open: bool) -> None:  # noqa: FBT001 - a parameter
-    """One or two predictions are read at once; of more, the lines of the list."""
-    html = str(predicted(make_page(DID, reports=reports)))
-    assert html.count('<details class="card"') == reports
-    assert ('" open>' in html) == is_open
-
-
-def test_too_many_are_counted() -> None:
-    """A page with more predictions than it shows says how many are left out."""
-    page = make_page(DID, reports=MAX_BLOCKS + 3)
-    assert str(predicted(page)).count('<details class="card"') == MAX_BLOCKS
-    assert "3 more predictions are left out." in text_of(page)
+def test_several_predictions_stand_in_one_table() -> None:
+    """Their columns are aligned, each names its report, and what is left out of too many is counted."""
+    page = make_page(DID, reports=MAX_SHOWN + 3)
+    html = str(predicted(page))
+    assert html.count('scope="rowgroup"') == MAX_SHOWN
+    assert "1.ncu-rep" in html
+    assert "3 more predictions not shown." in text_of(page)
 
 
 def test_hostile_words_make_no_element() -> None:
@@ -170,50 +185,38 @@ def test_hostile_words_make_no_element() -> None:
     assert "<img" not in str(predicted(make_page(DID, prediction=hostile)))
 
 
+def panel_of(page: Content, name: str = DID.name) -> str:
+    """Read the words of the panel of a kernel's card."""
+    one = next(one for one in page.analyses if one.kernel.name == name)
+    return Text(str(predicted_panel(page.predictions[0], one, is_whole=len(page.analyses) == 1))).text
+
+
 def test_a_card_has_the_rows_of_its_report() -> None:
-    """A kernel that is all of its report has every amount, the limiter, and a reason where there is a gap."""
-    page = make_page(DID)
-    rows = predicted_rows(page, page.launches[0])
-    assert [row.label for row in rows] == [
-        "FLOP",
-        "DRAM bytes",
-        "Intensity",
-        "Time, floor",
-        "Time, attainable",
-        "Limiter",
-    ]
-    assert rows[0].source.startswith("gemm bf16_4096: FLOPs: one multiply-add")
-    assert {row.source for row in rows[1:]} == {""}
-    flop, moved, limiter = rows[0], rows[1], rows[-1]
-    assert (flop.factor, flop.why) == (1.0, "")
-    assert "operands are read again" in moved.why
-    assert (limiter.predicted, limiter.measured, limiter.factor) == ("compute at tensor bf16", "latency", None)
-    assert limiter.why.startswith("Expected because: 1365 FLOP/B")
+    """A kernel that is all of its report has every amount, the limiter, and a reason below each gap."""
+    text = panel_of(make_page(DID))
+    for words in (
+        "FLOP 137 GFLOP 137 GFLOP 1.00x as predicted DRAM bytes 101 MB 200 MB 1.99x more Between the SMs and L2",
+        "intensity 1,370 FLOP/B 687 FLOP/B",
+        "attainable 586 \u00b5s 1.00 ms 1.71x slower than half",
+        "limiter compute latency another Expected because: 1365 FLOP/B",
+        "gemm bf16_4096: FLOPs: one multiply-add",
+    ):
+        assert words in text, text
 
 
 def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
-    """What is predicted for all kernels together is not held against one of them."""
+    """What is predicted for all kernels together is not held against the time of one of them."""
     page = make_page(DID, replace(DID, name="other", flop={"fp32": 4e9}))
-    other = next(launch for launch in page.launches if launch.name == "other")
-    flop, moved = predicted_rows(page, other)
-    assert flop.predicted == "137 GFLOP for all"
-    assert flop.factor == pytest.approx(4e9 / (2 * 4096**3))
-    assert flop.why == "One of the 2 launches that the prediction covers."
-    assert (moved.label, moved.why) == ("DRAM bytes", "")
+    text = panel_of(page, "other")
+    assert "FLOP 137 GFLOP 4.00 GFLOP 0.0291x less" in text
+    assert "One of the 2 launches that the prediction covers." in text
+    assert "floor" not in text
 
 
-def test_cards_without_a_prediction_have_no_rows() -> None:
-    """A kernel of another report, a failed one, and one that stands for a sum of launches have none."""
-    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
-    assert predicted_rows(page, page.launches[0]) == ()
+def test_cards_without_a_prediction_have_no_panel() -> None:
+    """A kernel of another report, and one that stands for a sum of launches have none."""
+    other = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     many = make_page(*[DID] * (MAX_LAUNCHES + 1))
     assert many.aggregated
-    assert predicted_rows(many, many.launches[0]) == ()
-
-
-def test_rows_are_plain_words() -> None:
-    """Every field of a row is text for a template, but the factor."""
-    page = make_page(DID)
-    for row in predicted_rows(page, page.launches[0]):
-        assert isinstance(row, PredictedRow)
-        assert all(isinstance(text, str) for text in (row.label, row.predicted, row.measured, row.why, row.source))
+    shown = ["panel predicted" in str(kernels(page)) for page in (make_page(DID), other, many)]
+    assert shown == [True, False, False]

@@ -55,6 +55,26 @@ def test_dots_in_one_place_share_a_label() -> None:
     assert {"1, 2, 3", f"4 {STAR} v4"} == set(labels)
 
 
+def test_without_peaks_in_the_reports_the_roofs_are_those_of_the_datasheet() -> None:
+    """They stand in the plane, above every dot, and the chart says whose they are; a GPU without a file has none."""
+
+    def without_peaks(analysis: Analysis, gpu: str) -> Analysis:
+        levels = {name: replace(level, peak_bytes_per_s=None) for name, level in analysis.levels.items()}
+        pipes = {name: replace(pipe, peak_per_s=None) for name, pipe in analysis.pipes.items()}
+        return replace(analysis, levels=levels, pipes=pipes, kernel=replace(analysis.kernel, gpu=gpu))
+
+    own = path_spec(versions(version(900), version(300)))
+    known, unknown = (
+        path_spec(versions(without_peaks(version(900), gpu), without_peaks(version(300), gpu)))
+        for gpu in ("NVIDIA A10G", "a GPU of nobody")
+    )
+    assert "datasheet" not in str(own)
+    assert "Roofs: the datasheet's" in str(known)
+    assert "FP32 35.0 TFLOP/s" in str(known).replace("\u00a0", " ")
+    assert "GDDR6 600 GB/s" in str(known).replace("\u00a0", " ")
+    assert "datasheet" not in str(unknown)
+
+
 def test_bars_go_by_decades_where_times_differ_by_ten_times() -> None:
     """Within ten times bars begin at nothing; beyond that each is as long as its logarithm, which the head says."""
     near, far = ladder_bars(versions(version(900), version(300))), ladder_bars(versions(version(9000), version(90)))

@@ -12,10 +12,11 @@ from planes import make_plane, make_spec, walk
 from support import samples
 from support.snapshots import check_snapshot
 
-from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis, Gain
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, is_hollow, vega_config
 from rooflens.report.plane.plane import OWN
 from rooflens.report.roofline.chart import default_level
+from rooflens.report.roofline.choices import ghost_at
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS
 
@@ -219,3 +220,14 @@ def test_snapshot_of_a_plane() -> None:
 def test_snapshot_of_bars() -> None:
     """The chart of kernels without FLOPs is the stored one."""
     check_snapshot("roofline_bars", make_spec(samples.without_flops(), ranks={"k1": 1}))
+
+
+def test_a_move_that_saves_flops_puts_the_dot_to_the_left() -> None:
+    """1.25x by fewer instructions of the full pipe are a fifth fewer FLOPs from as many bytes, at the same rate."""
+    (point,) = (p for p in make_plane(samples.every_verdict()).points_at("dram") if p.launch.shown_class == "compute")
+    gain = Gain(1.25, None, changes="instructions")
+    counted = replace(point, launch=replace(point.launch, counts_limiter=True))
+    assert ghost_at(counted, gain, None) == (point.intensity_flop_per_byte / 1.25, point.flop_per_s)
+    other = replace(point, launch=replace(point.launch, counts_limiter=False))
+    for moved in (ghost_at(other, gain, None), ghost_at(counted, replace(gain, changes=None), None)):
+        assert moved == (point.intensity_flop_per_byte, point.flop_per_s * 1.25)

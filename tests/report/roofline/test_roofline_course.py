@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from planes import make_plane
 from support import samples
 
 from rooflens.model.records import Analysis, Phases, Pipe
-from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
-from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.course import phase_points
 
@@ -21,8 +19,7 @@ MEAN_TENSOR, MEAN_DRAM = 9.6 / 16, 2.3 / 16
 
 def spec_of(*analyses: Analysis) -> dict[str, Any]:
     """Draw these kernels."""
-    launches = build_content([samples.report(analyses)], "test", default_thresholds()).launches
-    return roofline_spec(plane(samples.A100.name, launches), title="t", picked="k0", ranks={})
+    return roofline_spec(make_plane(analyses), title="t", picked="k0")
 
 
 def test_phases_stand_at_their_own_rates() -> None:

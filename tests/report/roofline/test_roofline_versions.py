@@ -7,8 +7,8 @@ from planes import plane_of, spec_of, version
 
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec
+from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.versions import versions
 
 
@@ -38,9 +38,11 @@ def test_versions_at_one_place_have_one_label() -> None:
 
 
 def test_one_report_and_other_names_make_no_versions() -> None:
-    """Kernels of one report, and different kernels of two, are joined by nothing."""
+    """Kernels of one report, and those of two whose names differ where no ladder joins them, are joined by nothing."""
     assert versions(plane_of([version(0, "attention", "softmax")])) == ()
-    assert versions(plane_of([version(0, "attention"), version(1, "softmax")])) == ()
+    reports = [version(0, "attention"), version(1, "softmax")]
+    page = replace(build_content(reports, "test", default_thresholds()), ladder=None)
+    assert versions(plane(page, page.gpus[0])) == ()
     assert "versions" not in spec_of([version(0, "attention")])["datasets"]
 
 
@@ -50,7 +52,7 @@ def test_the_longest_launch_stands_for_a_version() -> None:
     first, second, other = several.analyses
     longer = replace(second, kernel=replace(second.kernel, counters={**second.kernel.counters, "duration_ns": 9e9}))
     ((_, newest),) = versions(plane_of([version(0, "attention"), replace(several, analyses=(first, longer, other))]))
-    assert newest.launch.duration_ns == 9e9
+    assert newest.time_words.startswith("9.00 s")
 
 
 def test_tooltips_name_the_version() -> None:
@@ -65,8 +67,8 @@ def test_beside_a_ladder_its_versions_have_their_labels_and_other_kernels_their_
     reports = [version(i, "attention", "reference") for i in range(3)]
     page = build_content(reports, "test", default_thresholds())
     climbers = {(report.run.digest, "attention"): f"v{at}" for at, report in reversed(list(enumerate(reports)))}
-    placed = replace(plane(page.gpus[0], page.timed, page.report_labels), climbers=climbers)
-    rows = roofline_spec(placed, title="A100", picked="", ranks={})["datasets"]["labels"]
+    placed = plane(page, page.gpus[0], climbers=climbers)
+    rows = roofline_spec(placed, title="A100", picked="")["datasets"]["labels"]
     names = [row["t"] for row in rows if row["s"] == "name" and row["level"] == "dram"]
     assert sorted(names[1:]) == ["reference", "v0", "v1"]
     assert names[0] == "v2"

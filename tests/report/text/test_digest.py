@@ -9,6 +9,7 @@ from support import samples
 from support.loops import for_all
 from test_markdown import HOSTILE, hostile, parse
 
+from rooflens.errors import InputError
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
@@ -136,7 +137,9 @@ def test_estimates_of_rules_have_two_digits() -> None:
 def test_nothing_and_what_could_not_be_read_are_said() -> None:
     """Without a report there is a title; a report that could not be read is named by its file, with why."""
     assert digest([]).startswith("# `no report`")
-    assert "Not read: `broken.ncu-rep`: is damaged." in digest([], unread=[("/folder/broken.ncu-rep", "is damaged")])
+    assert "Not read: `broken.ncu-rep`: is damaged." in digest(
+        [], unread=[("/folder/broken.ncu-rep", InputError("is damaged"))]
+    )
 
 
 def test_nothing_out_of_a_report_is_mark_up() -> None:
@@ -181,10 +184,10 @@ def test_an_explanation_says_what_would_confirm_a_move() -> None:
 
 
 def test_an_explanation_has_the_hot_lines_and_the_part_of_the_report() -> None:
-    """Hot lines stand with what they wait for; the kernel's part of the time is that of all its launches."""
+    """Hot lines say which part of their samples waits most for what; the kernel's part is that of all its launches."""
     analysis = hot()
     text = explain(report([analysis, analysis, named(analysis, "other")]), analysis)
-    assert "| 80 % | waits for global memory | `a.cu:7` | `y[i] = x[j];` |" in text
+    assert "| 80 % | waits for global memory, 75 % | `a.cu:7` | `y[i] = x[j];` |" in text
     assert ": 67 % of the report's GPU time" in text
 
 

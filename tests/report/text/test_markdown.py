@@ -195,6 +195,14 @@ def test_what_is_in_no_number_is_named() -> None:
     assert "no FLOPs (1)" in method
 
 
+def test_a_clock_far_below_boost_is_a_caveat() -> None:
+    """What would be another verdict at the full clock is said first, with its launches."""
+    one = samples.every_verdict()[0]
+    slow = replace(one, kernel=replace(one.kernel, counters={**one.kernel.counters, "sm_clock_hz": 0.546e9}))
+    caveats = write([slow]).partition("### Caveats")[2].replace("\u00a0", " ")
+    assert caveats.strip().startswith("- 1 launch: Profiled at 546 MHz, far below the 1.41 GHz")
+
+
 def test_no_folder_of_this_machine_is_told() -> None:
     """Reports are named without their folders: Markdown is made to be passed on."""
     assert "/home/me" not in write(samples.every_verdict(), [samples.run(source="/home/me/attention.ncu-rep")])

@@ -8,7 +8,7 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.records import Analysis
-from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out
+from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out, symptoms
 
 
 def _analysis(counters: dict[str, float]) -> Analysis:
@@ -29,3 +29,16 @@ def test_what_nobody_measured_is_named_and_not_ruled_out() -> None:
     one = _analysis({"duration_ns": 1e6})
     assert {"uncoalesced loads", "bank conflicts", "divergence", "spills", "barriers"} <= {*not_measured(one)}
     assert ruled_out(one) == []
+
+
+@pytest.mark.parametrize(
+    ("bound", "part", "is_one"), [("memory", 0.92, True), ("memory", 0.1, False), ("latency", 0.92, False)]
+)
+def test_a_long_wait_for_a_busy_unit_is_its_symptom(bound: str, part: float, *, is_one: bool) -> None:
+    """Warps that wait 92 % of their time for a full DRAM queue for it: that is no minor cause, and no ruled-out one."""
+    base = samples.integer_product()
+    kernel = make_kernel(stalls={"long_scoreboard": part, "selected": 1 - part})
+    one = replace(base, kernel=kernel, findings=(), verdict=replace(base.verdict, bound=bound))
+    said = "waits for global memory"
+    assert [words.startswith(said) for words in symptoms(one)] == [True] * is_one
+    assert any(words.startswith(said) for words in hardly_one(one)) is not is_one

@@ -242,7 +242,12 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     """A kernel that lacks counters is told how to collect them, in one line with a command that exists."""
     (first,), (second,) = launched("bare<int>", (100,)), launched("known", (10,), 2.0)
     kernel = replace(first.kernel, function_name="bare")
-    bare = judged(first, bound="unknown", moves=collect_moves(kernel, "ncu ./app"), limit=Limit())
+    bare = judged(
+        first,
+        bound="unknown",
+        moves=collect_moves(kernel.function_name, kernel.compute_capability, "ncu ./app"),
+        limit=Limit(),
+    )
     bare = replace(bare, kernel=kernel)
     lines = said(summarize([bare, second]), ["a.ncu-rep"])
     assert lines[0].startswith("known: ")

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from rooflens import format as fmt
 from rooflens.model.records import JudgedLoop
 from rooflens.report.page.cards.hot_lines import HotLine, HotLines
-from rooflens.report.words.inside import body_words, class_words, counted, depth, loop_label, shown_loops
+from rooflens.report.words.inside import (
+    body_words,
+    class_words,
+    counted,
+    depth,
+    loop_label,
+    loop_rate,
+    shown_loops,
+    work_unit,
+)
 
 
 def loop_bars(loops: Sequence[JudgedLoop], gpu: str | None) -> HotLines | None:
@@ -19,8 +28,8 @@ def loop_bars(loops: Sequence[JudgedLoop], gpu: str | None) -> HotLines | None:
 
 
 def _bar(one: JudgedLoop, around: int, gpu: str | None) -> HotLine:
-    rate = f" at {fmt.si(one.flop_per_s, 'FLOP/s')}" if one.flop_per_s else ""
-    reuse = f", {fmt.intensity(one.intensity)} of L2" if one.intensity else ""
+    rate = f" at {reached}" if (reached := loop_rate(one)) else ""
+    reuse = f", {fmt.intensity(one.intensity, work_unit(one))} of L2" if one.intensity else ""
     trips = counted(one.loop.trips, "trip") if one.loop.trips is not None else ""
     limit = class_words(one, gpu)
     return HotLine(

@@ -1,9 +1,9 @@
 """The report in a few hundred bytes a kernel, and all of a kernel: Markdown for a model or a chat message."""
 
-from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.text.digest.explained import explain, explain_document, hot_table
 from rooflens.report.text.digest.kernel import file_of, in_report, short_name
 from rooflens.report.text.digest.whole import digest, tokens_of
+from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 __all__ = [
     "BYTES_PER_TOKEN",

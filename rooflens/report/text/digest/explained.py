@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import RULES
-from rooflens.model.hotspots import leading_stall, places
+from rooflens.model.hotspots import leading_part, leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import type_answer
@@ -16,10 +16,10 @@ from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import cautions, notes
-from rooflens.model.verdict.bottleneck import both_sides
+from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
+    at_full_clock,
     first_gain_words,
     gain_words,
     level_share_words,
@@ -53,14 +53,16 @@ from rooflens.report.words.inside import (
     depth,
     inside_line,
     loop_label,
+    loop_rate,
     number,
     shown_loops,
     wait_words,
+    work_unit,
 )
 from rooflens.report.words.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.words.program import in_program_lines
-from rooflens.report.words.ruled_out import hardly_one, not_measured, ruled_out
-from rooflens.report.words.worth import worth_words
+from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
+from rooflens.report.words.worth import best_in_type, worth_words
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4
@@ -117,8 +119,7 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
 def _time(report: AnalyzedReport, analysis: Analysis) -> str:
     """Say how long it takes, and what part of the report's GPU time all launches of this name take."""
     alike = [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
-    total_ns = sum(one.gpu_time_ns or 0.0 for one in report.analyses if not one.kernel.failed)
-    all_ns = sum(one.gpu_time_ns or 0.0 for one in alike)
+    total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
     if analysis.in_program is not None and analysis.in_program.total_ns is not None:
@@ -160,7 +161,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     gain = first_gain_words(verdict, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(verdict))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
-    floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
+    clock = f" {said}" if (said := at_full_clock(analysis)) else ""
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}{clock}" if limit.floor_ns else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" {fmt.sentence_case(confidence_words(verdict.confidence))}."),
@@ -187,7 +189,7 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """
     # What the verdict stands on, where the report has no more of it than NVIDIA's per cent of its side.
     measured = {None, *shares_of(analysis.levels, analysis.pipes)}
-    stated = [side for side in both_sides(analysis) if side.resource not in measured]
+    stated = [side for side in analysis.verdict.sides if side.resource not in measured]
     rows = (
         *(_stated(analysis, side.resource or "", side.share) for side in stated),
         *(_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN)),
@@ -258,6 +260,7 @@ def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
     lines = (
         ("Not the cause", ruled_out(analysis)),
         (claim, [*_minor(analysis)]),
+        ("Warps queue for what is busy", symptoms(analysis)),
         ("Not measured", not_measured(analysis)),
     )
     said: list[Words] = [plain(f"{name}: {'; '.join(parts)}.") for name, parts in lines if parts]
@@ -266,7 +269,9 @@ def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _minor(analysis: Analysis) -> Iterator[str]:
     """Yield the findings that cost little, each with its first number, and how many more there are."""
-    notes = (finding for finding in analysis.findings if finding.severity == "note")
+    notes = (
+        finding for finding in analysis.findings if finding.severity == "note" and not is_symptom(analysis, finding.id)
+    )
     rest = [finding for finding in notes if finding.id != NVIDIA_RULE]  # the caveats name those
     for finding in rest[:NOTES_SHOWN]:
         number = shown(finding).numbers[:1]
@@ -336,8 +341,9 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
 
 
 def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
-    reason = leading_stall(hotspot)
-    words = "; ".join(filter(None, (stall_label(reason) if reason else "", wait_words(kernel.inside, hotspot))))
+    reason, part = leading_stall(hotspot), leading_part(hotspot)
+    leading = f"{stall_label(reason)}, {fmt.percent(part)}" if reason and part else ""
+    words = "; ".join(filter(None, (leading, wait_words(kernel.inside, hotspot))))
     return plain(words) if words else fmt.MISSING
 
 
@@ -351,8 +357,8 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
         Column("time", right=True, worth=9),
         Column("trips", right=True, worth=5),
         Column("does", worth=8),
-        Column("FLOP/s", right=True, worth=6),
-        Column("FLOP/B of L2", right=True, worth=3),
+        Column("rate", right=True, worth=6),
+        Column("AI at L2", right=True, worth=3),
         Column("limited by", fit="wrap", worth=7, least=20),
         Column("a trip", fit="prose", worth=4, least=40),
     )
@@ -362,8 +368,8 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
             plain(fmt.percent(one.share if one.loop.kind == "loop" else one.share_self)),
             number(one.loop.trips) if one.loop.trips is not None else "",
             plain(one.job),
-            fmt.si(one.flop_per_s, "FLOP/s") if one.flop_per_s else "",
-            fmt.significant(one.intensity) if one.intensity else "",
+            loop_rate(one),
+            fmt.intensity(one.intensity, work_unit(one)) if one.intensity else "",
             plain(class_words(one, analysis.kernel.gpu)),
             plain(body_words(one)),
         )
@@ -389,7 +395,10 @@ def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 def _move(move: Move, analysis: Analysis) -> str:
     words = f"{plain(f'{move.text[:1].upper()}{move.text[1:]}')}."
-    gain = gain_words(move.gain, analysis.kernel.duration_ns) or _why_unknown(move, analysis)
+    gain = gain_words(move.gain, analysis.kernel.duration_ns)
+    if not gain and move.kind == "precision":
+        gain = best_in_type(type_answer(analysis))
+    gain = gain or _why_unknown(move, analysis)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
     return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))

@@ -14,10 +14,10 @@ from rooflens.model.summary import KernelSummary, first_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.document import Document, Heading, Words, code, few, paragraph, strong
-from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.summary import counts, facts, failure_counts, segments, synthetic_words
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, file_of, fitted, plain, row, short_name
 from rooflens.report.text.table import MARKS, verdict_words
+from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import program_lines
 from rooflens.report.writers.markdown import to_markdown
@@ -99,8 +99,8 @@ def _head(page: Content, most_bytes: int) -> Document:
 
 
 def _head_lines(page: Content) -> Iterator[Words]:
-    if words := synthetic_words(page):
-        yield strong("Synthetic data."), f" {plain(words, _LINE_WIDTH)}"
+    if page.synthetic:
+        yield strong("Synthetic data."), f" {plain(synthetic_words(page.runs), _LINE_WIDTH)}"
     told = "; ".join(part for part in (", ".join(facts(page)), ", ".join(counts(page))) if part)
     if told:
         yield f"{plain(told, _LINE_WIDTH)}."
@@ -117,7 +117,7 @@ def _head_lines(page: Content) -> Iterator[Words]:
     if page.unread:
         names = few([code(PurePath(source).name) for source, _ in page.unread], _NAMED)
         yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
-    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
+    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.unprofiled, named=len(page.runs) > 1))
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:

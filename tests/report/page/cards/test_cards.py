@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
@@ -14,17 +15,18 @@ from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Nvidia, Rule
+from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import Content, build_content
+from rooflens.report.content import MAX_CARDS, Content, build_content
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, stall_bars
-from rooflens.report.page.cards.expectation import PredictedRow
 from rooflens.report.page.cards.memory import Memory, memory
 from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
-from rooflens.report.page.cards.occupancy import Dot, curves, resident
+from rooflens.report.page.cards.occupancy import Dot, occupancy_curve, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.kernels import kernels
+from rooflens.report.words.how_it_runs import occupancy_facts
 
 CARD_BYTES = 11_000
 """What a card may take on average, in a page of a hundred."""
@@ -135,7 +137,7 @@ def test_traffic_that_nobody_counted_is_not_shown() -> None:
     """Without counters there is no panel of useful bytes and none of occupancy."""
     analysis = sample(1000, 1e9)
     assert memory_of(analysis).bars == memory_of(analysis).facts == ()
-    assert resident(analysis.kernel) is None
+    assert resident(find_occupancy(analysis.kernel), occupancy_facts(analysis.kernel)) is None
     html = html_of(analysis)
     assert "Useful part" not in html
     assert "Occupancy" not in html
@@ -155,7 +157,8 @@ def test_occupancy_names_its_limit() -> None:
         "eligible_warps_per_cycle": 0.41,
         "issue_active_per_cycle": 0.3,
     }
-    shown = resident(with_counters(counters).kernel)
+    kernel = with_counters(counters).kernel
+    shown = resident(find_occupancy(kernel), occupancy_facts(kernel))
     assert shown is not None
     assert [(bar.label, bar.share) for bar in shown.bars] == [("Allowed", 0.5), ("Achieved", 0.36)]
     assert [fact.replace("\u00a0", " ") for fact in shown.facts] == [
@@ -300,20 +303,12 @@ def test_sums_say_whose_numbers_they_are() -> None:
     assert "Stands for" not in html_of(sample(1000, 1e9))
 
 
-def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel with a prediction has a panel of both with the reason of a gap; others have none."""
-    rows = (
-        PredictedRow("FLOP", "137 GFLOP", "141 GFLOP", 1.03, source="gemm bf16_4096"),
-        PredictedRow("DRAM bytes", "100 MB", "250 MB", 2.5, why="Re-reads miss L2."),
-        PredictedRow("Limiter", "compute at tensor bf16", "memory at DRAM"),
-    )
-    assert "Predicted and measured" not in html_of(sample(1000, 1e9))
-    monkeypatch.setattr(cards, "predicted_rows", lambda _page, _launch: rows)
-    html = html_of(sample(1000, 1e9))
-    assert "Predicted and measured" in html
-    assert "gemm bf16_4096" in html
-    assert "Re-reads miss L2." in html
-    assert ">2.50x<" in html
+def test_a_prediction_has_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel with a prediction has a panel of it; others have none."""
+    assert "panel predicted" not in html_of(sample(1000, 1e9))
+    monkeypatch.setattr(cards, "checked_for", lambda *_arguments: "a prediction")
+    monkeypatch.setattr(cards, "predicted_panel", lambda *_arguments, **_options: Markup("<b>as predicted</b>"))
+    assert '<div class="panel predicted"><b>as predicted</b></div>' in html_of(sample(1000, 1e9))
 
 
 def test_the_mix_says_what_instructions_are_for() -> None:
@@ -345,7 +340,7 @@ def test_occupancy_curves_name_today_and_the_next_step() -> None:
         "theoretical_occupancy": 0.75,
     }
     analysis = with_counters(counters)
-    registers, block = curves(replace(analysis.kernel, compute_capability="8.0"))
+    registers, block = map(occupancy_curve, occupancy_curves(replace(analysis.kernel, compute_capability="8.0")))
     assert registers.words.replace("\u00a0", " ") == "40 registers: 75 %; at 32 registers: 100 % (+25)"
     assert (registers.now, registers.better) == (Dot(28, 15), Dot(23, 0))
     assert registers.path.startswith("M0 0H23V15H28V")
@@ -360,7 +355,7 @@ def test_flags_stand_where_they_matter() -> None:
     text = words_of(html_of(sample(1000, 1e9, flags=flags)))
     parts = (
         "The output stayed in L2",
-        "confidence high",
+        "class: confidence high",
         "Memory levels",
         "About these numbers",
         "does not count CUDA-core fp16",
@@ -412,6 +407,6 @@ def test_cards_of_real_reports_stay_small(loaded: Loaded) -> None:
     """As many cards of full reports as a page has, and as many of all published ones, take 11 kB each on average."""
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
-    for chosen in (analyses, (full * 3)[: cards.MAX_CARDS]):
+    for chosen in (analyses, (full * 3)[:MAX_CARDS]):
         html = "".join(cards.cards(page_of(*chosen)).by_launch.values())
-        assert len(html.encode()) < CARD_BYTES * cards.MAX_CARDS
+        assert len(html.encode()) < CARD_BYTES * MAX_CARDS

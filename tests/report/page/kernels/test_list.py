@@ -13,8 +13,7 @@ from support.tags import words_of
 from rooflens.analyzing import analyze_paths
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import Content, build_content
-from rooflens.report.page.cards.card import MAX_CARDS, carded
+from rooflens.report.content import MAX_CARDS, Content, build_content
 from rooflens.report.page.kernels import MAX_LAUNCHES, kernels
 
 
@@ -54,7 +53,7 @@ def test_launches_of_few_kernels_are_few_rows(corpus: Path) -> None:
     content = build_content(found.reports, "test", default_thresholds())
     assert len(content.analyses) == 154
     assert len(rows(str(kernels(content)))) == 5
-    looks = [(one.group_key, one.shown_class, one.analysis.kernel.grid) for one in carded(content)]
+    looks = [(one.group_key, one.shown_class, one.analysis.kernel.grid) for one in content.carded]
     assert len(set(looks)) == len(looks)
 
 
@@ -63,7 +62,7 @@ def test_cards_are_few_and_different() -> None:
     alike = launches(20)
     wider = replace(alike[5], kernel=replace(alike[5].kernel, grid=(9, 9, 9)))
     waits = replace(alike[7], verdict=samples.every_verdict()[2].verdict)
-    shown = carded(page(*alike[:5], wider, alike[6], waits, *alike[8:]))
+    shown = page(*alike[:5], wider, alike[6], waits, *alike[8:]).carded
     assert [launch.analysis.kernel.index for launch in shown] == [5, 7, 9]
 
 
@@ -72,7 +71,7 @@ def test_every_kernel_has_a_card_before_any_has_a_second() -> None:
     base = samples.every_verdict()[0]
     first = [replace(one, kernel=replace(one.kernel, grid=(i + 1, 1, 1))) for i, one in enumerate(launches(30, base))]
     content = page(*first, *samples.many(MAX_CARDS - 10))
-    shown = {launch.key for launch in carded(content)}
+    shown = {launch.key for launch in content.carded}
     assert len(shown) == MAX_CARDS
     assert {group.representative.key for group in content.listed} <= shown
 

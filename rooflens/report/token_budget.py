@@ -1,4 +1,4 @@
-"""How long a digest is: in a module of its own, for commands name these sizes before they need a digest."""
+"""The tokens a digest may take. Commands name these limits in their help, so they load without the digest."""
 
 BYTES_PER_TOKEN = 3
 """What a token is taken for: models differ, and text full of numbers and names takes more tokens than prose does."""

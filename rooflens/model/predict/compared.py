@@ -1,0 +1,89 @@
+"""Compare a measured amount with the predicted one, and judge a kernel by its time."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from rooflens.format import duration, significant
+from rooflens.model.predict.published import Attainable
+from rooflens.model.records import AttainedVerdict, FloorVerdict, PredictedQuantity, PredictedVerdict, ratio
+from rooflens.model.verdict.thresholds import default_thresholds
+
+
+class Compared(Struct, frozen=True):
+    """One quantity, predicted and measured, in its unit.
+
+    Attributes:
+        name: What is compared; `floor` and `attainable` are predicted times.
+        unit: `FLOP`, `op`, `B`, `FLOP/B` or `ns`.
+        verdict: How the two compare, in a few words.
+    """
+
+    name: PredictedQuantity
+    unit: str
+    predicted: float
+    measured: float | None
+    verdict: PredictedVerdict
+
+    @property
+    def factor(self) -> float | None:
+        """Measured over predicted; None if it was not measured."""
+        return ratio(self.measured, self.predicted)
+
+
+def compared_times(
+    time_ns: float, floor_ns: float, found: Attainable | None, without_dram_ns: float = 0.0
+) -> tuple[Compared, ...]:
+    """Compare a measured time with the floor, and with published kernels if there are any."""
+    floor = Compared("floor", "ns", floor_ns, time_ns, against_floor(time_ns, floor_ns, without_dram_ns))
+    if found is None:
+        return (floor,)
+    attained = against_published(time_ns / 1e9, found)
+    return floor, Compared("attainable", "ns", found.typical_s * 1e9, time_ns, attained)
+
+
+def against_floor(time_s: float, floor_s: float, without_dram_s: float = 0.0) -> FloorVerdict:
+    """Judge a measured time by its floor.
+
+    Args:
+        time_s: As measured.
+        floor_s: From cold caches.
+        without_dram_s: The time that the work takes with all data in caches: nothing can be faster.
+    """
+    if time_s < without_dram_s:
+        return "too fast"
+    if time_s < floor_s:
+        return "below the floor"
+    return "near the floor" if time_s * default_thresholds().at_roof_share <= floor_s else "above the floor"
+
+
+def against_published(time_s: float, found: Attainable) -> AttainedVerdict:
+    """Judge a measured time by those of published kernels."""
+    if time_s > found.high_s:
+        return "slower than most"
+    return "slower than half" if time_s > found.typical_s else "faster than half"
+
+
+def time_words(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
+    """Compare a measured time with the floor and with published kernels, and say whether to stop."""
+    taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
+    advice = time_advice(time_s, floor_s, found, without_dram_s)
+    if time_s < floor_s:
+        return f"{taken}{' from cold caches' if time_s >= without_dram_s else ''}: {advice}"
+    if found is None:
+        return taken
+    rank = against_published(time_s, found).replace("most", "nearly all")
+    times = significant(time_s / found.typical_s)
+    return f"{taken} and {times} times the median of published kernels: {rank} of them; {advice}"
+
+
+def time_advice(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
+    """Say what to do about a measured time; empty above the floor if no kernel of the operation is published."""
+    verdict = against_floor(time_s, floor_s, without_dram_s)
+    if verdict == "too fast":
+        return "it did less work than predicted, or the time is wrong"
+    if verdict == "below the floor":
+        return "L2 held some of its data, or it did less work than predicted"
+    if found is None:
+        return ""
+    return "stop here" if time_s <= found.typical_s else f"the best would take {duration(found.low_s * 1e9)}"
