@@ -15,10 +15,12 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
+from rooflens.report.document import spans
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.places import Place, places, roofs_over
 from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, finished, plane_spec, rowed, ticks, time_label
-from rooflens.report.words.ladder import limiter
+from rooflens.report.words.change import kernel_names
+from rooflens.report.words.ladder import kernel_title, limiter
 
 MAX_DRAWN = 12
 """Kernels drawn, those with the largest differences."""
@@ -255,7 +257,7 @@ _TIPS = {"kernel": "Kernel", "side": "Version", "words": "Time", "limiter": "Lim
 
 def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
     times = dict(_compared(kernel))
-    name = fmt.cut_middle(fmt.plain_name(kernel.name), NAME_WIDTH)
+    name = fmt.cut_middle("".join(one.text for one in spans(kernel_title(kernel, kernel_names(ladder)))), NAME_WIDTH)
     for at, time_ns in times.items():
         rung = kernel.rungs[at]
         if rung.analysis:
