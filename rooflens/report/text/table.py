@@ -272,7 +272,7 @@ def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
 def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[Words]:
     """Write at most three lines in the order of the table: the moves of the first kernels, or how to collect more.
 
-    They include the first of the kernels that lack counters; if there is none, the last line is a command to learn more.
+    They include the first of the kernels that lack counters; without any, the last line is a command that shows more.
 
     Args:
         kernels: All kernels, as the table shows them.
