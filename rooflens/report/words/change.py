@@ -1,4 +1,4 @@
-"""What became of a kernel, in one sentence: how much faster, what changed, and what it is bound by now."""
+"""The change of a kernel in one sentence: how much faster, what changed, and what limits it now."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def change_sentence(change: Change, comparison: Ladder) -> str:
 
 
 def speed_words(change: Change, threshold: float) -> str:
-    """Say how much faster a kernel became, or its mean launch where launch counts differ."""
+    """Say how much faster a kernel became, or its mean launch if launch counts differ."""
     if change.timing.apart and change.base and change.head:
         old = time_per_work(change.base, change.mean_launch.base.median_ns, change.head)
         new = time_per_work(change.head, change.mean_launch.head.median_ns, change.base)
@@ -74,14 +74,14 @@ def not_compared(why: str) -> str:
 
 
 def other_work_words(why: str, usual: UnitTime | None, own: UnitTime | None) -> str:
-    """Say why a time is not compared, and how fast the work went: `...; 102 GFLOP/s against 6.30 TFLOP/s`."""
+    """Say why a time is not compared, and how fast the work was done: `...; 102 GFLOP/s against 6.30 TFLOP/s`."""
     if not usual or not own or usual.unit != own.unit:
         return why
     return f"{why}; {own.beside(usual)}"
 
 
 def assumed_words(work: Work) -> str:
-    """Say that two kernels are taken for the same work, and what is missing to know it."""
+    """Say that two kernels are assumed to do the same work, and what is missing to be certain."""
     return f"taken for the same work, as named: {work.why}"
 
 
@@ -94,9 +94,9 @@ def limiters_words(before: Analysis, after: Analysis) -> str:
 
 
 def limiter_sentence(one: Analysis) -> str:
-    """Name the class of a verdict, where its limiter is and how near: `memory-bound at L2 (81 %)`.
+    """Name the class of a verdict, its limiter and its share: `memory-bound at L2 (81 %)`.
 
-    A class that an unmeasured side could turn over is only possible: the mark `?` of tables would end a sentence.
+    A class that depends on an unmeasured side is called possible, as the `?` of tables would end a sentence.
     """
     verdict = one.verdict
     if verdict.bound == "unknown":
@@ -110,7 +110,7 @@ def limiter_sentence(one: Analysis) -> str:
 
 
 def total_sentence(comparison: Ladder) -> str:
-    """Say what became of the whole program's GPU time, or why it is not compared."""
+    """Give the change of the whole program's GPU time, or why it is not compared."""
     if comparison.speed.apart:
         return not_compared(comparison.speed.apart)
     if comparison.speed.factor is None:
@@ -119,7 +119,7 @@ def total_sentence(comparison: Ladder) -> str:
 
 
 def total_noun(comparison: Ladder) -> str:
-    """Name what `Ladder.speed` is the time of: a sum of other numbers of launches says nothing of their speed."""
+    """Name what `Ladder.speed` is the time of, since a sum over other numbers of launches is no measure of speed."""
     compared = comparison.compared
     on_both = f" of {count(len(compared), 'kernel')} on both sides" if comparison.alone else ""
     if not comparison.counts_differ:
@@ -130,7 +130,7 @@ def total_noun(comparison: Ladder) -> str:
 
 
 def kernel_names(comparison: Ladder) -> dict[str, str]:
-    """Name the kernels of all sides by what sets them apart, as tables and pages of reports do."""
+    """Name the kernels of all sides by what distinguishes them, as tables and pages of reports do."""
     of_changes = (one.kernel.name for change in comparison.changes for one in (change.base, change.head) if one)
     of_kernels = (rung.analysis.kernel.name for one in comparison.kernels for rung in one.present if rung.analysis)
     return short_names((*of_changes, *of_kernels))
