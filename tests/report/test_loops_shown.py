@@ -112,10 +112,11 @@ def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
 
 
 def test_integer_operations_of_a_loop_are_not_called_flops(analysis: Analysis) -> None:
-    """The rate of a loop has the unit of the pipe that does most of its operations."""
+    """The rate of a loop has the unit of its pipe, and is left out where overlapping parts push it over the peak."""
     (loop,) = (one for one in analysis.loops if one.loop.kind == "loop")
     rates = [loop_rate(replace(loop, pipe=pipe)) for pipe in ("fp32", "tensor_int8")]
     assert rates == ["569 kFLOP/s", "569 kOP/s"]
+    assert loop_rate(replace(loop, pipe="fp32", resource="fp32", resource_share=None)) == ""
 
 
 def test_arithmetic_at_the_end_of_the_code_is_no_epilogue() -> None:

@@ -142,8 +142,9 @@ def work_unit(one: JudgedLoop) -> str:
 
 
 def loop_rate(one: JudgedLoop) -> str:
-    """Write the rate of a row while warps are in it; empty if unknown."""
-    return fmt.si(one.flop_per_s, f"{work_unit(one)}/s") if one.flop_per_s else ""
+    """Write the rate of a row while warps are in it; empty if unknown, or over the roof as other parts overlap."""
+    is_over = one.resource is not None and one.resource == one.pipe and one.resource_share is None
+    return fmt.si(one.flop_per_s, f"{work_unit(one)}/s") if one.flop_per_s and not is_over else ""
 
 
 def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop]) -> str:
