@@ -89,7 +89,8 @@ def test_the_table_says_what_each_line_costs() -> None:
     assert first.split() == [
         "80",
         "%",
-        "long_scoreboard",
+        "long_scoreboard,",
+        *["75", "%"],  # 60 of the line's 80 samples
         "1.00",
         "k",
         "8.00",
