@@ -31,7 +31,7 @@ BY_ID = {rule.id: rule for rule in RULES}
 @for_all("rule", RULES, lambda rule: rule.id)
 def test_every_need_is_something_that_a_report_can_hold(rule: FindingRule) -> None:
     """A name in `needs` is a counter of the table, a measure of the hot spots, or one of the few others."""
-    for group in rule.needs:
+    for group in (*rule.needs, *rule.hints):
         assert group
         for need in group:
             assert need in NAMES | {*OTHERS} | {f"{CODE}{measure}" for measure in MEASURES}
@@ -103,6 +103,13 @@ def test_a_report_lacks_what_no_way_is_complete_for() -> None:
         ("smem_conflict_bytes",),
     )
     assert lacking(rule, replace(half, counters={"smem_bytes": 1.0, "smem_conflict_bytes": 0.0}), traced=False) == ()
+
+
+def test_what_a_hint_shows_is_found_and_never_ruled_out() -> None:
+    """Registers alone may forbid warps; that they allow them all says nothing of shared memory."""
+    held = {"registers_per_thread", "block_size"}
+    rule = BY_ID["low_occupancy"]
+    assert (rule.can_tell(held), rule.may_tell(held), rule.may_tell({"block_size"})) == (False, True, False)
 
 
 def test_what_is_no_counter_is_looked_for_where_it_stands() -> None:

@@ -130,6 +130,8 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
     for what, sizes in (("block", _sizes(cell(BLOCK))), ("grid", _sizes(cell(GRID)))):
         names = (f"launch__{what}_dim_{axis}" for axis in _AXES)
         kernel.numbers.update(zip(names, map(float, sizes), strict=False))
+        if sizes:
+            kernel.numbers[f"launch__{what}_size"] = float(math.prod(sizes))
     _add_device(kernel, cell(DEVICE), cell(CC))
     return kernel
 

@@ -30,7 +30,7 @@ MOST_SAID = 3
 """Findings that a sentence names; the rest are only counted."""
 
 _NEEDS: Mapping[str, frozenset[str]] = {
-    rule.id: frozenset(name for group in rule.needs for name in group) for rule in RULES
+    rule.id: frozenset(name for group in (*rule.needs, *rule.hints) for name in group) for rule in RULES
 }
 _ORDER: tuple[What, ...] = ("gone", "changed", "new")
 

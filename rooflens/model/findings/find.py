@@ -76,10 +76,10 @@ def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
 
 @lru_cache(maxsize=1024)
 def _that_can_tell(holdings: Holdings) -> tuple[tuple[FindingRule, ...], frozenset[str]]:
-    """Return the rules of causes that the known data suffice for, and the IDs of those of waits too."""
+    """Return the rules of causes that may find something in what is known, and the IDs of all that can tell."""
     held = held_of(holdings)
-    able = [rule for rule in RULES if rule.can_tell(held)]
-    return tuple(rule for rule in able if rule in CAUSES), frozenset(rule.id for rule in able)
+    causes = tuple(rule for rule in CAUSES if rule.may_tell(held))
+    return causes, frozenset(rule.id for rule in RULES if rule.can_tell(held))
 
 
 def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[Finding, ...]:

@@ -15,6 +15,7 @@ from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, s
 from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
+    allowed_by_registers,
     block_limits,
     block_smem_bytes,
     next_step,
@@ -69,12 +70,15 @@ def small_grid(facts: Facts) -> Found | None:
     """Say that the grid has fewer blocks than the GPU holds at once."""
     waves, (blocks, sms) = facts.counter("waves"), (facts.counter(name) for name in _GRID)
     an_sm = ratio(blocks, sms)
-    is_below_sms = an_sm is not None and 0 < an_sm < 1
+    is_lone = blocks == 1 and sms is None
+    is_below_sms = (an_sm is not None and 0 < an_sm < 1) or (is_lone and facts.is_long)
     if not is_below_sms and (not waves or waves >= facts.limits.small_grid_waves):
         return None
     beside: Severity = "note" if facts.at_roof else "contributes"
     share = f"{percent(waves)} of the block slots" if waves else ""
-    words, gain, severity = f"the grid fills {share}", 1 / waves if waves else 1.0, None
+    words, gain, severity = f"the grid fills {share}", 1 / waves if waves else None, None
+    if is_lone:
+        words = "all of it runs in 1 block, on one SM"
     counted = tuple(facts.measured(name, unit) for name, unit in _GRID.items() if facts.counter(name) is not None)
     source = facts.kernel.counter_sources.get("waves", "waves")
     filled = (Evidence("block slots filled", waves, "share", source),) if waves else ()
@@ -98,7 +102,7 @@ def small_grid(facts: Facts) -> Found | None:
         move=f"{how}: {words}",
         bears_on=_IDLE_WAITS,
         # If the GPU runs next to nothing, no counter shows how much of the work is independent.
-        gain=None if facts.is_nearly_alone else facts.without_wait(gain),
+        gain=None if facts.is_nearly_alone or gain is None else facts.without_wait(gain),
         severity=severity,
     )
 
@@ -305,6 +309,8 @@ def partition_imbalance(facts: Facts) -> Found | None:
 def low_occupancy(facts: Facts) -> Found | None:
     """Say that the launch allows few warps on an SM, and what would allow more."""
     allowed = facts.counter("theoretical_occupancy")
+    if allowed is None:
+        return _few_by_registers(facts)
     if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
         return None
     if (larger := _larger_blocks(facts)) is not None:
@@ -327,6 +333,28 @@ def low_occupancy(facts: Facts) -> Found | None:
         gain=_hidden_by(facts, more),
         whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
+        kind=kind,
+    )
+
+
+def _few_by_registers(facts: Facts) -> Found | None:
+    """Say the same by the registers of a thread alone, where the occupancy itself was not printed."""
+    allowed = allowed_by_registers(facts.kernel)
+    if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
+        return None
+    used, block = facts.measured("registers_per_thread", "registers"), facts.measured("block_size", "threads")
+    step = next_step(facts.kernel, "registers") or step_to(facts.kernel, "registers", 1)
+    fewer = f", {step.to:.0f} would allow {step.blocks:.0f}" if step and step.to < step.now else ""
+    words = f"{used.value:.0f} registers per thread, in blocks of {block.value:.0f} threads, leave room for "
+    words += f"{percent(allowed)} of the warps{fewer}"
+    move, kind = _either_way(facts, f"raise occupancy: {words}")
+    return Found(
+        evidence=(Evidence("occupancy by registers", allowed, "share", "CUDA's occupancy arithmetic"), used, block),
+        move=move,
+        bears_on=WAITS,
+        gain=_hidden_by(facts, 1 / allowed),
+        confidence="medium",
+        severity="note" if _has_warps_enough(facts) else None,
         kind=kind,
     )
 
@@ -505,6 +533,10 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         fill, kind, numbers = _fill_last_wave(facts, waves)
         evidence += numbers
         fill = f"{fill}, as the last of {significant(waves)} waves leaves the slots empty"
+    elif (each_ns := _short_wave_ns(facts)) is not None:
+        evidence += [facts.measured("waves", "waves"), Evidence("time of a wave", each_ns, "ns", "duration / waves")]
+        kind = "elements"
+        fill = f"loop over several elements per thread, as blocks start and end often: a wave lasts {duration(each_ns)}"
     elif waves is not None and waves >= _MANY_WAVES and (even := _are_even(facts)) is not None:
         evidence += [facts.measured("waves", "waves"), even]
         kind = "elements"
@@ -536,6 +568,18 @@ def _are_even(facts: Facts) -> Evidence | None:
         return None
     sources = [facts.kernel.counter_sources.get(f"sm_cycles_active_{end}", "") for end in ("max", "avg")]
     return Evidence("busiest SM over the mean", most / mean, "x", " / ".join(sources))
+
+
+_SHORT_WAVE_NS = 2_000
+"""A block that lasts no longer takes as long to start and to end as a launch does."""
+
+
+def _short_wave_ns(facts: Facts) -> float | None:
+    """Return the time of a wave where blocks come and go in many short ones; None otherwise."""
+    waves, time_ns = facts.counter("waves"), facts.kernel.duration_ns
+    if waves is None or waves < _MANY_WAVES or time_ns is None:
+        return None
+    return time_ns / waves if time_ns / waves < _SHORT_WAVE_NS else None
 
 
 _MOST_OF_A_GAP = 0.5
@@ -626,7 +670,8 @@ def partial_warps(facts: Facts) -> Found | None:
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= _HALF
-    is_alone = facts.bound == "latency" and blocks is not None and sms is not None and blocks < sms
+    is_alone = facts.bound == "latency" and blocks is not None and (blocks < sms if sms is not None else blocks == 1)
+    beside: Severity = "contributes" if idle > _HALF and facts.is_long else "note"
     return Found(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
@@ -636,7 +681,7 @@ def partial_warps(facts: Facts) -> Found | None:
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
         gain=facts.without_wait(1 / fill) if holds_back else speedup(facts, waste),
-        severity="limiter" if holds_back else "note" if is_alone else weigh(facts, waste),
+        severity="limiter" if holds_back else beside if is_alone else weigh(facts, waste),
     )
 
 
@@ -653,7 +698,14 @@ _IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm
 """What tells that SMs idle for longer than the last wave explains."""
 
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "too few blocks", "blocks", small_grid, (("waves",), ("grid_size", "sm_count"))),
+    FindingRule(
+        "small_grid",
+        "too few blocks",
+        "blocks",
+        small_grid,
+        (("waves",), ("grid_size", "sm_count")),
+        hints=(("grid_size",),),
+    ),
     FindingRule("tail_wave", "partial last wave", "balance", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",
@@ -675,7 +727,14 @@ BALANCE: tuple[FindingRule, ...] = (
     ),
 )
 OCCUPANCY: tuple[FindingRule, ...] = (
-    FindingRule("low_occupancy", "low occupancy", "occupancy", low_occupancy, (("theoretical_occupancy",),)),
+    FindingRule(
+        "low_occupancy",
+        "low occupancy",
+        "occupancy",
+        low_occupancy,
+        (("theoretical_occupancy",),),
+        hints=(("registers_per_thread", "block_size"),),
+    ),
     FindingRule(
         "achieved_occupancy_gap",
         "low achieved occupancy",

@@ -17,7 +17,7 @@ from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE
+from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
@@ -360,7 +360,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     measures, least = [*_conflicts(facts)], facts.limits.bank_conflict_share
     conflicts = next((measure for measure in measures if measure.part >= least), None)
     if conflicts is None:
-        return None
+        return None if measures else _conflicts_alone(facts)
     collide_only = not conflicts.by_address and measures[0].by_address
     all_bytes, ideal = facts.counter("smem_bytes"), conflicts.wavefronts - conflicts.excess
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
@@ -422,6 +422,39 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         yield _Conflicts(wavefronts, excess / WAVEFRONT_BYTES, what, source, by_address=False)
 
 
+_CONFLICTS_A_WARP = 8.0
+"""Fewer conflicts in the whole life of a warp are not worth a word, however few accesses it makes."""
+
+
+def _conflicts_alone(facts: Facts) -> Found | None:
+    """Say that conflicts were counted where the accesses were not: by the cycles that they take, else by the warps.
+
+    Each is a pass through L1's data stage, of which an SM has one a cycle.
+    """
+    counters, names = facts.kernel.counters, [f"smem_{side}_conflict_wavefronts" for side in _SIDES]
+    counted = {name: counters[name] for name in names if counters.get(name)}
+    total, source = sum(counted.values()), " + ".join(facts.kernel.counter_sources.get(name, name) for name in counted)
+    sms, cycles = counters.get("sm_count"), counters.get("elapsed_cycles") or counters.get("sm_cycles_elapsed_avg")
+    warps = (counters.get("grid_size") or 0.0) * warps_of(counters.get("block_size") or 0.0)
+    part = ratio(total, sms and cycles and sms * cycles)
+    each = ratio(total, warps)
+    if part is not None and part >= facts.limits.bank_conflict_share:
+        by = Evidence("cycles of an SM with a conflict", part, "share", f"{source} / (SMs x cycles)")
+        words = f"bank conflicts take {percent(part)} of the cycles of an SM"
+    elif part is None and each is not None and each >= _CONFLICTS_A_WARP:
+        by = Evidence("conflicts a warp", each, "wavefronts", f"{source} / warps")
+        words = f"each warp meets {significant(each)} bank conflicts, in how many accesses was not counted"
+    else:
+        return None
+    return Found(
+        evidence=(Evidence("conflicts", total, "wavefronts", source), by),
+        move=f"pad or swizzle shared memory: {words}",
+        bears_on=frozenset({"smem", "l1", LATENCY}),
+        confidence="low" if part is None else "medium",
+        severity="contributes",
+    )
+
+
 _WIDEST_WAVEFRONTS = 4.0
 """Wavefronts of 128 bytes that a coalesced access of 16 bytes a thread takes: no access needs more."""
 _LSU_EACH_CYCLE: Mapping[str, float] = {
@@ -459,6 +492,14 @@ def many_wavefronts(facts: Facts) -> Found | None:
         busy, taken = facts.levels["l1"].stages.get(WHOLE), counters.get("sol_compute")
         each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
         source = "L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
+    if each is None and kernel.capability < _OPERANDS_PAST_LSU:
+        # Half of L1's per cent where it counts requests to L2 twice, and of as many instructions as any chip takes.
+        busy, taken, part = counters.get("sol_l1_active_share"), counters.get("sol_compute"), kernel.active_part
+        each = ratio(
+            busy and part and busy * part / 2,
+            taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 1.0),
+        )
+        source = "half of L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
         return None
     part = 1 - _WIDEST_WAVEFRONTS / each
@@ -475,7 +516,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
     passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
-    if has_smem:
+    if works_in_shared_memory(kernel):
         kind = "pad"
         move = f"pad or swizzle shared memory, or let neighbouring threads use neighbouring addresses: {passes}"
     return Found(
@@ -708,7 +749,7 @@ def contended_atomics(facts: Facts) -> Found | None:
     if threads := executed(kernel.thread_opcodes, _ATOMIC):
         counted.insert(0, (threads, "atomic operations", "thread instructions by opcode"))
     if not counted:
-        return None
+        return _serialised_in_l2(facts)
     amount, noun, source = counted[0]
     unit, traffic, waits = facts.counter("l2_atomic_share"), None, _instruction_part(kernel)
     sectors, l2_bytes = counters.get("l2_atomic_sectors"), counters.get("l2_bytes")
@@ -742,6 +783,51 @@ def contended_atomics(facts: Facts) -> Found | None:
         gain=1 / (1 - min(cost, MOST_SPARED)) if cost else None,
         confidence="high" if unit is not None else "medium" if traffic is not None else "low",
         severity=severity,
+    )
+
+
+_NEXT_TO_NOTHING = 0.05
+_FAR_BUSIER = 3.0
+_MANY_BLOCKS = 1_000.0
+
+
+def _serialised_in_l2(facts: Facts) -> Found | None:
+    """Say that atomics may queue up, where none were counted: all SMs have work, and only L2 is at work for them.
+
+    What is loaded or stored passes L1 as well, and what misses L2 goes to DRAM.
+    """
+    l2, l1, dram = map(facts.shares.get, ("l2", "l1", "dram"))
+    l1 = facts.counter("sol_l1_active_share") if l1 is None else l1
+    compute, blocks = facts.counter("sol_compute"), facts.counter("grid_size") or 0.0
+    active, time_ns = facts.kernel.active_part, facts.kernel.duration_ns
+    names = ("atomic_inst", "l2_atomic_sectors", "l2_atomic_share")
+    if (
+        l2 is None
+        or l1 is None
+        or dram is None
+        or compute is None
+        or any(name in facts.kernel.counters for name in names)
+    ):
+        return None
+    if facts.kernel.warp_opcodes or time_ns is None or time_ns < facts.limits.short_duration_ns:
+        return None
+    is_idle = max(l2, l1, dram, compute) < _NEXT_TO_NOTHING
+    if not is_idle or blocks < _MANY_BLOCKS or (active or 0.0) < 1 - _NEXT_TO_NOTHING:
+        return None
+    if l2 < _FAR_BUSIER * max(l1, dram):
+        return None
+    return Found(
+        evidence=(
+            Evidence("L2", l2, "share", "lts__throughput"),
+            Evidence("L1", l1, "share", "l1tex__throughput"),
+            Evidence("DRAM", dram, "share", "gpu__dram_throughput"),
+        ),
+        move="if it uses atomics, reduce within the warp and the block before going to global memory: SMs have work "
+        f"all the time, and nothing is busy but L2, {percent(l2)} against {percent(l1)} of L1 and {percent(dram)} of "
+        "DRAM, as where atomics on few addresses queue up",
+        bears_on=frozenset({"l2", LATENCY}),
+        confidence="low",
+        severity="contributes",
     )
 
 
@@ -825,6 +911,7 @@ MEMORY: tuple[FindingRule, ...] = (
             ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
             ("smem_conflict_bytes", "smem_bytes"),
         ),
+        hints=tuple((f"smem_{side}_conflict_wavefronts",) for side in _SIDES),
     ),
     FindingRule(
         "indexed_constants",
@@ -852,5 +939,6 @@ ATOMICS: tuple[FindingRule, ...] = (
         "atomics",
         contended_atomics,
         (("thread_opcodes",), ("atomic_inst",), ("l2_atomic_share", "l2_atomic_sectors")),
+        hints=(("sol_l2_share", "sol_l1_active_share", "sol_compute", "grid_size"),),
     ),
 )

@@ -15,6 +15,7 @@ from rooflens.model.findings.memory import access_bytes
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
 from rooflens.model.records import Anatomy, Bottleneck, Evidence, MoveKind, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
+from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
@@ -117,7 +118,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
         return None
     full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy while the "
     full += f"{resource_label(pipe)} is {percent(busy[pipe])} busy, and the path from L2 to the SMs {percent(refilled)}"
-    kind: MoveKind = "results" if kernel.own_smem_bytes != 0 else "tile"
+    kind: MoveKind = "tile" if works_in_shared_memory(kernel) is False else "results"
     return Found(
         evidence=(
             Evidence("arithmetic pipe", busy[pipe], "share", facts.pipes[pipe].source),

@@ -57,6 +57,7 @@ class FindingRule(Struct, frozen=True):
         kind: What its move changes, in one word.
         find: Returns None if the waste is absent or cannot be measured.
         needs: Groups of counters or other names of `OTHERS`: with all of any one group it can tell.
+        hints: Groups of the same with which it may say that the waste is there, and never that it is not.
     """
 
     id: str
@@ -64,10 +65,15 @@ class FindingRule(Struct, frozen=True):
     kind: MoveKind
     find: Callable[[Facts], Found | None]
     needs: tuple[tuple[str, ...], ...]
+    hints: tuple[tuple[str, ...], ...] = ()
 
     def can_tell(self, held: Collection[str]) -> bool:
         """Return whether the available counters, as `held_of` names them, suffice for this rule."""
         return any(all(need in held for need in group) for group in self.needs)
+
+    def may_tell(self, held: Collection[str]) -> bool:
+        """Return whether they suffice at least for the rule to find something."""
+        return self.can_tell(held) or any(all(need in held for need in group) for group in self.hints)
 
 
 CODE = "code:"

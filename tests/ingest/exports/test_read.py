@@ -398,6 +398,22 @@ def test_occupancy_alone_opens(name: str, unit: str, value: str) -> None:
     assert found.lost is None
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
+        "smsp__thread_inst_executed_per_inst_executed.ratio",
+    ],
+)
+def test_what_accesses_do_in_vain_opens_alone(name: str) -> None:
+    """Who asks for the sectors of an access, its conflicts or its idle lanes alone knows what he looks for."""
+    (found,) = kernels(long_text(metric(name, "", "12.5")))
+    assert found.numbers[name] == 12.5
+
+
 def test_what_is_left_out_is_said() -> None:
     """Unknown labels, unknown units and cut rows are counted, a sentence each."""
     strange = (metric("My label", "", "1"), metric("Another", "%", "2"), metric("dram__bytes.sum", "KiB", "3"))

@@ -54,3 +54,31 @@ def test_kernels_without_atomics_are_told_nothing() -> None:
     """A count of 0 means no atomics, whatever the unit's load."""
     assert contended_atomics(make_facts({"atomic_inst": 0.0, "l2_atomic_share": 0.5})) is None
     assert contended_atomics(make_facts({"l2_atomic_share": 0.5})) is None
+
+
+_ALL_AT_WORK = {
+    "sol_compute": 0.01, "sol_l1_active_share": 0.005, "grid_size": 4096.0, "sm_cycles_active_avg": 990.0,
+    "sm_cycles_elapsed_avg": 1000.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("counters", "l2", "said"),
+    [
+        ({}, 0.04, True),
+        ({}, 0.01, False),
+        ({}, 0.3, False),
+        ({"grid_size": 100.0}, 0.04, False),
+        ({"sm_cycles_active_avg": 500.0}, 0.04, False),
+        ({"atomic_inst": 0.0}, 0.04, False),
+    ],
+)
+def test_work_that_only_l2_sees_may_be_atomics(counters: dict[str, float], l2: float, *, said: bool) -> None:
+    """All SMs wait, and L2 does four times what L1 and DRAM do: that is said as a guess, unless they were counted."""
+    shares = {"l2": l2, "l1": 0.005, "dram": 0.005}
+    found = contended_atomics(make_facts({**_ALL_AT_WORK, **counters}, shares))
+    assert (found is not None) is said
+    if found is not None:
+        assert (found.confidence, found.severity, found.gain) == ("low", "contributes", None)
+        assert found.move.startswith("if it uses atomics")
+        assert unsaid(found.evidence, found.move) == []

@@ -278,3 +278,16 @@ def test_kernels_of_warpgroups_and_tma_are_not_told_to_raise_occupancy(opcode: s
     assert tail.kind == "balance"
     plain = make_facts(counters, {"l1": 0.3}, kernel={**kernel, "warp_opcodes": {"HMMA.16816.F32": 100}})
     assert low_occupancy(plain) is not None
+
+
+@pytest.mark.parametrize(
+    ("blocks", "time_ns", "said"), [(1.0, 1_000_000, True), (1.0, 5_000, False), (2.0, 1_000_000, False)]
+)
+def test_one_block_leaves_all_sms_but_one_idle_on_any_gpu(blocks: float, time_ns: float, *, said: bool) -> None:
+    """No print need say how many SMs there are; a kernel as short as its launch may be one block by right."""
+    found = small_grid(make_facts({"grid_size": blocks, "duration_ns": time_ns}))
+    assert (found is not None) is said
+    if found is not None:
+        assert "1 block, on one SM" in found.move
+        assert found.gain is None
+        assert unsaid(found.evidence, found.move) == []

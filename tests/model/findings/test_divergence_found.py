@@ -8,6 +8,7 @@ import pytest
 from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.launch import partial_warps, thread_divergence, warp_fill
+from rooflens.model.findings.rule import Found
 from rooflens.model.records import Hotspot
 
 
@@ -122,14 +123,21 @@ def test_warps_are_partly_filled_unless_the_block_is_a_multiple_of_32(block: tup
 
 
 def test_tiny_blocks_hold_a_waiting_kernel_back_where_there_are_many() -> None:
-    """Blocks of 9 threads leave 72 % of resident lanes empty; for a single block its size does not matter."""
-    counters, kernel = {"sm_count": 14.0}, {"block": (9, 1, 1)}
-    many = partial_warps(make_facts({**counters, "grid_size": 1e6}, {"issue": 0.4}, kernel=kernel))
-    one = partial_warps(make_facts({**counters, "grid_size": 1.0}, {"issue": 0.001}, kernel=kernel))
-    assert many is not None
-    assert one is not None
+    """Blocks of 9 threads leave 72 % of resident lanes empty; of a single block that counts beside its being alone.
+
+    In a kernel as short as a launch it does not.
+    """
+    kernel = {"block": (9, 1, 1)}
+
+    def found(blocks: float, issue: float, duration_ns: float) -> Found:
+        counters = {"sm_count": 14.0, "grid_size": blocks, "duration_ns": duration_ns}
+        told = partial_warps(make_facts(counters, {"issue": issue}, kernel=kernel))
+        assert told is not None
+        return told
+
+    many = found(1e6, 0.4, 1e6)
     assert (many.severity, many.gain) == ("limiter", pytest.approx(2.5))
-    assert one.severity == "note"
+    assert [found(1.0, 0.001, time_ns).severity for time_ns in (1e6, 5e3)] == ["contributes", "note"]
 
 
 def test_the_size_of_no_block_is_no_finding() -> None:

@@ -305,3 +305,37 @@ def test_one_warp_per_scheduler_is_said(allowed: float, *, said: bool) -> None:
     found = low_occupancy(make_facts({"theoretical_occupancy": allowed, "sm_warps": 64.0}))
     assert found is not None
     assert ("one warp per scheduler" in found.move) is said
+
+
+@pytest.mark.parametrize(
+    ("registers", "block", "capability", "said"),
+    [
+        (128.0, 256.0, "8.0", "blocks of 256 threads, leave room for 25 % of the warps"),
+        (128.0, 256.0, "7.5", "blocks of 256 threads, leave room for 50 % of the warps"),
+        (32.0, 256.0, "8.0", None),
+        (128.0, 256.0, "13.0", None),
+        (128.0, None, "8.0", None),
+    ],
+)
+def test_registers_alone_tell_how_many_warps_fit(
+    registers: float, block: float | None, capability: str, said: str | None
+) -> None:
+    """65,536 registers hold two blocks of 256 threads with 128 each: 16 warps of the 64, or 32, of an SM."""
+    counters = {"registers_per_thread": registers, "block_size": block}
+    found = low_occupancy(make_facts(counters, kernel={"compute_capability": capability}))
+    assert (found is not None) is (said is not None)
+    if found is not None:
+        assert said in found.move.replace("\u00a0", " ")
+        assert found.confidence == "medium"
+        assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(("waves", "kind"), [(1000.0, "elements"), (100.0, "balance")])
+def test_blocks_that_come_and_go_are_told_to_loop(waves: float, kind: str) -> None:
+    """A thousand waves in a millisecond last 1 us each, which is what it takes to start and to end."""
+    counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.6, "waves": waves}
+    found = achieved_occupancy_gap(make_facts(counters))
+    assert found is not None
+    assert found.kind in ((kind,) if kind == "elements" else (kind, None))
+    assert ("a wave lasts" in found.move) is (kind == "elements")
+    assert unsaid(found.evidence, found.move) == []

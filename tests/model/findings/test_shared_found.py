@@ -78,3 +78,24 @@ def test_nothing_is_said_of_kernels_without_shared_memory() -> None:
     """Without wavefronts there is no share."""
     assert bank_conflicts(make_facts({"smem_access_wavefronts": 0.0, "smem_ideal_wavefronts": 0.0})) is None
     assert bank_conflicts(make_facts({"smem_conflict_bytes": 0.0, "smem_bytes": 0.0})) is None
+
+
+@pytest.mark.parametrize(
+    ("counters", "said"),
+    [
+        ({"sm_count": 10.0, "elapsed_cycles": 1000.0}, "take 31 % of the cycles of an SM"),
+        ({"sm_count": 10.0, "elapsed_cycles": 1e6}, None),
+        ({"grid_size": 10.0, "block_size": 320.0}, "each warp meets 31.0 bank conflicts"),
+        ({"grid_size": 1000.0, "block_size": 320.0}, None),
+        ({}, None),
+    ],
+)
+def test_conflicts_count_without_the_accesses(counters: dict[str, float], said: str | None) -> None:
+    """3,100 of them are much for 10 SMs in 1,000 cycles, or for 100 warps, and nothing for 10,000."""
+    found = bank_conflicts(make_facts({"smem_load_conflict_wavefronts": 3100.0, **counters}))
+    assert (found is not None) is (said is not None)
+    if found is not None:
+        assert said in found.move.replace("\u00a0", " ")
+        assert found.severity == "contributes"
+        assert found.gain is None
+        assert unsaid(found.evidence, found.move) == []

@@ -73,3 +73,25 @@ def test_the_per_cent_of_the_sm_bounds_the_instructions_that_fill_l1(
     if found is not None:
         assert f"takes {each} L1 passes" in found.move.replace("\u00a0", " ")
         assert (found.kind, found.severity) == ("coalesce", "limiter")
+
+
+@pytest.mark.parametrize(("sm", "each"), [(0.05, "9.00"), (0.2, None)])
+def test_the_per_cent_of_l1_bounds_them_where_it_may_count_requests_twice(sm: float, each: str | None) -> None:
+    """Half of L1's 90 % are passes for certain, and the LSU takes no more than an instruction a cycle."""
+    counters = {
+        "sol_l1_active_share": 0.9, "sol_compute": sm, "sm_cycles_active_avg": 1000.0, "sm_cycles_elapsed_avg": 1000.0,
+        **_NO_SHARED,
+    }  # fmt: skip
+    found = many_wavefronts(make_facts(counters, kernel={"compute_capability": "8.0"}, **at_limiter("l1", 0.9)))
+    assert (found is not None) is (each is not None)
+    if found is not None:
+        assert f"takes {each} L1 passes" in found.move.replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(("hits", "kind"), [(0.9, "coalesce"), (0.01, "pad"), (None, "coalesce")])
+def test_what_passes_are_of_shows_in_the_hits(hits: float | None, kind: str) -> None:
+    """Where the launch was not printed: shared memory has no hits in L1; addresses come first where nothing tells."""
+    counters = {"l1_data_bytes": 12000.0 * 128, "lsu_inst": 1000.0} | ({} if hits is None else {"l1_hit_rate": hits})
+    found = many_wavefronts(make_facts(counters, {"l1": 0.4}))
+    assert found is not None
+    assert found.kind == kind

@@ -65,7 +65,6 @@ def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
         ({"l1": 31e9, "l2": 1e9, "smem": 32e9}, False),
         ({"l1": 4e9, "l2": 1e9}, False),
         ({"l1": 31e9}, False),
-        ({}, False),
     ],
 )
 def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, float], *, is_first: bool) -> None:
@@ -76,6 +75,34 @@ def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, fl
     first, second = words_of(advice.memory_moves, make_kernel(), levels(**amounts), "lsu", at_roof=True)
     assert first.startswith("tile, so that reused values stay" if is_first else "load wider")
     assert second.startswith("load wider" if is_first else "keep reused values in registers")
+
+
+NO_SMEM = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
+
+
+@for_all(
+    "counters, said",
+    [
+        ({}, ("tile, so", "let each thread compute several", "load wider")),
+        ({"registers_per_thread": 32.0}, ("tile, so", "let each thread compute several", "load wider")),
+        ({"registers_per_thread": 128.0}, ("load wider", "let each thread compute several")),
+        (NO_SMEM, ("tile, so", "load wider")),
+        ({"l1_hit_rate": 0.6, "registers_per_thread": 128.0}, ("tile, so", "load wider")),
+        ({"l1_hit_rate": 0.01}, ("let each thread compute several", "load wider")),
+        ({**NO_SMEM, "smem_static_per_block_bytes": 8192.0}, ("let each thread compute several", "load wider")),
+    ],
+)
+def test_the_next_step_of_reuse_follows_from_what_a_print_shows(
+    counters: dict[str, float], said: tuple[str, ...]
+) -> None:
+    """Where no bytes were counted, a tile comes first, results per thread once there is one, and wide loads last.
+
+    Shared memory of a block shows the tile; where that was not printed, an L1 that is busy without hits does. Many
+    registers hold several results.
+    """
+    moves = words_of(advice.memory_moves, make_kernel(counters), levels(), "lsu", at_roof=True)
+    assert len(moves) >= len(said)
+    assert [move for move, begin in zip(moves, said, strict=False) if not move.startswith(begin)] == []
 
 
 @for_all(
@@ -144,7 +171,7 @@ def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *,
 )
 def test_no_chip_is_told_to_use_what_it_lacks(level: str, word: str, capability: str | None, *, told: bool) -> None:
     """Asynchronous copies came with Ampere, TMA and clusters with Hopper; for an unknown chip nothing is assumed."""
-    kernel = make_kernel(compute_capability=capability)
+    kernel = make_kernel(NO_SMEM, compute_capability=capability)
     assert any(word in move for move in words_of(advice.memory_moves, kernel, levels(), level, at_roof=False)) is told
 
 
@@ -261,7 +288,7 @@ def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named:
     """A fill only stores: vector loads, tiles and fewer re-reads are for kernels with at least one load in ten."""
 
     def said(opcodes: dict[str, int]) -> str:
-        kernel = make_kernel(warp_opcodes=opcodes, compute_capability="9.0")
+        kernel = make_kernel(NO_SMEM, warp_opcodes=opcodes, compute_capability="9.0")
         if resource == "issue":
             moves = words_of(advice.compute_moves, kernel, resource, at_roof=False)
         else:

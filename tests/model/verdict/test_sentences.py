@@ -51,7 +51,7 @@ def test_memory_sentence_has_rate_roof_and_intensity() -> None:
     """1.41 GB in 1 ms of 2 TB/s with 1.41e9 FLOP: 1.41 TB/s, 70 %, 1 FLOP/B, then the move."""
     sentence = analyze(make_kernel(MEMORY, thread_opcodes={"FADD": 1_410_000_000})).verdict.sentence
     assert sentence.startswith("Memory-bound at DRAM: ")
-    for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove fewer than"):
+    for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove less than"):
         assert words in sentence
 
 
