@@ -20,7 +20,7 @@ from rooflens.model.same_work import same_work
 from rooflens.model.summary import ranked_launches, rest_of, summarize, total_ns_of, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.errors import InputError
     from rooflens.model.compare.ladder import Ladder
@@ -39,11 +39,21 @@ MAX_KERNELS = 200
 FIRST_KEPT = 10
 """Kernels with most recoverable time are always drawn: the first screen names the first of them."""
 
+MAX_CARDS = 80
+"""Cards written: of the median launch of each kernel first, then of the longest of each verdict and grid."""
+
 RANKED_SHOWN = 5
 """Rows of what to do first."""
 
 MAX_FAILED = 20
 """Failed launches listed where launches are not drawn one by one; all are counted."""
+
+
+class Replaced(Struct, frozen=True):
+    """A kernel, and its version to go on from."""
+
+    kernel: KernelSummary
+    by: KernelSummary
 
 
 class Content(Struct, frozen=True):
@@ -52,20 +62,23 @@ class Content(Struct, frozen=True):
     Attributes:
         limits: The thresholds the verdicts were reached with.
         reports: Every report as it was given, its failed kernels too.
+        unprofiled: Those of them whose programs ran without the profiler, too.
         analyses: Every record, failed ones too.
         failed_count: How many launches failed while they were profiled.
         launches: What is drawn, in order of falling time, failed ones last: `timed`, then `failed`.
+        carded: Those that get a card: few, and different ones.
         counted: Launches that did not fail, drawn or not: the ones that sums are made of.
-        summaries: Every kernel, drawn or not, in order of falling time; then those whose launches failed.
-        kernels: Those that did not fail.
+        kernels: Every kernel that did not fail, drawn or not, in order of falling time.
+        failed_kernels: Those whose launches failed.
         listed: Those that are drawn, longest first; then those that failed, whose `key` begins with `f`.
-        earlier: Key of each kernel that another version replaces -> that one: that of the fastest version of its
-            ladder, or the newest of a later report that holds it again, doing the same work.
+        earlier: Kernels that another version replaces, by key: the fastest version of their ladder, or the newest of a
+            later report that holds them again, doing the same work.
         rows: What to do, in order, each kernel as its newest version: kernels that one move is for are one row.
         first: The first few of these rows, as far as they are worth a line.
         runs: Provenance of the reports.
         synthetic: Any report or kernel of the page was written by a generator.
         unread: Path and error of each report that could not be read, or of a file of a store that held some.
+        unread_count: Reports that could not be read, as far as that is known.
         gpus: Names of the GPUs, the one with the longest launch first.
         aggregated: True where a launch that is drawn stands for all of its kernel.
         other: The kernels that are not drawn; None if all are.
@@ -73,27 +86,37 @@ class Content(Struct, frozen=True):
         report_labels: What sets each report's name apart, by digest, in the order of their versions.
         ladder: All reports as versions of a program; None if they are not.
         ladders: Every ladder that they hold, that one included.
+        other_ladders: Those of them that are not of all reports.
+        ladders_lead: Each report is in one of the other ladders: they answer for the page, and stand first.
+        lines: What joins the versions of a kernel: a name for each digest and kernel name of the ladder.
+        climbers: What the versions of the kernel that the ladder follows are called, likewise; the fastest first.
+        noun: What a result is called: launch where kernels ran more than once.
+        is_judged: False where of no kernel it is known what limits it.
+        has_modules: A timeline says of a launch which module of its program it is of.
     """
 
     title: str
     reports: tuple[AnalyzedReport, ...]
+    unprofiled: tuple[AnalyzedReport, ...]
     limits: Thresholds
     analyses: tuple[Analysis, ...]
     failed_count: int
     launches: tuple[Launch, ...]
     timed: tuple[Launch, ...]
     failed: tuple[Launch, ...]
+    carded: tuple[Launch, ...]
     counted: tuple[Launch, ...]
-    summaries: tuple[KernelSummary, ...]
     kernels: tuple[KernelSummary, ...]
+    failed_kernels: tuple[KernelSummary, ...]
     listed: tuple[KernelSummary, ...]
-    earlier: Mapping[str, KernelSummary]
+    earlier: Mapping[str, Replaced]
     rows: tuple[KernelSummary, ...]
     first: tuple[KernelSummary, ...]
     total_ns: float
     runs: tuple[Run, ...]
     synthetic: bool
     unread: tuple[tuple[str, InputError], ...] = ()
+    unread_count: int = 0
     gpus: tuple[str, ...] = ()
     aggregated: bool = False
     other: Other | None = None
@@ -101,26 +124,13 @@ class Content(Struct, frozen=True):
     report_labels: Mapping[str, str] = field(default_factory=dict)
     ladder: Ladder | None = None
     ladders: tuple[Ladder, ...] = ()
-
-    @property
-    def lines(self) -> Mapping[tuple[str, str], str]:
-        """What joins the versions of a kernel: a name for each digest and kernel name of the ladder."""
-        kernels = self.ladder.kernels if self.ladder else ()
-        found = ((one.name, rung.side.runs[0].digest, rung.analysis) for one in kernels for rung in one.present)
-        return {(digest, analysis.kernel.name): name for name, digest, analysis in found if analysis}
-
-    @property
-    def climbers(self) -> Mapping[tuple[str, str], str]:
-        """What the versions of the kernel that the page's ladder follows are called, likewise; the fastest first."""
-        rungs = self.ladder.rungs if self.ladder and self.ladder.followed else ()
-        ordered = sorted(rungs, key=lambda rung: not rung.is_fastest)
-        names = ((rung.side.digests, rung.analysis.kernel.name, rung.label) for rung in ordered if rung.analysis)
-        return {(digest, name): label for digests, name, label in names for digest in digests}
-
-    @property
-    def unread_count(self) -> int:
-        """Reports that could not be read, as far as that is known."""
-        return sum(1 if error.report_count is None else error.report_count for _, error in self.unread)
+    other_ladders: tuple[Ladder, ...] = ()
+    ladders_lead: bool = False
+    lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    climbers: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    noun: str = "launch"
+    is_judged: bool = True
+    has_modules: bool = False
 
 
 def build_content(
@@ -128,37 +138,47 @@ def build_content(
     title: str,
     limits: Thresholds,
     unread: Sequence[tuple[str, InputError]] = (),
+    predictions: Sequence[Checked] = (),
 ) -> Content:
     """Derive all rows of the page from the records."""
     analyses = tuple(analysis for report in reports for analysis in report.analyses)
     runs = tuple(report.run for report in reports)
     total_ns = total_ns_of(analyses)
     ladders = found_ladders(reports)
-    climbed = _of_all(ladders, reports)
+    climbed = _of_all(ladders, len(reports))
+    others = tuple(ladder for ladder in ladders if ladder is not climbed)
     summaries = tuple(map(_of_own_report(reports), summarize(analyses))) if climbed else summarize(analyses)
     kernels = tuple(kernel for kernel in summaries if not kernel.is_failed)
+    counted = tuple(launch for kernel in kernels for launch in kernel.launches)
     launches = ranked_launches(summaries, total_ns)
     is_crowd = len(analyses) > MAX_LAUNCHES
     drawn = _drawn(kernels, launches, total_ns) if is_crowd else launches
     groups = {launch.group_key for launch in drawn}
+    listed = tuple(kernel for kernel in summaries if kernel.key in groups)
+    well = tuple(launch for launch in drawn if not launch.failed)
+    cards = _carded(listed, well)
     labels = report_labels(runs)
-    beaten = _beaten(kernels, ladders)
-    again = _earlier([kernel for kernel in kernels if kernel.key not in beaten], runs, list(labels))
-    earlier = {key: again.get(best.key, best) for key, best in beaten.items()} | again
+    beaten = _beaten(kernels, ladders) if ladders else {}
+    unbeaten = [kernel for kernel in kernels if kernel.key not in beaten]
+    again = _earlier(unbeaten, runs, list(labels)) if len(runs) > 1 else {}
+    chosen = {key: again.get(best.key, best) for key, best in beaten.items()} | again
+    earlier = {kernel.key: Replaced(kernel, chosen[kernel.key]) for kernel in kernels if kernel.key in chosen}
     rows = opportunities([kernel for kernel in kernels if kernel.key not in earlier], opening=True)
     return Content(
         title=title,
         reports=tuple(reports),
+        unprofiled=tuple(report for report in reports if report.unprofiled),
         limits=limits,
         analyses=analyses,
         failed_count=sum(launch.failed for launch in launches),
         launches=drawn,
-        timed=tuple(launch for launch in drawn if not launch.failed),
+        timed=well,
         failed=tuple(launch for launch in drawn if launch.failed),
-        counted=tuple(launch for kernel in kernels for launch in kernel.launches),
-        summaries=summaries,
+        carded=tuple(launch for launch in drawn if launch.key in cards),
+        counted=counted,
         kernels=kernels,
-        listed=tuple(kernel for kernel in summaries if kernel.key in groups),
+        failed_kernels=summaries[len(kernels) :],
+        listed=listed,
         earlier=earlier,
         rows=tuple(rows),
         first=tuple(worth_a_line(rows)[:RANKED_SHOWN]),
@@ -166,13 +186,32 @@ def build_content(
         runs=runs,
         synthetic=any(run.synthetic for run in runs) or any(a.kernel.synthetic for a in analyses),
         unread=tuple(unread),
+        unread_count=sum(1 if error.report_count is None else error.report_count for _, error in unread),
         gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
         aggregated=is_crowd,
         other=rest_of(kernels, drawn, total_ns),
+        predictions=tuple(predictions),
         report_labels=labels,
         ladder=climbed,
         ladders=ladders,
+        other_ladders=others,
+        ladders_lead=climbed is None and _answer_for(others, runs),
+        lines=_lines(climbed) if climbed else {},
+        climbers=_climbers(climbed) if climbed else {},
+        noun="kernel" if len(kernels) == len(counted) else "launch",
+        is_judged=not counted or any(launch.shown_class != "unknown" for launch in counted),
+        has_modules=any(place is not None and place.module for place in (one.analysis.in_program for one in drawn)),
     )
+
+
+def _carded(kernels: Sequence[KernelSummary], launches: Sequence[Launch]) -> set[str]:
+    """Choose the launches that get a card, by their keys: cards of one kernel, verdict and grid would look alike."""
+    first = dict.fromkeys(kernel.representative.key for kernel in (*in_rank(kernels)[:FIRST_KEPT], *kernels))
+    alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    for launch in launches:
+        alike[launch.group_key, launch.shown_class, launch.analysis.kernel.grid].append(launch.key)
+    unlike = [keys[0] for keys in alike.values() if first.keys().isdisjoint(keys)]
+    return {*[*first, *unlike][:MAX_CARDS]}
 
 
 def _beaten(kernels: Sequence[KernelSummary], ladders: Sequence[Ladder]) -> dict[str, KernelSummary]:
@@ -212,8 +251,6 @@ def _earlier(
         runs: The reports.
         in_order: Their digests, in the order of their versions.
     """
-    if len(runs) < 2:
-        return {}
     dated = {run.digest for run in runs if run.created_unix_s}
     families: defaultdict[tuple[str, str], list[KernelSummary]] = defaultdict(list)
     for digest in in_order:
@@ -243,12 +280,29 @@ def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary
     return shared
 
 
-def _of_all(ladders: Sequence[Ladder], reports: Sequence[AnalyzedReport]) -> Ladder | None:
+def _of_all(ladders: Sequence[Ladder], reports: int) -> Ladder | None:
     """Read all reports as versions of a program; None if they are not, or some have no kernel."""
-    if len(reports) == 1 or len(ladders) != 1:
+    if reports == 1 or len(ladders) != 1:
         return None
     held = sum(len(rung.side.reports) for rung in ladders[0].rungs)
-    return ladders[0] if held == len(reports) else None
+    return ladders[0] if held == reports else None
+
+
+def _answer_for(ladders: Sequence[Ladder], runs: Iterable[Run]) -> bool:
+    """Return whether each report is in one of some ladders."""
+    held = {digest for ladder in ladders for rung in ladder.rungs for digest in rung.side.digests}
+    return bool(held) and all(run.digest in held for run in runs)
+
+
+def _lines(ladder: Ladder) -> dict[tuple[str, str], str]:
+    held = ((one.name, rung.side.runs[0].digest, rung.analysis) for one in ladder.kernels for rung in one.present)
+    return {(digest, analysis.kernel.name): name for name, digest, analysis in held if analysis}
+
+
+def _climbers(ladder: Ladder) -> dict[tuple[str, str], str]:
+    ordered = sorted(ladder.rungs if ladder.followed else (), key=lambda rung: not rung.is_fastest)
+    names = ((rung.side.digests, rung.analysis.kernel.name, rung.label) for rung in ordered if rung.analysis)
+    return {(digest, name): label for digests, name, label in names for digest in digests}
 
 
 def _drawn(kernels: Sequence[KernelSummary], launches: Sequence[Launch], total_ns: float) -> tuple[Launch, ...]:

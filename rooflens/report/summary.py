@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.ranking import Tier, tiers
-from rooflens.model.records import Analysis, Confidence, timed
+from rooflens.model.records import Analysis, Confidence, Run, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.summary import (
@@ -37,7 +36,7 @@ from rooflens.model.verdict.sentences import (
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
-from rooflens.report.words.labels import BOUND_LABELS, flag_label
+from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
 
 MOVE_WORDS = 30
 
@@ -117,26 +116,26 @@ class Caveat(Struct, frozen=True):
     """A caveat about verdicts, with the number of launches it concerns.
 
     Attributes:
+        name: The same in a few words.
         about: The kernels and the reports that it is about, the first few by name; empty if it is about all.
     """
 
+    name: str
     meaning: str
     launches: int
     about: str = ""
 
 
-def synthetic_words(content: Content) -> str:
-    """Say which part of the page was written by a generator; empty if all of it was recorded."""
-    if not content.synthetic:
-        return ""
-    runs, synthetic = len(content.runs), sum(run.synthetic for run in content.runs)
+def synthetic_words(runs: Sequence[Run]) -> str:
+    """Say of a page with synthetic data which part of it was written by a generator."""
+    amount, synthetic = len(runs), sum(run.synthetic for run in runs)
     if not synthetic:
         subject = "Some of these kernels were"
-    elif runs == 1:
+    elif amount == 1:
         subject = "This report was"
     else:
-        subject = f"All {runs} reports were" if synthetic == runs else f"{synthetic} of {runs} reports were"
-    whole = runs > 0 and synthetic == runs
+        subject = f"All {amount} reports were" if synthetic == amount else f"{synthetic} of {amount} reports were"
+    whole = amount > 0 and synthetic == amount
     worth = "No number below is a measurement." if whole else "Numbers that include it are not measurements."
     return f"{subject} written by a generator, not recorded on a GPU. {worth}"
 
@@ -193,15 +192,6 @@ def ranking(content: Content) -> tuple[Ranked, ...]:
     return tuple(ranked(place, group) for place, group in enumerate(content.first, start=1))
 
 
-def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
-    """Map the key of each kernel to that of the row that it is part of, and to what that row is ranked by."""
-    return {
-        kernel.key: (row.key, tier)
-        for row, tier in zip(content.rows, tiers(content.rows), strict=True)
-        for kernel in row.members or (row,)
-    }
-
-
 def unranked(content: Content) -> list[KernelSummary]:
     """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
     shown = {row.key for row in content.first}
@@ -214,14 +204,14 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
     return Ranked(
         rank=place,
         group=group,
-        limiter=limiter(group.representative),
+        limiter=limiter(analysis),
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_in_short(analysis),
         move=brief_move(first_move(analysis.verdict)),
         gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),
         figure=gain_figure(analysis.verdict.gain, group.duration_ns),
-        sure=confidence_words(sure) if sure else "",
+        sure=confidence_words(sure),
         is_sure=sure == "high",
     )
 
@@ -230,8 +220,11 @@ def group_sureness(group: KernelSummary) -> Confidence | None:
     """Return how sure verdict and first move of a kernel are, of several the least; None if nothing is judged."""
     if group.representative.shown_class == "unknown":
         return None
-    analyses = [one.analysis for one in group.members or (group,)]
-    return least_sure(sureness(one, next((move.finding for move in one.verdict.moves), None)) for one in analyses)
+    return least_sure(
+        sureness(verdict, one.analysis.findings, next((move.finding for move in verdict.moves), None))
+        for one in group.members or (group,)
+        for verdict in (one.analysis.verdict,)
+    )
 
 
 def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
@@ -248,21 +241,21 @@ def brief_move(move: str, most_words: int = MOVE_WORDS) -> str:
     return " ".join("".join(clauses).split()[:most_words])
 
 
-def limiter(launch: Launch) -> str:
+def limiter(analysis: Analysis) -> str:
     """Name the verdict with the resource nearest its peak; where none is busy at all, with why."""
-    verdict = launch.analysis.verdict
-    label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[launch.shown_class]
+    verdict = analysis.verdict
+    label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[verdict.shown_class]
     label += f" ({unmeasured_words(verdict.or_bound)})" if verdict.or_bound else ""
     if verdict.bottleneck is None:
         return label
     is_idle = verdict.bound in {"latency", "overhead"} and verdict.bottleneck.share < BUSY_FROM_SHARE
-    reason = reason_words(launch.analysis) if is_idle else ""
+    reason = reason_words(analysis) if is_idle else ""
     if reason:
         return f"{label}: {reason}"
     is_said = verdict.bound in {"memory", "compute", "balanced"} or verdict.bottleneck.resource is None
     near = "" if is_said else "busiest unit "
     roof = ", at the roof" if verdict.at_roof else ""
-    return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
+    return f"{label}: {near}{limit_words(analysis)}{roof}"
 
 
 def at_limit(content: Content) -> str:
@@ -286,14 +279,11 @@ def _of_report(content: Content, launch: Launch) -> str:
     return f", {label}" if label and len(content.runs) > 1 else ""
 
 
-def cannot_tell(content: Content) -> str:
-    """Say that no kernel of the page has what a verdict needs; empty if one has."""
-    launches = content.counted
-    if not launches or any(launch.shown_class != "unknown" for launch in launches):
-        return ""
-    report = "This report has" if len(content.runs) == 1 else f"These {len(content.runs)} reports have"
-    kernels = "this kernel" if len(content.kernels) == 1 else "these kernels"
-    return f"{report} no throughput counters, so what limits {kernels} cannot be told."
+def cannot_tell(reports: int, kernels: int) -> str:
+    """Say of a page where no kernel has what a verdict needs that it cannot tell."""
+    report = "This report has" if reports == 1 else f"These {reports} reports have"
+    what = "this kernel" if kernels == 1 else "these kernels"
+    return f"{report} no throughput counters, so what limits {what} cannot be told."
 
 
 def origin(content: Content) -> list[str]:
@@ -310,16 +300,39 @@ def origin(content: Content) -> list[str]:
     return [*filter(None, (gpus, when)), *what]
 
 
+class Profiled(Struct, frozen=True):
+    """A launch that did not fail, as clocks and caveats are told of it.
+
+    Attributes:
+        sm_clock_hz: What its SMs ran at under the profiler; None if its report does not say.
+        cautions: Flags without which its verdict would be another.
+    """
+
+    gpu: str
+    name: str
+    digest: str
+    time_ns: float
+    sm_clock_hz: float | None
+    cautions: tuple[str, ...]
+
+
+def _profiled(analyses: Iterable[Analysis]) -> list[Profiled]:
+    return [
+        Profiled(*identity(one), one.gpu_time_ns or 0.0, one.kernel.counters.get("sm_clock_hz"), cautions(one))
+        for one in timed(analyses)
+    ]
+
+
 def facts(content: Content) -> list[str]:
     """List GPU, compute capability, clock, ncu and date, as far as reports state them."""
-    kernels = [analysis.kernel for analysis in content.analyses]
-    capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
-    passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]
+    capabilities = sorted({capability for one in content.analyses if (capability := one.kernel.compute_capability)})
+    passes = [round(known) for one in content.analyses if (known := one.kernel.counters.get("passes")) is not None]
     dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
+    clock = _clock_words(_profiled(content.analyses)) if len(content.gpus) == 1 else ""
     facts = [
         _listed(content.gpus, "GPUs"),
         f"CC {', '.join(capabilities)}" if len(content.gpus) == 1 and capabilities else "",
-        _clock(content),
+        f"SM {clock} ({_clock_control(content.runs)})" if clock else "",
         _listed(sorted({f"ncu {run.ncu_version}" for run in content.runs if run.ncu_version}), "ncu versions"),
         f"{fmt.span(str(min(passes)), str(max(passes)))} {'pass' if max(passes) == 1 else 'passes'}" if passes else "",
         f"recorded {fmt.span(dates[0], dates[-1])}" if dates else "",
@@ -327,22 +340,16 @@ def facts(content: Content) -> list[str]:
     return [fact for fact in facts if fact]
 
 
-def _clock(content: Content) -> str:
-    """Say the SM clock and who set it; on several GPUs their charts say it."""
-    text = _clock_words(content)
-    if not text or len(content.gpus) > 1:
-        return ""
-    modes = {run.clock_control for run in content.runs}
+def _clock_control(runs: Sequence[Run]) -> str:
+    """Say who set the SM clock."""
+    modes = {run.clock_control for run in runs}
     words = {CLOCK_WORDS.get(mode, mode) if mode else "clock control not stated" for mode in modes}
-    how = words.pop() if len(words) == 1 else "clock control differs between reports"
-    return f"SM {text} ({how})"
+    return words.pop() if len(words) == 1 else "clock control differs between reports"
 
 
-def _clock_words(content: Content) -> str:
+def _clock_words(launches: Sequence[Profiled]) -> str:
     """Say the clock of the launch that takes most time first: a short one may run at an idle clock."""
-    known = [
-        (hz, a.gpu_time_ns or 0.0) for a in timed(content.analyses) if (hz := a.kernel.counters.get("sm_clock_hz"))
-    ]
+    known = [(hz, one.time_ns) for one in launches if (hz := one.sm_clock_hz)]
     if not known:
         return ""
     main_hz = max(known, key=lambda pair: pair[1])[0]
@@ -355,7 +362,8 @@ def _clock_words(content: Content) -> str:
     if not moved:
         return fmt.si(main_hz, "Hz")
     others_ns = sum(time_ns for hz, time_ns in known if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO)
-    which = "short launches" if others_ns < FEW_SHARE * content.total_ns or not content.total_ns else "other launches"
+    total_ns = sum(one.time_ns for one in launches)
+    which = "short launches" if others_ns < FEW_SHARE * total_ns or not total_ns else "other launches"
     return f"{fmt.si(main_hz, 'Hz')}, {' and '.join(moved)} in {which}"
 
 
@@ -378,25 +386,18 @@ def counts(content: Content) -> list[str]:
     return parts
 
 
-def failed_words(content: Content) -> str:
-    """Say how many launches failed, and which kernel where it is most of the program or the only one; else empty."""
-    if not content.failed_count:
+def failed_words(kernels: Sequence[KernelSummary], noun: str) -> str:
+    """Say how many results of kernels failed, and of which kernels; empty without any."""
+    if not kernels:
         return ""
-    failed = [group for group in content.summaries if group.is_failed]
-    names = [group.shown for group in failed[:KERNELS_NAMED]]
-    return f"{fmt.count(content.failed_count, noun(content))} failed: {_and_more(names, len(failed))}"
+    amount = sum(len(group.launches) for group in kernels)
+    names = [group.shown for group in kernels[:KERNELS_NAMED]]
+    return f"{fmt.count(amount, noun)} failed: {_and_more(names, len(kernels))}"
 
 
-def noun(content: Content) -> str:
-    """Call results launches where kernels ran more than once."""
-    return "kernel" if len(content.kernels) == len(timed(content.analyses)) else "launch"
-
-
-def flag_counts(
-    analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[str, ...]] = cautions
-) -> list[tuple[str, int]]:
-    """Count the launches of each flag, the most frequent first: by default of those that change verdicts."""
-    return most_first(Counter(flag for analysis in timed(analyses) for flag in flags_of(analysis)))
+def flag_counts(flags: Iterable[Sequence[str]]) -> list[tuple[str, int]]:
+    """Count the launches that have each flag, the most frequent first."""
+    return most_first(Counter(flag for own in flags for flag in own))
 
 
 def failure_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
@@ -412,48 +413,56 @@ def most_first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 def caveats(content: Content) -> tuple[Caveat, ...]:
     """Say a clock far below boost, then each trap that changes verdicts, the most frequent first, with its launches."""
-    known = timed(content.analyses)
-    flagged = (
-        Caveat(flag_label(flag), amount, _about(content, [one for one in known if flag in cautions(one)]))
-        for flag, amount in flag_counts(known)
+    launches = _profiled(content.analyses)
+    low = [one for gpu in content.gpus for one in _low_clock(gpu, [each for each in launches if each.gpu == gpu])]
+    flagged = [
+        (flag_name(flag), flag_label(flag), [one for one in launches if flag in one.cautions])
+        for flag, _ in flag_counts(one.cautions for one in launches)
+    ]
+    kernels = len({group.name for group in content.kernels})
+    return tuple(
+        Caveat(name, words, len(own), _about(own, kernels, content.report_labels))
+        for name, words, own in (*low, *flagged)
     )
-    return (*_low_clocks(content, known), *flagged)
 
 
-def _low_clocks(content: Content, known: Sequence[Analysis]) -> Iterator[Caveat]:
-    """Say for each GPU at which clock it was profiled, where that is far below what it runs at without the profiler."""
-    for gpu in content.gpus:
-        sheet = datasheet_of(gpu)
-        clocks = [(one, one.kernel.counters.get("sm_clock_hz")) for one in known if one.kernel.gpu == gpu]
-        low = [(one, hz) for one, hz in clocks if sheet and hz and hz < LOW_CLOCK * sheet.boost_clock.value]
-        low_ns, whole_ns = (sum(one.gpu_time_ns or 0.0 for one, _ in of) for of in (low, clocks))
-        # Launches as short as to run at an idle clock say nothing of the others.
-        if sheet is None or not low or low_ns < FEW_SHARE * whole_ns:
-            continue
-        hz, boost_hz = median(hz for _, hz in low if hz), sheet.boost_clock.value
-        words = (
-            f"Profiled at {fmt.si(hz, 'Hz')}, far below the {fmt.si(boost_hz, 'Hz')} that this GPU boosts to: without "
-            f"the profiler arithmetic, L1 and shared memory may run up to {fmt.factor(boost_hz / hz)} as fast, and "
-            "another unit may be the limit."
-        )
-        launches = [one for one, _ in low]
-        yield Caveat(words, len(launches), _about(content, launches))
+def _low_clock(gpu: str, launches: Sequence[Profiled]) -> Iterator[tuple[str, str, list[Profiled]]]:
+    """Say at which clock a GPU was profiled, and of which launches, if that is far below its clock without ncu."""
+    sheet = datasheet_of(gpu)
+    if sheet is None:
+        return
+    boost_hz = sheet.boost_clock.value
+    low = [(one, hz) for one in launches if (hz := one.sm_clock_hz) and hz < LOW_CLOCK * boost_hz]
+    # Launches as short as to run at an idle clock say nothing of the others.
+    if not low or sum(one.time_ns for one, _ in low) < FEW_SHARE * sum(one.time_ns for one in launches):
+        return
+    hz = median(hz for _, hz in low)
+    words = (
+        f"Profiled at {fmt.si(hz, 'Hz')}, far below the {fmt.si(boost_hz, 'Hz')} that this GPU boosts to: without "
+        f"the profiler arithmetic, L1 and shared memory may run up to {fmt.factor(boost_hz / hz)} as fast, and "
+        "another unit may be the limit."
+    )
+    yield f"profiled at {fmt.si(hz, 'Hz')} of {fmt.si(boost_hz, 'Hz')}", words, [one for one, _ in low]
 
 
-def _about(content: Content, flagged: Sequence[Analysis]) -> str:
-    """Name the kernels in order of falling time, and the reports in that of recording, where not all are meant."""
+def _about(launches: Sequence[Profiled], kernels: int, report_labels: Mapping[str, str]) -> str:
+    """Name the kernels in order of falling time, and the reports in that of recording, where not all are meant.
+
+    Args:
+        launches: Those that are meant.
+        kernels: Names of kernels that the page has.
+        report_labels: Its reports by digest.
+    """
     times_ns: defaultdict[str, float] = defaultdict(float)
-    for analysis in flagged:
-        times_ns[identity(analysis)[1]] += analysis.gpu_time_ns or 0.0
-    digests = {analysis.kernel.digest for analysis in flagged}
+    for one in launches:
+        times_ns[one.name] += one.time_ns
+    digests = {one.digest for one in launches}
     names = sorted(times_ns, key=lambda name: -times_ns[name])
-    kernels = [fmt.cut_middle(fmt.plain_name(name), NAME_WIDTH) for name in names[:KERNELS_NAMED]]
-    labels = [label for digest, label in content.report_labels.items() if digest in digests]
+    named = [fmt.cut_middle(fmt.plain_name(name), NAME_WIDTH) for name in names[:KERNELS_NAMED]]
+    labels = [label for digest, label in report_labels.items() if digest in digests]
     reports = [fmt.cut_middle(label, NAME_WIDTH) for label in labels[:KERNELS_NAMED]]
-    every_kernel = len(names) == len({group.name for group in content.kernels})
-    every_report = len(labels) == len(content.runs)
-    return ("" if every_kernel else f": {_and_more(kernels, len(names))}") + (
-        "" if every_report else f" in {_and_more(reports, len(labels))}"
+    return ("" if len(names) == kernels else f": {_and_more(named, len(names))}") + (
+        "" if len(labels) == len(report_labels) else f" in {_and_more(reports, len(labels))}"
     )
 
 

@@ -158,7 +158,7 @@ def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
         yield from LEGEND
     if synthetic := sum(analysis.kernel.synthetic for analysis in found.analyses):
         yield f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator"
-    yield from program_lines(found.reports)
+    yield from program_lines(found.reports, named=len(found.reports) > 1)
 
 
 def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None) -> Answer:

@@ -1,4 +1,4 @@
-"""Sweeps of hand-made reports for the tests of their picture."""
+"""Sweeps of made reports for the tests of their picture."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.predict.expectations import predict_case
+from rooflens.model.predict.expectations import check_reports, predict_case
+from rooflens.model.predict.measured import Prediction
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.page.expectations import with_predictions
 from rooflens.report.page.sweeps import Sweep, find_sweeps
 from rooflens.workloads.registry import find_workload
 
@@ -23,7 +23,7 @@ CHIP = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_fp16
 def done(
     flop: float, dram_bytes: float, time_us: float, pipe: str = "fp32", bound: Any = "memory", **more: Any
 ) -> samples.Sample:
-    """Make a kernel that did this much."""
+    """Make a kernel with these amounts."""
     return samples.Sample(
         more.pop("name", "kernel"),
         bound,
@@ -38,17 +38,17 @@ def done(
 def make_page(reports: Iterable[Report]) -> Content:
     """Make a page of one report for each (workload, case, kernels)."""
     made: list[AnalyzedReport] = []
-    predictions = {}
+    predictions: dict[str, Prediction] = {}
     for at, (workload, case, kernels) in enumerate(reports):
         digest = f"{at:064x}"
         analyses = [samples.analysis(kernel, i, digest) for i, kernel in enumerate(kernels)]
         made.append(samples.report(analyses, digest=digest, source=f"{workload}.{case}.ncu-rep"))
         predictions[digest] = predict_case(workload, find_workload(workload).case(case))
-    return with_predictions(build_content(made, "test", default_thresholds()), predictions)
+    return build_content(made, "test", default_thresholds(), predictions=check_reports(made, predictions))
 
 
 def gemms(sizes: Iterable[int], dtype: str = "bf16") -> list[Report]:
-    """Make reports of square products: as many FLOP and bytes as predicted, at 60 % of the tensor peak."""
+    """Make reports of square products: FLOPs and bytes as predicted, at 60 % of the tensor peak."""
     return [
         (
             "gemm",
@@ -74,6 +74,6 @@ def ladder() -> list[Report]:
 
 
 def the_sweep(reports: Iterable[Report]) -> Sweep:
-    """Find the one sweep of a page."""
+    """Return the only sweep of a page."""
     (sweep,) = find_sweeps(make_page(reports))
     return sweep

@@ -239,7 +239,12 @@ def _size_option(size: Size) -> click.Option:
     about = f"{size.meaning[0].upper()}{size.meaning[1:]}."
     if size.default is None:
         return click.Option(names, metavar="SIZE", required=True, help=about)
-    return click.Option(names, metavar="SIZE", default=str(size.default), show_default=True, help=about)
+    default = str(size.default)
+    if size.most == 1:  # a switch: on where nothing is behind it
+        return click.Option(
+            names, metavar="[SIZE]", is_flag=False, flag_value="1", default=default, show_default=True, help=about
+        )
+    return click.Option(names, metavar="SIZE", default=default, show_default=True, help=about)
 
 
 def _run(operation: Operation, given: dict[str, Any]) -> None:

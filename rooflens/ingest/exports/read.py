@@ -18,7 +18,7 @@ from rooflens.ingest.exports.guess import Guess, capability_of, guess_gpu
 from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.objects import is_counters, object_kernels
-from rooflens.ingest.exports.same import merged, once
+from rooflens.ingest.exports.same import assembled, merged, once
 from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
@@ -27,6 +27,12 @@ from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, matching
 _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 """Parts of metric names that say how near a unit is to its peak, whatever the GPU."""
+
+_OF_ACCESSES = (
+    *("l1tex__t_sectors_pipe_lsu_mem_global", "l1tex__average_t_sectors_per_request", "l1tex__data_bank_conflicts"),
+    *("smsp__sass_average_data_bytes_per", "smsp__thread_inst_executed_per_inst_executed"),
+)
+"""Begins of the names of metrics that tell what accesses and warps do in vain, on any GPU."""
 
 _ONE_HEADER = b"Kernel Name"
 _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
@@ -142,7 +148,7 @@ class Export(Struct):
             capability = capability_of(kernel)
             if capability:
                 self._capabilities.setdefault(capability)
-            self._opens = self._opens or any(map(_is_telling, kernel.numbers))
+            self._opens = self._opens or bool(kernel.rules) or any(map(_is_telling, kernel.numbers))
             if GPU_NAME not in kernel.texts and self._gpu is None:
                 self.names_gpu = False
                 yield from self._guessed([kernel, *kernels])
@@ -161,7 +167,9 @@ class Export(Struct):
         """Fill in the GPU of launches that lack it, if exactly one fits and all ran on one device."""
         nameless = [kernel for kernel in kernels if GPU_NAME not in kernel.texts]
         self._capabilities |= dict.fromkeys(filter(None, map(capability_of, kernels)))
-        self._opens = self._opens or any(_is_telling(name) for kernel in nameless for name in kernel.numbers)
+        self._opens = self._opens or any(
+            bool(kernel.rules) or any(map(_is_telling, kernel.numbers)) for kernel in nameless
+        )
         if len({kernel.numbers.get("launch__device_id") for kernel in nameless}) == 1:
             self._guess = guess_gpu(nameless)
         if self._guess.is_sure:
@@ -216,7 +224,7 @@ def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKe
     if is_counters(data[:HEAD_BYTES]):
         return object_kernels(data, facts)
     if is_text:
-        return once(long_kernels(HEADER, text_rows(data, facts), facts), facts, has_ids=False)
+        return once(assembled(long_kernels(HEADER, text_rows(data, facts), facts)), facts, has_ids=False)
     tables = _tables(data, facts)
     kernels = merged(tables) if data.count(_ONE_HEADER) > 1 else chain.from_iterable(tables)
     return once(kernels, facts, has_ids=True)
@@ -230,5 +238,5 @@ def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
 
 
 def _is_telling(metric: str) -> bool:
-    """Return whether a metric is useful without the GPU's peaks: a share of a peak, or occupancy."""
-    return metric.startswith(_OF_OCCUPANCY) or any(part in metric for part in _OWN_PEAKS)
+    """Return whether a metric is useful without the GPU's peaks: a share of a peak, occupancy, or waste."""
+    return metric.startswith((*_OF_OCCUPANCY, *_OF_ACCESSES)) or any(part in metric for part in _OWN_PEAKS)

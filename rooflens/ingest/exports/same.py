@@ -55,6 +55,40 @@ def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
     return found
 
 
+def assembled(kernels: Iterable[ExportedKernel]) -> list[ExportedKernel]:
+    """Put together what separate runs of ncu print of a launch, as people paste one below the other.
+
+    One run prints the same metrics of every launch. So a kernel of the same name, sizes and GPU that holds nothing that
+    an earlier one holds too was printed by another run, with other sections or metrics: the first one with the
+    first, the second with the second.
+    """
+    found: list[ExportedKernel] = []
+    by_name: dict[tuple[object, ...], list[ExportedKernel]] = {}
+    for kernel in kernels:
+        sizes = tuple((name, kernel.numbers[name]) for name in sorted(kernel.numbers) if name.startswith(_OF_HEADER))
+        alike = by_name.setdefault((kernel.signature, kernel.nvtx_range, kernel.launches, sizes), [])
+        before = next((one for one in alike if sizes and _is_rest(one, kernel)), None)
+        if before is not None:
+            _add(before, kernel)
+            continue
+        alike.append(kernel)
+        found.append(kernel)
+    return found
+
+
+_OF_HEADER = ("launch__grid_dim", "launch__block_dim", "device__attribute_compute_capability")
+"""What the line that names a kernel says of its launch."""
+
+
+def _is_rest(one: ExportedKernel, other: ExportedKernel) -> bool:
+    """Return whether one holds only what the other lacks, and what is the same in every run."""
+    common = one.numbers.keys() & other.numbers.keys()
+    is_more = other.numbers.keys() - common and one.numbers.keys() - common
+    return bool(is_more) and all(
+        name.startswith(_GIVEN) and one.numbers[name] == other.numbers[name] for name in common
+    )
+
+
 def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
     if before.numbers.keys() == kernel.numbers.keys():
         return False

@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeAlias
 Numbers: TypeAlias = Mapping[str, float]
 
 _LONGEST = 4_000
-_N = r"\d[\d.]{0,24}"
+_N = r"(?:\d{1,3}(?:,\d{3}){1,6}(?:\.\d{1,9})?|\d[\d.]{0,24})"
+"""A number; ncu groups the digits of counts from about 2025.3 on: `8,644,608 excessive sectors`."""
 _MOST = 1e18
 """No count in a rule exceeds this."""
 
@@ -126,14 +127,14 @@ SENTENCES: tuple[Sentence, ...] = (
     ),
     _sentence(
         "UncoalescedSharedAccess",
-        r"total of (?P<excess><N>) excessive wavefronts \(<N>% of the total (?P<all><N>) wavefronts\)",
+        r"(?P<excess><N>) excessive wavefronts \(<N>% of the total (?P<all><N>) wavefronts\)",
         "2022.2 to 2024.1",
         memory_l1_wavefronts_shared=_is("all"),
         memory_l1_wavefronts_shared_ideal=lambda said: said["all"] - said["excess"],
     ),
     _sentence(
         "UncoalescedGlobalAccess",
-        r"total of (?P<excess><N>) excessive sectors \(<N>% of the total (?P<all><N>) sectors\)",
+        r"(?P<excess><N>) excessive sectors \(<N>% of the total (?P<all><N>) sectors\)",
         "2022.1 to 2025.4",
         memory_l2_theoretical_sectors_global=_is("all"),
         memory_l2_theoretical_sectors_global_ideal=lambda said: said["all"] - said["excess"],
@@ -141,7 +142,7 @@ SENTENCES: tuple[Sentence, ...] = (
     *(
         _sentence(
             "MemoryCacheAccessPattern",
-            rf"access pattern for {space} (?P<o>load|store)s (?:from|to) L(?:1TEX|2) might not be optimal\. On "
+            rf"access pattern for {space} (?P<o>load|store)s (?:from|to) L(?:1|1TEX|2) might not be optimal\. On "
             r"average,? only (?P<bytes><N>) of the 32 bytes transmitted per sector",
             "2024.1 to 2025.4",
             **{_OF_SECTOR.format(space, "{o}"): _is("bytes")},
@@ -189,8 +190,8 @@ SENTENCES: tuple[Sentence, ...] = (
     ),
     _sentence(
         "LaunchConfiguration",
-        r"configured to execute only (?P<blocks><N>) blocks, which is less than the GPU's (?P<sms><N>) multiprocessors",
-        "2021.2 to 2025.2",
+        r"configured to execute only (?P<blocks><N>) blocks?, which is less than the (?:GPU's )?(?P<sms><N>) multiproc",
+        "2021.2 to 2025.4",
         launch__grid_size=_is("blocks"),
         launch__sm_count=_is("sms"),
     ),
@@ -257,10 +258,16 @@ _TITLES: tuple[tuple[str, str], ...] = (
     (r"One or more L1 Slices have a much", "L1 Slices Workload Imbalance"),
     (r"One or more L2 Slices have a much", "L2 Slices Workload Imbalance"),
     (r"One or more DRAM Slices have a much", "DRAM Slices Workload Imbalance"),
+    (r"of its fp64 peak performance", "FP64/32 Utilization"),
     (r"non-fused FP64 instructions", "FP64 Non-Fused Instructions"),
     (r"non-fused FP32 instructions", "FP32 Non-Fused Instructions"),
 )
 """Words of a rule's message -> the title of its result, which reports have, but not text and details pages."""
+
+
+def is_stating(message: str) -> bool:
+    """Return whether a text is in the words of a rule that states a measurement, with its numbers."""
+    return any(sentence.words.search(message[:_LONGEST]) for sentence in SENTENCES)
 
 
 def title_of(message: str) -> str:
@@ -282,7 +289,7 @@ def said_by(messages: Iterable[str]) -> dict[str, float]:
 def _values(sentence: Sentence, match: re.Match[str]) -> Iterator[tuple[str, float]]:
     """Yield the metrics of one sentence; nothing if a number of it is not a number, or its pipe is unknown."""
     try:
-        said = {name: float(text) for name, text in match.groupdict().items() if len(name) > 1}
+        said = {name: float(text.replace(",", "")) for name, text in match.groupdict().items() if len(name) > 1}
         words = {name: _word(name, text) for name, text in match.groupdict().items() if len(name) == 1}
         values = [(metric.format(**words), value_of(said)) for metric, value_of in sentence.metrics.items()]
     except (ValueError, KeyError, ZeroDivisionError):

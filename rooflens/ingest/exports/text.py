@@ -2,7 +2,8 @@
 
 The reader relies only on what all versions since 2019 share: the line that names a kernel, `Section:`, tables of three
 columns under dashed lines, and rule results that begin with three letters. It skips the rest: output of the program and
-the profiler, colours, and quote marks of the page that the text was copied from.
+the profiler, colours, and quote marks of the page that the text was copied from. Of what somebody wrote in between, it
+takes rows that carry ncu's labels, and sentences of ncu's rules that state a measurement.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from msgspec import Struct, field
 from rooflens.errors import InputError
 from rooflens.format import LONGEST_NAME
 from rooflens.ingest.exports.kernels import function_of
-from rooflens.ingest.exports.labels import BUSY, metric_of
-from rooflens.ingest.exports.numbers import is_number
+from rooflens.ingest.exports.notes import noted
+from rooflens.ingest.exports.sentences import is_stating
 from rooflens.ingest.exports.tables import (
     BLOCK,
     CC,
@@ -78,6 +79,7 @@ _SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*")
 _HEADINGS = re.compile(r"Metric Name\s+Metric Unit\s+(?P<last>Metric Value|Minimum.*)\s*")
 _RULE = re.compile(r"(?:(?:OPT|INF|WRN)\s+|(?:OK|ERR|WARN|INFO)\s{2,})(?P<text>\S.*)")
+_FENCE = re.compile(r"(?:`{3,}|~{3,})[\w+-]*")
 _PROFILER = re.compile(r"==[A-Z]+==")
 _SPEEDUP = re.compile(r"\s*Est\. (?P<local>Local )?Speedup: (?P<pct>[\d.,]+)\s?%\s*")
 _LONGEST_LINE = LONGEST_NAME + _LONGEST_TAIL
@@ -87,9 +89,6 @@ _MOST_JOINED = 40
 
 _TABLE_COLUMNS, _SUMMARY_COLUMNS = 3, 5
 """Name, unit and value; in a summary the last three are minimum, maximum and mean."""
-_MOST_GROUPS = 7
-"""A number consists of at most so many groups of digits separated by spaces."""
-
 _SECTIONS: Mapping[str, str] = {
     "GPU Speed Of Light Throughput": "SpeedOfLight",
     "GPU Speed Of Light": "SpeedOfLight",
@@ -141,11 +140,13 @@ class _Kernel(Struct):
         cells: Its identifying cells, by column.
         sections: Sections seen so far.
         has_rows: Whether any of its rows was read.
+        first: The label of its first row.
     """
 
     cells: dict[str, str]
     sections: set[str] = field(default_factory=set)
     has_rows: bool = False
+    first: str = ""
 
 
 class _Table(Struct):
@@ -167,10 +168,9 @@ class _Table(Struct):
 
 
 def is_text(head: bytes) -> bool:
-    """Return whether a file is ncu's terminal output, judged by its first bytes or by all of it."""
-    plain = head.replace(b"\0", b"")  # of UTF-16
-    if b"Section:" not in plain and b"Context" not in plain:
-        return False
+    """Return whether a file is ncu's terminal output or holds parts of it, judged by its first bytes or all of it."""
+    if _is_bare(head):
+        return _is_noted(head)
     has_section = has_table = False
     for line in _lines(head):
         bare = line.strip()
@@ -184,6 +184,37 @@ def is_text(head: bytes) -> bool:
 
 
 _ENDS = tuple("0123456789")
+_FEWEST_NOTED = 3
+"""So many rows of different labels make a text one of ncu's, if nothing else does."""
+_NOTED = (b"Throughput", b"SOL ", b"[%]", b"Speedup:")
+"""What stands in some of them."""
+
+
+def _is_bare(data: bytes) -> bool:
+    """Return whether a text has neither lines that name a kernel nor titles of sections."""
+    plain = data.replace(b"\0", b"")  # of UTF-16
+    return b"Section:" not in plain and b"Context" not in plain
+
+
+def _is_noted(head: bytes) -> bool:
+    """Return whether a text holds rows that ncu prints, or a rule's result with its estimate."""
+    plain = head.replace(b"\0", b"")
+    if not any(word in plain for word in _NOTED):
+        return False
+    labels: set[str] = set()
+    paragraph: list[str] = []
+    has_estimate = False
+    for line in _lines(head):
+        bare = line.strip()
+        has_estimate = has_estimate or _SPEEDUP.fullmatch(bare) is not None
+        paragraph = [*paragraph[-_MOST_JOINED:], bare] if bare else []
+        if row := noted(bare):
+            labels.add(row[0])
+        if len(labels) >= _FEWEST_NOTED:
+            return True
+        if has_estimate and paragraph and any(re.search(words, " ".join(paragraph)) for words, _ in _RULES):
+            return True
+    return False
 
 
 def _lines(data: bytes) -> Iterator[str]:
@@ -212,14 +243,18 @@ def text_rows(data: bytes, facts: Facts) -> Iterator[list[str]]:
     Raises:
         InputError: The text is a summary over launches of an unknown form.
     """
-    return _Reader(facts).rows(_lines(data))
+    return _Reader(facts, is_bare=_is_bare(data)).rows(_lines(data))
 
 
 class _Reader:
-    """Read one text, line by line."""
+    """Read one text, line by line.
 
-    def __init__(self, facts: Facts) -> None:
+    A text without a kernel's name or a section's title begins a kernel where its first row comes again.
+    """
+
+    def __init__(self, facts: Facts, *, is_bare: bool) -> None:
         self._facts = facts
+        self._is_bare = is_bare
         self._process: Mapping[str, str] = {}
         self._kernel: _Kernel | None = None
         self._section, self._section_has_body = "", False
@@ -227,6 +262,8 @@ class _Reader:
         self._last: list[str] | None = None
         self._rule: list[str] = []
         self._rule_indent = 0
+        self._prose: list[str] = []
+        self._estimate: re.Match[str] | None = None
         self._before: list[str] = []
         self._header = ""
         self._count = 0
@@ -256,8 +293,18 @@ class _Reader:
             return []
         if not bare:
             self._before = []
+            if self._table is not None and self._table.rows:
+                return self._end_of_excerpt()
             return [] if len(self._rule) == 1 and _SPEEDUP.fullmatch(self._rule[0]) else self._end_of_rule()
+        if _FENCE.fullmatch(bare):
+            return self._end_of_excerpt()
         return self._heading(line, bare)
+
+    def _end_of_excerpt(self) -> list[list[str]]:
+        """End what is open where somebody ended it: a table that he left without its last line is not cut."""
+        done = [*self._end_of_rule(), *self._end_of_row()]
+        self._table = None
+        return done
 
     def _heading(self, line: str, bare: str) -> list[list[str]] | None:
         """Take the line of a process, a kernel, a section or a table's columns; return as `_structure` does."""
@@ -327,7 +374,7 @@ class _Reader:
 
     def _content(self, line: str, bare: str) -> list[list[str]]:
         """Take a line of a table or of a rule's text."""
-        if self._kernel is None:
+        if self._kernel is None and not self._is_bare:
             return []
         line = line.rstrip()
         indent = len(line) - len(line.lstrip())
@@ -345,6 +392,19 @@ class _Reader:
                 return []
             return self._end_of_rule()
         return self._row(line, bare, indent)
+
+    def _note(self, bare: str) -> list[list[str]]:
+        """Read a line that somebody wrote: a row of one metric, or a part of what may be a rule's sentence."""
+        if (row := noted(bare)) is not None:
+            self._prose = []
+            return self._take(*row)
+        if self._table is not None:
+            return []
+        if bare.startswith("|"):  # each row of a table says its own
+            self._prose = [bare.strip("| ")]
+            return self._end_of_rule()
+        self._prose = [*self._prose[-_MOST_JOINED:], bare]
+        return []
 
     def _dashes(self, columns: tuple[tuple[int, int], ...] | None, indent: int) -> None:
         """Open a table, continue it below its headings, or close it."""
@@ -375,7 +435,7 @@ class _Reader:
                 return []
             if not gaps.strip() and name and value and not columns[0].startswith(" ") and " " not in unit:
                 return self._take(table.held + name, unit, value)
-        return self._take(*loose) if (loose := _loose(bare)) else []
+        return self._note(bare)
 
     def _broken_name(self, table: _Table, name: str, width: int) -> list[list[str]]:
         """Join a name that ncu wrapped at its column's width; its value is on either line."""
@@ -389,11 +449,20 @@ class _Reader:
     def _take(self, name: str, unit: str, value: str) -> list[list[str]]:
         """Hold a row until the next line shows that it is complete; return the row before."""
         done = self._end_of_row()
+        if self._kernel is None or self._begins_again(name):
+            done += self._end_of_kernel()
+            self._begin_kernel({})
+        assert self._kernel is not None  # noqa: S101 - for the checker: it was just begun
+        self._kernel.first = self._kernel.first or name
         if self._table is not None:
             self._table.rows += 1
             self._table.held, self._table.is_headed = "", False
         self._last = self._cells({SECTION: self._section, METRIC: name, UNIT: unit, VALUE: value})
         return done
+
+    def _begins_again(self, name: str) -> bool:
+        """Return whether a row is the first of another kernel, in a text that names none."""
+        return self._is_bare and self._kernel is not None and name == self._kernel.first
 
     def _cells(self, own: Mapping[str, str]) -> list[str]:
         identity = {}
@@ -407,12 +476,26 @@ class _Reader:
         return done
 
     def _end_of_rule(self) -> list[list[str]]:
-        """Return the row before a rule, and the rule whose text ends here."""
-        if not self._rule:
+        """Return the row before a rule, and the rule whose text ends here; a quoted one if it states a number.
+
+        Copied from the tool's window, a rule's estimate is a paragraph before it.
+        """
+        parts, self._rule, prose, self._prose = self._rule, [], self._prose, []
+        found = _SPEEDUP.fullmatch(parts[0]) if parts else None
+        if not parts and prose:
+            if estimate := _SPEEDUP.fullmatch(prose[-1]):
+                self._estimate = estimate
+                return []
+            parts, found, self._estimate = prose, self._estimate, None
+            message = " ".join(" ".join(parts).split())
+            if not (is_stating(message) or (found and any(re.search(words, message) for words, _ in _RULES))):
+                return []
+            if self._kernel is None:
+                self._begin_kernel({})
+        else:
+            message = " ".join(" ".join(parts[1:] if found else parts).split())
+        if not parts:
             return []
-        parts, self._rule = self._rule, []
-        found = _SPEEDUP.fullmatch(parts[0])
-        message = " ".join(" ".join(parts[1:] if found else parts).split())
         own = {SECTION: _SECTIONS.get(self._section, self._section), RULE: _rule_of(message, self._section)}
         own[RULE_TEXT] = message
         if found:
@@ -461,22 +544,6 @@ def _is_closed(name: str) -> bool:
     """
     compared = name.count("->") + len(_COMPARED.findall(name))
     return name.count("(") >= name.count(")") and name.count("<") >= name.count(">") - compared
-
-
-def _loose(bare: str) -> tuple[str, str, str] | None:
-    """Split a line that lost its columns into a known label, its unit and a number; None for other lines."""
-    words = bare.split()
-    if (metric_of(" ".join(words[:-1]), "") or "").startswith("launch__"):  # whose value may be a word
-        return " ".join(words[:-1]), "", words[-1]
-    for count in range(1, min(len(words), _MOST_GROUPS + 1)):
-        value = " ".join(words[-count:])
-        if not is_number(value):
-            continue
-        for units in (1, 0):
-            name, unit = " ".join(words[: -count - units]), words[-count - 1] if units else ""
-            if len(words) > count + units and (metric_of(name, unit) is not None or (name in BUSY and unit == "%")):
-                return name, unit, value
-    return None
 
 
 def _rule_of(message: str, section: str) -> str:

@@ -15,6 +15,7 @@ from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, s
 from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
+    allowed_by_registers,
     block_limits,
     block_smem_bytes,
     next_step,
@@ -69,12 +70,15 @@ def small_grid(facts: Facts) -> Found | None:
     """Say that the grid has fewer blocks than the GPU holds at once."""
     waves, (blocks, sms) = facts.counter("waves"), (facts.counter(name) for name in _GRID)
     an_sm = ratio(blocks, sms)
-    is_below_sms = an_sm is not None and 0 < an_sm < 1
+    is_lone = blocks == 1 and sms is None
+    is_below_sms = (an_sm is not None and 0 < an_sm < 1) or (is_lone and facts.is_long)
     if not is_below_sms and (not waves or waves >= facts.limits.small_grid_waves):
         return None
     beside: Severity = "note" if facts.at_roof else "contributes"
     share = f"{percent(waves)} of the block slots" if waves else ""
-    words, gain, severity = f"the grid fills {share}", 1 / waves if waves else 1.0, None
+    words, gain, severity = f"the grid fills {share}", 1 / waves if waves else None, None
+    if is_lone:
+        words = "all of it runs in 1 block, on one SM"
     counted = tuple(facts.measured(name, unit) for name, unit in _GRID.items() if facts.counter(name) is not None)
     source = facts.kernel.counter_sources.get("waves", "waves")
     filled = (Evidence("block slots filled", waves, "share", source),) if waves else ()
@@ -84,7 +88,7 @@ def small_grid(facts: Facts) -> Found | None:
         else:
             words = f"{count(int(blocks), 'block')} fill {share} of {sms:,.0f} SMs"
         filled = filled if an_sm >= 1 else ()
-        # With a block on every SM more of them only even out and hide waits, and a unit that limits leaves no waits.
+        # With a block on every SM, more blocks only even out the load and hide waits; a limiting unit leaves no waits.
         gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain
         severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.empty_grid_waves else beside
     how = "launch more blocks: split the work finer, split the reduction, or batch"
@@ -97,8 +101,8 @@ def small_grid(facts: Facts) -> Found | None:
         evidence=(*counted, *filled),
         move=f"{how}: {words}",
         bears_on=_IDLE_WAITS,
-        # Of work of which the GPU sees next to nothing no counter says how much is independent.
-        gain=None if facts.is_nearly_alone else facts.without_wait(gain),
+        # If the GPU runs next to nothing, no counter shows how much of the work is independent.
+        gain=None if facts.is_nearly_alone or gain is None else facts.without_wait(gain),
         severity=severity,
     )
 
@@ -113,7 +117,7 @@ def tail_wave(facts: Facts) -> Found | None:
     computed = tail_share(waves)
     if not computed or not rest:
         return None
-    # Idle SMs that whole waves would leave as well are not a reason to change them.
+    # SMs that would be idle with whole waves too are not a reason to change the waves.
     severity: Severity | None = None
     waste = min(idle, computed)
     if waste < facts.limits.tail_idle_share:
@@ -137,7 +141,7 @@ _MOST_SHRUNK = 0.5
 
 
 def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Evidence, ...]]:
-    """Say how the last wave goes: by as many blocks on an SM as take a wave less, if they fit; else by its shape."""
+    """Say how to avoid the last wave: by enough blocks per SM to save a wave, if they fit; else by its shape."""
     limits, whole = block_limits(facts.kernel), math.ceil(waves)
     now = limits[0][1] if limits else 0.0
     needed = math.ceil(waves * now / (whole - 1)) if whole > 1 else 0
@@ -166,7 +170,7 @@ class _Uneven(Struct, frozen=True):
 
     Attributes:
         ratio: Busiest unit over the mean of those that have work.
-        waste: Part of the run that goes if all did as much as the mean, 0 to 1.
+        waste: Share of the run saved if all units did as much as the mean, 0 to 1.
     """
 
     key: str
@@ -191,7 +195,7 @@ _SM_UNITS, _MEMORY_UNITS = ("sm", "smsp", "l1"), ("l2", "dram")
 
 
 def _most_uneven(facts: Facts, units: tuple[str, ...], of_one: float = 1.0) -> _Uneven | None:
-    """Return the most uneven kind; `of_one` is how many units there are for each that has work."""
+    """Return the most uneven kind; `of_one` is the number of units for each that has work."""
     counters, sources, worst = facts.kernel.counters, facts.kernel.counter_sources, None
     for key in units:
         name, mean_name, most_name, elapsed_name, otherwise = _UNITS[key]
@@ -232,7 +236,7 @@ def load_imbalance(facts: Facts) -> Found | None:
 
 
 def _empty_seen(facts: Facts) -> Found | None:
-    """Say that SMs without a block explain all of it; `small_grid` gives their cost."""
+    """Report the imbalance if SMs without a block explain all of it; `small_grid` gives their cost."""
     worst = _most_uneven(facts, _SM_UNITS)
     if worst is None or worst.waste < facts.limits.imbalance_share:
         return None
@@ -246,7 +250,7 @@ def _empty_seen(facts: Facts) -> Found | None:
 
 
 def _tail_seen(facts: Facts) -> Found | None:
-    """Say the same by the time series: a long tail in which ever fewer warps run."""
+    """Report it from the time series: a long tail in which ever fewer warps run."""
     phases = facts.phases
     if phases is None or phases.warps_in_tail is None:
         return None
@@ -269,7 +273,7 @@ def _tail_seen(facts: Facts) -> Found | None:
 
 
 def _idle_seen(facts: Facts) -> Found | None:
-    """Say the same by the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
+    """Report it from the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
     waves, active, time_ns = facts.counter("waves"), facts.kernel.active_part, facts.kernel.duration_ns
     if waves is None or waves < 1 or active is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
         return None
@@ -305,6 +309,8 @@ def partition_imbalance(facts: Facts) -> Found | None:
 def low_occupancy(facts: Facts) -> Found | None:
     """Say that the launch allows few warps on an SM, and what would allow more."""
     allowed = facts.counter("theoretical_occupancy")
+    if allowed is None:
+        return _few_by_registers(facts)
     if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
         return None
     if (larger := _larger_blocks(facts)) is not None:
@@ -331,6 +337,28 @@ def low_occupancy(facts: Facts) -> Found | None:
     )
 
 
+def _few_by_registers(facts: Facts) -> Found | None:
+    """Say the same by the registers of a thread alone, where the occupancy itself was not printed."""
+    allowed = allowed_by_registers(facts.kernel)
+    if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
+        return None
+    used, block = facts.measured("registers_per_thread", "registers"), facts.measured("block_size", "threads")
+    step = next_step(facts.kernel, "registers") or step_to(facts.kernel, "registers", 1)
+    fewer = f", {step.to:.0f} would allow {step.blocks:.0f}" if step and step.to < step.now else ""
+    words = f"{used.value:.0f} registers per thread, in blocks of {block.value:.0f} threads, leave room for "
+    words += f"{percent(allowed)} of the warps{fewer}"
+    move, kind = _either_way(facts, f"raise occupancy: {words}")
+    return Found(
+        evidence=(Evidence("occupancy by registers", allowed, "share", "CUDA's occupancy arithmetic"), used, block),
+        move=move,
+        bears_on=WAITS,
+        gain=_hidden_by(facts, 1 / allowed),
+        confidence="medium",
+        severity="note" if _has_warps_enough(facts) else None,
+        kind=kind,
+    )
+
+
 def _is_full_by_design(facts: Facts) -> bool:
     """Return whether a few warps fill an SM: those of warpgroup matrix instructions, or of tiles that TMA copies."""
     has_wgmma = facts.counter("smem_wgmma_bytes") or any(name.endswith("_wgmma") for name in facts.pipes)
@@ -342,7 +370,7 @@ def _is_full_by_design(facts: Facts) -> bool:
 
 
 def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
-    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first, and its kind."""
+    """Offer both ways to hide waiting, more warps and more work per thread, those with evidence first, and the kind."""
     shares = facts.shares
     busiest = max(shares, key=shares.__getitem__, default=None)
     stalls = facts.kernel.stalls
@@ -371,9 +399,9 @@ def _has_no_more_blocks(facts: Facts) -> bool:
 
 
 def _larger_blocks(facts: Facts) -> Found | None:
-    """Find that only more warps a block are left to fill waits that every kernel has.
+    """Return whether more warps per block are the only way left to hide waits that every kernel has.
 
-    The grid has no more blocks, and fills enough of the slots that its size is not what is wrong with it.
+    The grid has no more blocks, and fills enough of the slots that its size is not the problem.
     """
     waves, threads = facts.counter("waves"), facts.counter("block_size")
     if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
@@ -401,10 +429,10 @@ def _has_warps_enough(facts: Facts) -> bool:
 
 
 class _Limit(Struct, frozen=True):
-    """What allows no more blocks on an SM.
+    """What prevents more blocks on an SM.
 
     Attributes:
-        more: Warps that its named step allows over those allowed now, as a factor; None if no step is named.
+        more: Warps allowed by the named step over those allowed now, as a factor; None if no step is named.
     """
 
     words: str
@@ -413,12 +441,12 @@ class _Limit(Struct, frozen=True):
 
 
 def _limits(facts: Facts) -> list[_Limit]:
-    """Say in words what allows no more blocks on an SM, with the numbers that are its evidence."""
+    """Describe what prevents more blocks on an SM, with the numbers that are its evidence."""
     limits = block_limits(facts.kernel)
     if not limits:
         return []
     blocks = limits[0][1]
-    # How many blocks an SM can hold by what does not limit yet.
+    # How many blocks an SM can hold according to the resources that do not limit yet.
     room = next((limit for _, limit in limits if limit > blocks), math.inf)
     now, described = f"{count(int(blocks), 'block')} per SM", []
     for limiter in occupancy_limiters(facts.kernel):
@@ -489,7 +517,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
     is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= _MOST_OF_A_GAP * (allowed - achieved)
-    if is_small:  # `small_grid` says what there is to say
+    if is_small:  # `small_grid` reports this
         kind = "blocks"
         fill = f"launch more blocks: the grid fills {percent(waves)} of the block slots"
     elif is_alone and block:
@@ -505,6 +533,10 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         fill, kind, numbers = _fill_last_wave(facts, waves)
         evidence += numbers
         fill = f"{fill}, as the last of {significant(waves)} waves leaves the slots empty"
+    elif (each_ns := _short_wave_ns(facts)) is not None:
+        evidence += [facts.measured("waves", "waves"), Evidence("time of a wave", each_ns, "ns", "duration / waves")]
+        kind = "elements"
+        fill = f"loop over several elements per thread, as blocks start and end often: a wave lasts {duration(each_ns)}"
     elif waves is not None and waves >= _MANY_WAVES and (even := _are_even(facts)) is not None:
         evidence += [facts.measured("waves", "waves"), even]
         kind = "elements"
@@ -538,6 +570,18 @@ def _are_even(facts: Facts) -> Evidence | None:
     return Evidence("busiest SM over the mean", most / mean, "x", " / ".join(sources))
 
 
+_SHORT_WAVE_NS = 2_000
+"""A block that lasts no longer takes as long to start and to end as a launch does."""
+
+
+def _short_wave_ns(facts: Facts) -> float | None:
+    """Return the time of a wave where blocks come and go in many short ones; None otherwise."""
+    waves, time_ns = facts.counter("waves"), facts.kernel.duration_ns
+    if waves is None or waves < _MANY_WAVES or time_ns is None:
+        return None
+    return time_ns / waves if time_ns / waves < _SHORT_WAVE_NS else None
+
+
 _MOST_OF_A_GAP = 0.5
 """A last wave that leaves half of the slots empty which are empty in the mean is why they are."""
 MANY_THREADS = 256
@@ -567,7 +611,7 @@ def thread_divergence(facts: Facts) -> Found | None:
         threads = Evidence("threads_per_inst", mean, "threads", "thread / warp instructions by opcode")
     if threads is None or threads.value >= least:
         return None
-    # Idle lanes are those that blocks leave empty where enough of the threads that are there do work.
+    # If enough of the existing threads work, the idle lanes are those that blocks leave empty.
     block = kernel.block_threads
     fill = warp_fill(block) if block else None
     by_block = fill is not None and fill != 1 and (block == 1 or threads.value >= least * fill)
@@ -583,7 +627,7 @@ def thread_divergence(facts: Facts) -> Found | None:
     else:
         where = f" at {si(branches, 'branches')}" if branches else ""
         move = f"group threads that take the same path: warps diverge{where}, {said}"
-        # Each path issues its own loads and stores; how many of all they are is not counted.
+        # Each path issues its own loads and stores, but their share of all is not counted.
         parted = 1 - facts.kernel.counters.get("threads_per_inst", threads.value) / WARP_THREADS
         parts |= dict.fromkeys(("l1", "smem"), parted / 2)
         if branches:
@@ -626,7 +670,8 @@ def partial_warps(facts: Facts) -> Found | None:
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= _HALF
-    is_alone = facts.bound == "latency" and blocks is not None and sms is not None and blocks < sms
+    is_alone = facts.bound == "latency" and blocks is not None and (blocks < sms if sms is not None else blocks == 1)
+    beside: Severity = "contributes" if idle > _HALF and facts.is_long else "note"
     return Found(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
@@ -636,12 +681,12 @@ def partial_warps(facts: Facts) -> Found | None:
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
         gain=facts.without_wait(1 / fill) if holds_back else speedup(facts, waste),
-        severity="limiter" if holds_back else "note" if is_alone else weigh(facts, waste),
+        severity="limiter" if holds_back else beside if is_alone else weigh(facts, waste),
     )
 
 
 def warp_fill(threads: float) -> float:
-    """Return which part of the lanes of its warps a block of so many threads fills, 0 to 1."""
+    """Return the share of its warps' lanes that a block of this many threads fills, 0 to 1."""
     return threads / (warps_of(threads) * WARP_THREADS)
 
 
@@ -653,7 +698,14 @@ _IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm
 """What tells that SMs idle for longer than the last wave explains."""
 
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "too few blocks", "blocks", small_grid, (("waves",), ("grid_size", "sm_count"))),
+    FindingRule(
+        "small_grid",
+        "too few blocks",
+        "blocks",
+        small_grid,
+        (("waves",), ("grid_size", "sm_count")),
+        hints=(("grid_size",),),
+    ),
     FindingRule("tail_wave", "partial last wave", "balance", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",
@@ -675,7 +727,14 @@ BALANCE: tuple[FindingRule, ...] = (
     ),
 )
 OCCUPANCY: tuple[FindingRule, ...] = (
-    FindingRule("low_occupancy", "low occupancy", "occupancy", low_occupancy, (("theoretical_occupancy",),)),
+    FindingRule(
+        "low_occupancy",
+        "low occupancy",
+        "occupancy",
+        low_occupancy,
+        (("theoretical_occupancy",),),
+        hints=(("registers_per_thread", "block_size"),),
+    ),
     FindingRule(
         "achieved_occupancy_gap",
         "low achieved occupancy",

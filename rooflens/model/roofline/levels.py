@@ -84,7 +84,7 @@ PARTIAL: Mapping[str, frozenset[str]] = {
 PER_CENTS_OF_L1 = frozenset({LSU_INPUT, WHOLE})
 """Stages of L1 that NVIDIA's per cents of whole units give, as ncu prints them: no part of its data path."""
 
-_ONE_UNIT = 0.0002
+_ONE_UNIT = 0.00025
 """Two of NVIDIA's per cents that are equal to the digits printed are of one unit."""
 _TELLING = 0.1
 """Smaller per cents may be equal by chance."""
@@ -132,6 +132,23 @@ class _Moved(Struct, frozen=True):
     amount_bytes: float | None
     source: str | None
     accuracy: Accuracy = "exact"
+
+
+_HARDLY_HITS, _HITS_OFTEN = 0.05, 0.5
+"""A busy L1 that hardly hits serves shared memory; one that mostly hits serves global loads again and again."""
+
+
+def works_in_shared_memory(kernel: Kernel) -> bool | None:
+    """Tell whether a kernel whose L1 is busy keeps its operands in shared memory; None if nothing tells.
+
+    Where the launch is not known, L1's hit rate tells, which counts no accesses to shared memory.
+    """
+    own_bytes, hits = kernel.own_smem_bytes, kernel.counters.get("l1_hit_rate")
+    if own_bytes:
+        return True
+    if own_bytes == 0 or (hits is not None and hits >= _HITS_OFTEN):
+        return False
+    return True if hits is not None and hits < _HARDLY_HITS else None
 
 
 def _delivered_bytes(kernel: Kernel) -> _Moved:
@@ -301,11 +318,11 @@ def _settle_l1(stages: dict[str, float], kernel: Kernel) -> None:
     if (whole := _whole_l1(kernel)) is not None:
         stages[WHOLE] = whole
     memory, pipes, compute = (kernel.counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
-    if LSU_INPUT in stages or memory is None:
-        return
     other = compute if pipes is None else pipes
-    if other is not None and abs(memory - other) <= _ONE_UNIT:
-        stages[LSU_INPUT] = memory
+    if LSU_INPUT not in stages and None not in (memory, other) and abs((memory or 0.0) - (other or 0.0)) <= _ONE_UNIT:
+        stages[LSU_INPUT] = memory or 0.0
+    if WHOLE in stages and abs(stages[WHOLE] - stages.get(LSU_INPUT, 0.0)) < _NEARLY:
+        del stages[WHOLE]  # the same once more, of the active cycles or of another pass
 
 
 def binding_stage(level: Level) -> str | None:

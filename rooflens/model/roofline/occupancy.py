@@ -166,6 +166,16 @@ _SM_SMEM_BYTES: Mapping[str, float] = {
     for capability in capabilities
 }
 """Shared memory that an SM can set aside, by compute capability (the same table)."""
+_SM_WARPS: Mapping[str, float] = {
+    capability: warps
+    for warps, capabilities in (
+        (32.0, ("7.5",)),
+        (48.0, ("8.6", "8.7", "8.9", "12.0", "12.1")),
+        (64.0, ("6.0", "6.1", "7.0", "7.2", "8.0", "9.0", "10.0", "10.3")),
+    )
+    for capability in capabilities
+}
+"""Warps that an SM can hold, by compute capability (the same table)."""
 _SMEM_UNIT = 256
 """Largest unit, in bytes, in which shared memory is allocated to a block."""
 _REGISTER_UNIT = 256
@@ -183,6 +193,17 @@ def blocks_by_registers(registers: float, block_size: float, sm_registers: float
     # Each scheduler owns its registers, so a warp must fit into one part; the sum over the SM would allow more.
     warps = schedulers * (sm_registers // schedulers // warp_registers)
     return int(warps // warps_of(block_size))
+
+
+def allowed_by_registers(kernel: Kernel) -> float | None:
+    """Return the occupancy that the registers of a launch allow at most, 0 to 1; None if one of them is unknown."""
+    counters = kernel.counters
+    registers, block = counters.get("registers_per_thread"), counters.get("block_size")
+    most = counters.get("sm_warps") or _SM_WARPS.get(kernel.compute_capability or "")
+    if not registers or not block or not most:
+        return None
+    blocks = blocks_by_registers(registers, block, counters.get("sm_registers") or SM_REGISTERS)
+    return min(1.0, blocks * warps_of(block) / most)
 
 
 def _fewer_registers(kernel: Kernel) -> Step | None:

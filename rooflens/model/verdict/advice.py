@@ -18,6 +18,7 @@ from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label
 from rooflens.model.roofline.flops import has_matrix_work
+from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.opcodes import (
     copies_asynchronously,
     executed,
@@ -35,7 +36,7 @@ class Doing(Struct, frozen=True):
         is_coalesced: Global accesses touch hardly more sectors than their bytes fill; False if not measured.
         loads_nothing: Hardly any of its instructions load, or none of its accesses where opcodes do not tell.
         re_reads: DRAM may move bytes twice: far more or far fewer than global accesses ask for, or that is not known.
-        copies_asynchronously: It already copies to shared memory without waiting, by opcode or by bytes copied.
+        may_copy_tiles: It works without shared memory, and does not yet copy there without waiting.
     """
 
     capability: tuple[int, int]
@@ -44,7 +45,7 @@ class Doing(Struct, frozen=True):
     is_coalesced: bool
     loads_nothing: bool
     re_reads: bool
-    copies_asynchronously: bool
+    may_copy_tiles: bool
 
     def lacks(self, is_one: Callable[[str], bool]) -> bool:
         """Return whether opcodes are counted and none is of a kind."""
@@ -73,16 +74,19 @@ def doing_of(kernel: Kernel) -> Doing:
     loads_nothing = loads == [0.0, 0.0, 0.0] and not counters.get("tex_inst")
     if opcodes:
         loads_nothing = executed(opcodes, _READS) < limits.integer_flop_part * sum(opcodes.values())
+    least = SECTOR_BYTES * (1 - limits.wasted_sector_share)
+    is_filled = counters.get("global_load_bytes_per_sector", 0.0) >= least
+    copies = copies_asynchronously(opcodes) or bool(counters.get("smem_async_bytes"))
     moved = ratio(counters.get("dram_bytes"), counters.get("global_ideal_sectors", 0.0) * SECTOR_BYTES)
     return Doing(
         kernel.capability,
         opcodes,
         has_matrix_work(kernel),
-        is_coalesced=bool(sectors) and excess < limits.wasted_sector_share * sectors,
+        is_coalesced=is_filled or (bool(sectors) and excess < limits.wasted_sector_share * sectors),
         loads_nothing=loads_nothing,
         # Where they ask for far more, caches serve most of it, and what is moved may be moved again all the same.
         re_reads=not loads_nothing and (moved is None or not 1 / _RE_READ <= moved <= _RE_READ),
-        copies_asynchronously=copies_asynchronously(opcodes) or bool(counters.get("smem_async_bytes")),
+        may_copy_tiles=not copies and works_in_shared_memory(kernel) is False,
     )
 
 
@@ -203,7 +207,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
             unless=_is_coalesced,
         ),
         _Move("load wider: vector loads", "wide", only_if=_is_coalesced),
-        _Move("copy tiles to shared memory with cp.async", "tile", (8, 0), unless=attrgetter("copies_asynchronously")),
+        _Move("copy tiles to shared memory with cp.async", "tile", (8, 0), only_if=attrgetter("may_copy_tiles")),
     ),
     "lsu": (
         _Move("load wider: one 16-byte access instead of four", "wide", unless=_loads_nothing),
@@ -306,7 +310,7 @@ def memory_moves(
     match level:
         case "dram":
             dram_bytes = levels["dram"].amount_bytes
-            moved = f"fewer than {si(dram_bytes, 'B')}" if dram_bytes else "fewer bytes"
+            moved = f"less than today's {si(dram_bytes, 'B')}" if dram_bytes else "fewer bytes"
             asked = ratio(asked_bytes, dram_bytes)
             if asked and asked <= 1 - default_thresholds().wasted_sector_share:
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
@@ -316,7 +320,7 @@ def memory_moves(
             first = Move(f"move {moved}: fuse with a neighbour so that intermediates stay on chip{why}", "fuse")
         case "l2":
             first = _at_l2(kernel, levels)
-        case "l1" | "lsu" if kernel.own_smem_bytes:
+        case "l1" | "lsu" if works_in_shared_memory(kernel):
             used = percent(levels["l1"].share or 0.0)
             busy = f": {used} of load/store slots used" if level == "lsu" else f": L1 is {used} busy"
             first = Move(f"let each thread compute several results, such as 2 x 2, from what it loads{busy}", "results")
@@ -367,10 +371,25 @@ def _moves_of_loads_and_stores(
     hits = kernel.counters.get("l1_hit_rate", 0.0)
     if not from_l1 and hits > 1 - 1 / _WIDEST:
         return (Move(f"{tile}: L1 serves {percent(hits)} of its sectors itself", "tile"), *others)
+    if not from_l1 and not from_smem:  # and none of its own, or nothing tells
+        is_told = works_in_shared_memory(kernel) is not None
+        return (Move(tile, "tile"), *others) if is_told else _by_registers(kernel, tile, others)
     again = ratio(from_l1, levels["l2"].amount_bytes) or 0.0
     if from_smem > from_l1 or again <= _WIDEST:
         return (*others, Move("keep reused values in registers", "results"))
     return (Move(_fewer_reloads(tile, "l1", again), "tile"), *others)
+
+
+_REGISTER_TILE = 96
+"""A thread with this many registers holds several results, or operands of several."""
+
+
+def _by_registers(kernel: Kernel, tile: str, others: tuple[Move, ...]) -> tuple[Move, ...]:
+    """Order the steps of reuse where nothing tells which were made, but the registers of a thread may."""
+    results = Move("let each thread compute several results, such as 2 x 2, from what it loads", "results")
+    if kernel.counters.get("registers_per_thread", 0.0) >= _REGISTER_TILE:
+        return (*others, results)
+    return (Move(tile, "tile"), results, *others)
 
 
 def _fewer_reloads(move: str, level: str, times: float | None) -> str:

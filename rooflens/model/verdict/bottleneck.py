@@ -37,7 +37,7 @@ _SAME_PER_CENT = 0.005
 """Per cents of one unit that were rounded, or made from those of active cycles, differ by no more."""
 _ROUNDED = 0.02
 """So much of a share made from one of active cycles: cycles and clocks are rounded, too."""
-_ONE_UNIT = 0.0002
+_ONE_UNIT = 0.00025
 """Two per cents that are equal to the digits printed are of one unit."""
 _SEVERAL = 2
 COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")

@@ -288,7 +288,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
 
     The full unit has a move of its own where nothing says what fills it, and filling it further is not the aim: DRAM
     below its roof is yet to be filled, and so is a unit that is full for a part of the run only. A kernel of which
-    nothing is known has to be collected first.
+    nothing is known but what it does in vain has to be collected after that.
     """
     kernel, command_line = facts.kernel, facts.outside.command_line
     if kernel.failed:
@@ -301,7 +301,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":
-        return (*asked, *moves)
+        known = tuple(move for move in moves if move.kind in _WASTE)
+        return (*known, *asked, *(move for move in moves if move not in known))
     is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
     return moves if is_told else (*moves, *asked)
 

@@ -87,8 +87,12 @@ class Facts(Struct, frozen=True):
         blocks, sms, size = map(self.counter, ("grid_size", "sm_count", "block_size"))
         an_sm = ratio(blocks, sms)
         is_a_warp = bool(blocks and size and blocks * size <= WARP_THREADS)
-        is_long = (self.kernel.duration_ns or 0.0) >= _FAR_LONGER * self.limits.overhead_duration_ns
-        return is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
+        return self.is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it runs for far longer than a launch takes."""
+        return (self.kernel.duration_ns or 0.0) >= _FAR_LONGER * self.limits.overhead_duration_ns
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None if the report does not hold it."""

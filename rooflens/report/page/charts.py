@@ -21,7 +21,6 @@ from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
-from rooflens.report.summary import ranking
 from rooflens.report.templates import render
 from rooflens.report.writers.html import Drawing
 
@@ -78,7 +77,9 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         at_stake_ns[launch.gpu] += launch.at_stake_ns
     gpus = sorted(at_stake_ns, key=at_stake_ns.__getitem__, reverse=True)
     ranks = {
-        kernel.representative.key: row.rank for row in ranking(content) for kernel in row.group.members or (row.group,)
+        kernel.representative.key: rank
+        for rank, row in enumerate(content.first, start=1)
+        for kernel in row.members or (row,)
     }
     numbered = ranks if len(content.kernels) > 1 and content.ladder is None else {}
     leading = content.first[0].gpu if content.first else None
@@ -142,15 +143,17 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
     )
 
 
-def collecting(content: Content, figures: Sequence[RooflineFigure]) -> str:
-    """Say once on a page how to collect what a roofline lacks, or why nobody can; empty if none lacks anything.
-
-    The command is that of the kernel that takes most time on the first GPU that lacks it.
-    """
+def lacking_gpu(figures: Iterable[RooflineFigure]) -> str | None:
+    """Return the first GPU whose roofline lacks what can be collected; None if there is none."""
     lacking = (one for one in figures if one.figure is None or UNCOUNTED in reasons(one.plane))
-    gpu = next((one.plane.gpu for one in lacking if not one.plane.points), None)
-    if gpu is None:
-        return ""
+    return next((one.plane.gpu for one in lacking if not one.plane.points), None)
+
+
+def collecting(content: Content, gpu: str) -> str:
+    """Say once on a page how to collect what the roofline of a GPU lacks, or why nobody can.
+
+    The command is that of the kernel that takes most time on it.
+    """
     kernel = next(group for group in content.kernels if group.gpu == gpu).analysis.kernel
     cannot = not_profiled(kernel.compute_capability)
     if cannot:
@@ -213,12 +216,20 @@ def _plane_table(placed: Plane) -> Table:
     )
 
 
-def charts(content: Content, figures: Sequence[RooflineFigure], *, asks: bool) -> Markup:
-    """Show the roofline of each GPU; `asks` where the answers beside it have the command that collects more."""
+def charts(figures: Sequence[RooflineFigure], *, collects: str, aggregated: bool, failed_count: int) -> Markup:
+    """Show the roofline of each GPU.
+
+    Args:
+        figures: The rooflines.
+        collects: How to collect what they lack.
+        aggregated: A mark stands for all launches of a kernel.
+        failed_count: Launches that failed.
+    """
     return render(
         "report/charts",
-        collecting="" if asks else collecting(content, figures),
-        content=content,
+        collecting=collects,
+        aggregated=aggregated,
+        failed_count=failed_count,
         figures=figures,
         inset_of=lambda figure: inset(figure.plane, figure.default_level),
     )

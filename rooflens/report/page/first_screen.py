@@ -1,9 +1,9 @@
-"""The first screen: warnings, the list of what to fix first, and the charts beside it."""
+"""The first screen: the answer for a kernel, or the list of what to fix first, and the charts beside it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -12,27 +12,29 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
-from rooflens.model.records import Move, timed
+from rooflens.model.records import Confidence
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import KernelSummary, asks_first, first_move, parted, time_part
-from rooflens.model.verdict.sentences import gain_figure, stage_full_words, without_move
-from rooflens.report.content import Content
+from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, parted, time_part
+from rooflens.model.verdict.sentences import (
+    first_gain_words,
+    gain_figure,
+    limit_in_short,
+    stage_full_words,
+    without_move,
+)
+from rooflens.report.content import Content, Replaced
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
-from rooflens.report.page.charts import RooflineFigure, charts
-from rooflens.report.page.headline import after_move, headline
+from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
+from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section, way
-from rooflens.report.page.selectors import selectors
 from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
     Ranked,
     at_limit,
     brief_move,
     cannot_tell,
-    caveats,
-    failed_words,
-    noun,
     own_reports,
     ranked,
     segments,
@@ -88,59 +90,42 @@ class ChosenMove(Struct, frozen=True):
     sure: str
 
 
-def header(content: Content) -> Markup:
-    """Say how sure the headline is, what failed or could not be read, and what to keep in mind, which is folded."""
-    return render(
-        "report/header",
-        content=content,
-        sure=headline(content).sure,
-        failed=failed_words(content),
-        caveats=caveats(content),
-        launches=len(timed(content.analyses)),
-        noun=noun(content),
-    )
-
-
-def first_screen(
-    content: Content,
-    anchors: Sequence[tuple[str, str]],
-    figures: Sequence[RooflineFigure],
-) -> Markup:
-    """Answer which kernel to fix first, and how, beside its roofline; filters and links to the other parts stand above.
+def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
+    """Answer which kernel to fix first, and how, beside its roofline.
 
     Args:
         content: The page.
-        anchors: Name in the address and words of each part of the page.
         figures: The rooflines of the page.
     """
-    answer = verdict(content) if len(content.kernels) == 1 else what_first(content)
+    texts = [first_move(group.analysis.verdict) for group in content.first[:1]]
     if content.ladder:
-        answer = versions(content, content.ladder)
-    return selectors(content, figures, anchors) + render(
+        answer, texts = versions(content.ladder, content.launches), []
+    elif len(content.kernels) == 1:
+        answer = verdict(content)
+        texts = [move.text for move in content.kernels[0].analysis.verdict.moves] or texts
+    else:
+        answer = what_first(content)
+    asks = any("`rooflens profile" in text or "ncu " in text for text in texts)
+    lacking = None if asks else lacking_gpu(figures)
+    return render(
         "report/first_screen",
         answer=answer,
-        content=content,
-        way=way(content),
-        charts=charts(content, figures, asks=_asks(content)),
-        programs=program_lines(content.reports),
-        many=many(content),
+        total_ns=content.total_ns,
+        way=way(content.ladder) if content.ladder else "",
+        charts=charts(
+            figures,
+            collects=collecting(content, lacking) if lacking else "",
+            aggregated=content.aggregated,
+            failed_count=content.failed_count,
+        ),
+        programs=program_lines(content.unprofiled, named=len(content.runs) > 1),
+        many=many(content) if content.aggregated else "",
     )
 
 
-def _asks(content: Content) -> bool:
-    """Return whether the answers have the command that collects more: in the first row, or in a move of a kernel."""
-    moves = content.kernels[0].analysis.verdict.moves if len(content.kernels) == 1 else ()
-    shown = (
-        [first_move(group.analysis.verdict) for group in content.first[:1]]
-        if not moves
-        else [move.text for move in moves]
-    )
-    return not content.ladder and any("`rooflens profile" in one or "ncu " in one for one in shown)
-
-
-def versions(content: Content, ladder: Ladder) -> Markup:
+def versions(ladder: Ladder, launches: Sequence[Launch]) -> Markup:
     """Show reports that are versions of a program one below the other, and what to try next on the fastest."""
-    keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(content.launches)}
+    keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(launches)}
     links = [
         keys.get((rung.analysis.kernel.digest, rung.analysis.kernel.name), "") if rung.analysis else ""
         for rung in ladder.rungs
@@ -162,9 +147,9 @@ def what_first(content: Content) -> Markup:
         more_share=None if own else time_part(rest),
         own=own,
         earlier=len(content.earlier),
-        versions=_versions(content),
+        versions=_versions(content.earlier.values()),
         limited=at_limit(content),
-        untold=cannot_tell(content),
+        untold="" if content.is_judged else cannot_tell(len(content.runs), len(content.kernels)),
         untimed=sum(not group.duration_ns for group in content.kernels),
     )
 
@@ -174,12 +159,16 @@ def verdict(content: Content) -> Markup:
     (kernel,) = content.kernels
     analysis = kernel.analysis
     traffic = find_traffic(analysis.kernel)
-    moves = [_chosen(one, kernel) for one in choices(analysis)]
+    moves = [
+        _chosen(one, kernel.duration_ns, sureness(analysis.verdict, analysis.findings, one.finding))
+        for one in choices(analysis)
+    ]
     return render(
         "report/verdict",
         kernel=kernel,
-        row=ranked(1, kernel),
-        sentence=cannot_tell(content) or without_move(analysis.verdict),
+        gain_words=first_gain_words(analysis.verdict, kernel.duration_ns),
+        limit=limit_in_short(analysis),
+        sentence=without_move(analysis.verdict) if content.is_judged else cannot_tell(len(content.runs), 1),
         stage_full=stage_full_words(analysis),
         moves=moves,
         chosen=0 if moves and moves[0].figure else -1,
@@ -190,13 +179,11 @@ def verdict(content: Content) -> Markup:
     )
 
 
-def _chosen(choice: Choice, kernel: KernelSummary) -> ChosenMove:
-    move = Move(choice.text, choice.kind, choice.finding, gain=choice.gain)
-    after = after_move(move, kernel.duration_ns)
-    figure = gain_figure(choice.gain, kernel.duration_ns).rpartition("\u2192 ")[2]
-    said = f"{fmt.duration(kernel.duration_ns)}, {after}" if after else ""
-    sure = confidence_words(sureness(kernel.analysis, choice.finding))
-    return ChosenMove(brief_move(choice.text), figure, said, choice.where, sure)
+def _chosen(choice: Choice, time_ns: float | None, sure: Confidence) -> ChosenMove:
+    after = after_move(choice, time_ns)
+    figure = gain_figure(choice.gain, time_ns).rpartition("\u2192 ")[2]
+    said = f"{fmt.duration(time_ns)}, {after}" if after else ""
+    return ChosenMove(brief_move(choice.text), figure, said, choice.where, confidence_words(sure))
 
 
 def _entries(content: Content) -> Iterator[Entry]:
@@ -246,22 +233,20 @@ def _unlisted(content: Content, shown: Collection[str]) -> list[KernelSummary]:
     return [kernel for row in rows for kernel in row.members or (row,)]
 
 
-def _versions(content: Content) -> dict[str, str]:
+def _versions(earlier: Iterable[Replaced]) -> dict[str, str]:
     """Say of each kernel that replaced others why it did, by its key: `fastest of 3 versions`."""
+    chosen = {one.by.key: one.by.duration_ns or 0.0 for one in earlier}
     others: defaultdict[str, list[float]] = defaultdict(list)
-    kernels = {kernel.key: kernel for kernel in content.kernels}
-    for key, chosen in content.earlier.items():
-        others[chosen.key].append(kernels[key].duration_ns or 0.0)
+    for one in earlier:
+        others[one.by.key].append(one.kernel.duration_ns or 0.0)
     return {
-        key: f"{'fastest' if (kernels[key].duration_ns or 0.0) < min(times) else 'newest'} of {len(times) + 1} versions"
-        for key, times in others.items()
+        key: f"{'fastest' if chosen[key] < min(times_ns) else 'newest'} of {len(times_ns) + 1} versions"
+        for key, times_ns in others.items()
     }
 
 
 def many(content: Content) -> Markup:
-    """Say what is drawn of many launches, and how many kernels share the name `other`; nothing on a page of few."""
-    if not content.aggregated:
-        return Markup()
+    """Say what is drawn of many launches, and how many kernels share the name `other`."""
     left_out = content.failed_count - len(content.failed)
     return render(
         "report/many",

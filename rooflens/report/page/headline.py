@@ -10,12 +10,13 @@ from msgspec import Struct
 from rooflens.format import cut_name, duration, sentence_case
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.knowledge.items import after_words
-from rooflens.model.records import Move
-from rooflens.model.summary import KernelSummary, first_move
+from rooflens.model.records import Move, Verdict
+from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_how, without_move
 from rooflens.report.content import Content
-from rooflens.report.page.ladder import leads
-from rooflens.report.summary import brief_move, failed_words, ranking
+from rooflens.report.roofline.choices import Choice
+from rooflens.report.summary import brief_move, failed_words, group_sureness
+from rooflens.report.words.findings import confidence_words
 from rooflens.report.words.ladder import fastest_words
 from rooflens.report.words.ladder import headline as ladder_headline
 
@@ -60,14 +61,15 @@ def headline(content: Content) -> Headline:
     """
     if content.ladder:
         return Headline("", _of_versions(content.ladder))
-    if leads(content):
+    if content.ladders_lead:
         return Headline("", _of_programs(content.ladders))
-    first = next(iter(ranking(content)), None)
-    if first is None:
-        failed = failed_words(content)
+    if not content.first:
+        failed = failed_words(content.failed_kernels, content.noun)
         return Headline("", f"Nothing to judge: {failed}" if failed else "No kernels in this report")
-    group = first.group
-    return Headline(cut_name(group.shown, NAME_WIDTH), said_of(group), group.representative.key, first.sure)
+    first = content.first[0]
+    said = said_of(first.analysis.verdict, first.duration_ns, is_of_many=bool(first.members))
+    sure = confidence_words(group_sureness(first))
+    return Headline(cut_name(first.shown, NAME_WIDTH), said, first.representative.key, sure)
 
 
 def _of_programs(ladders: Sequence[Ladder]) -> str:
@@ -77,23 +79,18 @@ def _of_programs(ladders: Sequence[Ladder]) -> str:
     return ". ".join(said[:PROGRAMS_SAID]) + more
 
 
-def said_of(group: KernelSummary) -> str:
+def said_of(verdict: Verdict, time_ns: float | None, *, is_of_many: bool) -> str:
     """Say time and first move of a kernel, or of several that one move is for."""
-    time = NO_TIME if group.duration_ns is None else duration(group.duration_ns)
-    after = after_of(group)
+    time = NO_TIME if time_ns is None else duration(time_ns)
+    after = after_move(verdict.moves[0], time_ns) if verdict.moves else ""
     if after:
         return f"{time}, {after}"
-    return f"{time}. {sentence_case(_doubt(group) + move_head(first_move(group.analysis.verdict)))}"
+    doubt = "" if is_of_many else _doubt(verdict)
+    return f"{time}. {sentence_case(doubt + move_head(first_move(verdict)))}"
 
 
-def after_of(group: KernelSummary) -> str:
-    """Say the time after the first move and what it changes: `about 4.73 ms with more blocks`; empty where unknown."""
-    move = next(iter(group.analysis.verdict.moves), None)
-    return after_move(move, group.duration_ns) if move else ""
-
-
-def after_move(move: Move, time_ns: float | None) -> str:
-    """Say the same of any move."""
+def after_move(move: Move | Choice, time_ns: float | None) -> str:
+    """Say the time after a move and what it changes: `about 4.73 ms with more blocks`; empty where unknown."""
     if move.gain is None or time_ns is None:
         return ""
     figure = f"{gain_how(move.gain)} {duration(time_ns / move.gain.factor)}"
@@ -107,10 +104,9 @@ def move_head(move: str) -> str:
     return brief_move((before.rpartition(",")[0] or before if tick else said).rstrip(" :"), HEAD_WORDS)
 
 
-def _doubt(group: KernelSummary) -> str:
+def _doubt(verdict: Verdict) -> str:
     """Say that a side which was not measured may turn the verdict over; empty if the verdict is sure."""
-    verdict = group.analysis.verdict
-    return f"{without_move(verdict).partition(':')[0]}: " if verdict.or_bound and not group.members else ""
+    return f"{without_move(verdict).partition(':')[0]}: " if verdict.or_bound else ""
 
 
 def _of_versions(ladder: Ladder) -> str:

@@ -249,21 +249,18 @@ class Launches(Struct, frozen=True):
     has_intensity: bool
 
 
-def launches(group: KernelSummary, cards: Collection[str]) -> Launches | None:
-    """List the launches of a kernel; None if it has one.
+def launches(every: Sequence[Launch], cards: Collection[str]) -> Launches:
+    """List the launches of a kernel.
 
     Args:
-        group: The kernel.
+        every: All of them, in order of falling time.
         cards: Keys of the launches that have a card.
     """
-    if len(group.launches) == 1:
-        return None
-    shown = group.launches[:MAX_LAUNCHES]
-    lines = tuple(_line(launch, has_card=launch.key in cards) for launch in shown)
+    lines = tuple(_line(launch, has_card=launch.key in cards) for launch in every[:MAX_LAUNCHES])
     return Launches(
         lines=lines,
-        more=sum(launch.analysis.launches for launch in group.launches[MAX_LAUNCHES:]),
-        added_up=any(launch.analysis.launches > 1 for launch in group.launches),
+        more=sum(launch.analysis.launches for launch in every[MAX_LAUNCHES:]),
+        added_up=any(launch.analysis.launches > 1 for launch in every),
         has_intensity=any(line.intensity.raw for line in lines),
     )
 
@@ -283,6 +280,7 @@ class Row(Struct, frozen=True):
     """One kernel with its cells, and what opens below it.
 
     Attributes:
+        key: Of the kernel; `median` is that of the launch that represents it.
         keys: Keys of its launches that the page draws.
         cells: The text of the columns that are shown from the start.
         flags: Those that change the verdict of any of its launches.
@@ -291,8 +289,11 @@ class Row(Struct, frozen=True):
         opens: Whether anything is below it.
     """
 
-    group: KernelSummary
+    key: str
+    median: str
     keys: str
+    is_failed: bool
+    launch_count: int
     cells: tuple[tuple[Column, Cell], ...]
     flags: tuple[str, ...]
     at_roof: bool
@@ -347,11 +348,14 @@ def _row(
     median, by_launch = group.representative.key, shown_cards.by_launch
     keys = (median, *(launch.key for launch in group.launches if launch.key != median))
     own = tuple(by_launch[key] for key in keys if key in by_launch)
-    below = launches(group, by_launch.keys()) if lists else None
+    below = launches(group.launches, by_launch.keys()) if lists and len(group.launches) > 1 else None
     return Row(
-        group=group,
+        key=group.key,
+        median=median,
         # Where one launch is drawn for all of its kernel, the scripts know no other.
         keys=" ".join(launch.key for launch in group.launches) if lists else median,
+        is_failed=group.is_failed,
+        launch_count=group.launch_count,
         cells=tuple(cells),
         flags=tuple(sorted({flag for launch in group.launches for flag in cautions(launch.analysis)})),
         at_roof=group.analysis.verdict.at_roof,

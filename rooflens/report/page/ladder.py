@@ -49,25 +49,18 @@ def _asks(ladder: Ladder) -> bool:
     return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
-def leads(content: Content) -> bool:
-    """Return whether ladders answer for all reports of a page, so that they stand first."""
-    held = {digest for one in content.ladders for rung in one.rungs for digest in rung.side.digests}
-    return content.ladder is None and bool(held) and all(run.digest in held for run in content.runs)
-
-
-def way(content: Content) -> Markup:
-    """Draw the way of the ladder that the first screen shows; nothing where it has none."""
-    if content.ladder is None or not has_path(content.ladder):
+def way(ladder: Ladder) -> Markup:
+    """Draw the way of a ladder; nothing where it has none."""
+    if not has_path(ladder):
         return Markup()
-    return Markup(to_html((path_chart(content.ladder, "path"),)))  # noqa: S704 - escaped by the writer
+    return Markup(to_html((path_chart(ladder, "path"),)))  # noqa: S704 - escaped by the writer
 
 
-def all_ladders(content: Content) -> Markup:
-    """Show the ladders that the reports hold, but the one that the first screen shows."""
-    others = [one for one in content.ladders if one is not content.ladder]
-    return Markup("\n").join(ladder_section(one, named=True, key=str(at)) for at, one in enumerate(others))
+def named_ladders(several: Sequence[Ladder]) -> Markup:
+    """Show ladders one below the other, each with its program's name."""
+    return Markup("\n").join(ladder_section(one, named=True, key=str(at)) for at, one in enumerate(several))
 
 
 def ladders(content: Content) -> Markup:
     """Show programs in versions among other reports, and kernels of one report that do the same work."""
-    return Markup() if leads(content) else all_ladders(content)
+    return Markup() if content.ladders_lead else named_ladders(content.other_ladders)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from rooflens.errors import InputError
+from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
@@ -15,16 +16,16 @@ from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.charts import roofline_figures
-from rooflens.report.page.expectations import predicted, with_predictions
-from rooflens.report.page.first_screen import first_screen, header
+from rooflens.report.page.expectations import predicted
+from rooflens.report.page.first_screen import first_screen
 from rooflens.report.page.headline import headline
 from rooflens.report.page.kernels import kernels
-from rooflens.report.page.ladder import all_ladders, ladders, leads
+from rooflens.report.page.ladder import ladders, named_ladders
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.program_map import program_map
-from rooflens.report.page.selectors import items, keys
+from rooflens.report.page.selectors import items, pickers, selectors
 from rooflens.report.page.sweeps import sweeps
-from rooflens.report.summary import origin, synthetic_words
+from rooflens.report.summary import caveats, failed_words, origin, synthetic_words
 from rooflens.report.templates import render
 
 Section = Callable[[Content], Markup]
@@ -85,24 +86,41 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     Returns:
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
     """
-    content = build_content(reports, title, limits or default_thresholds(), unread)
-    content = with_predictions(content, predictions, rules)
-    figures = roofline_figures(content)
+    checked = check_reports(reports, predictions, rules)
+    content = build_content(reports, title, limits or default_thresholds(), unread, checked)
+    answer, rows, figures = headline(content), items(content), roofline_figures(content)
     below = {section: written for section in SECTIONS if (written := section(content)).strip()}
     anchors = [*(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
         origin(content),
         [
-            program_map(content),
-            *([all_ladders(content)] if leads(content) else []),
-            first_screen(content, anchors, figures),
+            program_map(content) if len(content.kernels) > 1 else Markup(),
+            *([named_ladders(content.ladders)] if content.ladders_lead else []),
+            selectors(
+                rows,
+                pickers(rows, content.report_labels.values(), has_modules=content.has_modules),
+                figures,
+                anchors,
+                others=content.other.launches if content.other else 0,
+            )
+            + first_screen(content, figures),
         ],
-        headline=render("report/headline", headline=headline(content)),
-        keys=keys(content),
-        head=header(content),
-        synthetic=synthetic_words(content),
-        blocks=[json_block("items", items(content))],
+        headline=render("report/headline", headline=answer),
+        keys=render("report/keys", shown=len(rows) > 1),
+        head=render(
+            "report/header",
+            sure=answer.sure,
+            failed=failed_words(content.failed_kernels, content.noun),
+            unread=content.unread,
+            unread_count=content.unread_count,
+            report_count=content.unread_count + len(content.runs),
+            caveats=caveats(content),
+            launches=len(content.counted),
+            noun=content.noun,
+        ),
+        synthetic=synthetic_words(content.runs) if content.synthetic else "",
+        blocks=[json_block("items", rows)],
         styles=STYLES,
         scripts=SCRIPTS,
         below=below.values(),

@@ -22,9 +22,8 @@ OUTSIDE = "outside of any range"
 
 
 def program_map(content: Content) -> Markup:
-    """Draw where the time goes as one strip; nothing for a kernel, for versions of a program, or without times."""
-    several = len(content.kernels) > 1
-    if not several or not content.total_ns or content.ladder or own_reports(content):
+    """Draw where the time of kernels goes as one strip; nothing for versions of a program, or without times."""
+    if not content.total_ns or content.ladder or own_reports(content):
         return Markup()
     what = _choice(content)
     label = f"GPU time by {what} and kernel. The filters above the list and the kernels table do what a click does."
@@ -43,7 +42,8 @@ def _strips(content: Content) -> Iterator[Strip]:
     held: dict[str, defaultdict[str, list[Launch]]] = {}
     for launch in sorted(content.counted, key=lambda one: int(one.key[1:])):
         report = content.report_labels.get(launch.analysis.kernel.digest, "")
-        place = report if choice == "report" else place_of(launch.analysis)
+        within = place_of(launch.analysis.kernel.nvtx_range, launch.analysis.in_program)
+        place = report if choice == "report" else within
         held.setdefault(place, defaultdict(list))[launch.group_key].append(launch)
     busy_ns = content.total_ns
     idle_ns, others_ns = _idle_ns(program), _others_ns(program, busy_ns)

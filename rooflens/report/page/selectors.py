@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.ranking import Tier
+from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import LEVELS
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES
-from rooflens.report.content import Content
+from rooflens.report.content import Content, Replaced
 from rooflens.report.html.document import style_px
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.plane.plane import ALL, OWN
-from rooflens.report.summary import places_in_ranking
 from rooflens.report.templates import render
 from rooflens.report.words.program import place_of
 
@@ -89,44 +88,47 @@ class Places(Struct, frozen=True):
     more: Sequence[Picker]
 
 
-def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequence[tuple[str, str]]) -> Markup:
+def selectors(
+    rows: Sequence[Mapping[str, Any]],
+    lists: Iterable[Picker],
+    figures: Sequence[RooflineFigure],
+    anchors: Sequence[tuple[str, str]],
+    *,
+    others: int,
+) -> Markup:
     """Offer what parts the launches of this page, the level of its rooflines, and links to its parts.
 
     Args:
-        content: The page.
+        rows: Its launches, as `items` lists them.
+        lists: What they can be chosen by; a list without a choice is left out.
         figures: Its rooflines.
         anchors: Name in the address and words of each part of the page.
+        others: Launches that it does not draw.
     """
-    rows = items(content)
     counts = Counter[str]()
     for row in rows:
         counts[row["bound"]] += row["n"]
     chips = tuple(Chip(bound, counts[bound]) for bound in (*SHOWN_CLASSES, FAILED) if counts[bound])
     chips = chips if len(chips) > 1 else ()
     levels = _levels(figures)
-    pickers = [picker for picker in _pickers(content, rows) if len(picker.choices) > 1]
-    if content.total_ns and len(rows) >= MANY:
-        pickers.append(SLIDER)
+    offered = [one for one in lists if len(one.choices) > 1]
+    if len(rows) >= MANY and any(row["ns"] for row in rows):
+        offered.append(SLIDER)
     # What two rows of a wide screen do not hold opens on demand.
     row_px = style_px("shared/page.css", "content") - _px("gap")
     return render(
         "report/selectors",
-        content=content,
         anchors=anchors,
         shown=len(rows) > 1,
+        others=others,
         chips=chips,
         levels=levels,
         places=_places(
-            pickers,
+            offered,
             above_px=row_px - CHARACTER_PX * TALLY_CHARACTERS - _words_px(anchors),
             beside_px=row_px - _px("gap") - _px("search") - _words_px(levels) - sum(chip.width_px for chip in chips),
         ),
     )
-
-
-def keys(content: Content) -> Markup:
-    """Say what the keys do."""
-    return render("report/keys", shown=len(content.launches) > 1)
 
 
 def _px(name: str) -> int:
@@ -164,14 +166,18 @@ def _places(pickers: Sequence[Picker], above_px: float, beside_px: float) -> Pla
     return Places(**placed)
 
 
-def _pickers(content: Content, rows: list[dict[str, Any]]) -> Iterable[Picker]:
+def pickers(rows: Sequence[Mapping[str, Any]], labels: Iterable[str], *, has_modules: bool) -> Iterator[Picker]:
+    """List what the launches of a page can be chosen by.
+
+    Args:
+        rows: The launches, as `items` lists them.
+        labels: The reports of the page, in order.
+        has_modules: A place in the program is a module, too.
+    """
     yield _picker("precision", "Pipe", rows, resource_label)
     yield _picker("gpu", "GPU", rows)
     present = {row["r"] for row in rows}
-    labels = [label for label in content.report_labels.values() if label in present]
-    yield Picker("report", "Report", tuple(_choice(label) for label in labels))
-    programs = (launch.analysis.in_program for launch in content.launches)
-    has_modules = any(program is not None and program.module for program in programs)
+    yield Picker("report", "Report", tuple(_choice(label) for label in labels if label in present))
     yield _picker("range", "Range, module" if has_modules else "NVTX range", rows)
     # Where each report is of one process, the reports are the choice.
     if len({(row["r"], row["process"]) for row in rows}) > len({row["r"] for row in rows}):
@@ -197,30 +203,29 @@ def items(content: Content) -> list[dict[str, Any]]:
     lower the sooner, `full` the unit at its limit, `cum` share of GPU time before it; of kernels with
     versions, `f` the newest of them and `v` its place among the reports; the rest by name.
     """
-    versions, rows = _versions(content), places_in_ranking(content)
+    versions = _versions(content.earlier, list(content.report_labels))
+    places = {
+        kernel.key: {"o": row.key, "tier": int(tier)}
+        for row, tier in zip(content.rows, tiers(content.rows), strict=True)
+        for kernel in row.members or (row,)
+    }
+    nowhere = {"o": "", "tier": int(Tier.FILL)}
     return [
-        _item(content, launch) | _place(rows.get(launch.group_key)) | versions.get(launch.group_key, {})
+        _item(launch, content.report_labels.get(launch.analysis.kernel.digest, ""))
+        | places.get(launch.group_key, nowhere)
+        | versions.get(launch.group_key, {})
         for launch in content.launches
     ]
 
 
-def _place(place: tuple[str, Tier] | None) -> dict[str, Any]:
-    row, tier = place or ("", Tier.FILL)
-    return {"o": row, "tier": int(tier)}
-
-
-def _versions(content: Content) -> dict[str, dict[str, Any]]:
+def _versions(earlier: Mapping[str, Replaced], in_order: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Give each kernel with versions the key of the one to go on from and its place in the order of recording: last."""
-    earlier, places = content.earlier, {digest: place for place, digest in enumerate(content.report_labels)}
-    newest = {kernel.key for kernel in earlier.values()}
-    return {
-        group.key: {
-            "f": earlier.get(group.key, group).key,
-            "v": len(places) if group.key in newest else places[group.analysis.kernel.digest],
-        }
-        for group in content.kernels
-        if group.key in earlier or group.key in newest
+    found: dict[str, dict[str, Any]] = {
+        key: {"f": one.by.key, "v": in_order.index(one.kernel.analysis.kernel.digest)} for key, one in earlier.items()
     }
+    for one in earlier.values():
+        found[one.by.key] = {"f": one.by.key} | found.get(one.by.key, {}) | {"v": len(in_order)}
+    return found
 
 
 def precision(counted: Mapping[str, float]) -> str:
@@ -229,7 +234,7 @@ def precision(counted: Mapping[str, float]) -> str:
     return max(flop, key=lambda dtype: flop[dtype], default="")
 
 
-def _item(content: Content, launch: Launch) -> dict[str, Any]:
+def _item(launch: Launch, report: str) -> dict[str, Any]:
     kernel = launch.analysis.kernel
     return {
         "k": launch.key,
@@ -237,10 +242,10 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
         "n": launch.analysis.launches,
         "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
         "gpu": launch.gpu,
-        "r": content.report_labels.get(kernel.digest, ""),
+        "r": report,
         "bound": FAILED if launch.failed else launch.shown_class,
         "precision": precision(launch.analysis.counted_flop),
-        "range": place_of(launch.analysis),
+        "range": place_of(kernel.nvtx_range, launch.analysis.in_program),
         "process": kernel.process or "",
         "device": "" if kernel.device is None else str(kernel.device),
         "ns": launch.duration_ns,

@@ -402,7 +402,9 @@ def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Map
 
 
 def sweeps(page: Content) -> Markup:
-    """Show the sweeps of a page; nothing if there is none."""
+    """Show the sweeps of a page; nothing if there is none, as on a page without predictions."""
+    if not page.predictions:
+        return Markup()
     found = find_sweeps(page)
     groups = {launch.key: launch.group_key for launch in page.launches}
     shown = [(sweep, _figure(f"sweep-{i}", sweep, page, groups)) for i, sweep in enumerate(found[:MAX_SWEEPS])]

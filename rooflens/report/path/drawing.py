@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log10
 from typing import Any
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.roofline.datasheets import ANY_MEMORY, Datasheet, datasheet_of
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.path.placing import placed, walker
@@ -52,20 +53,34 @@ def path_spec(ladder: Ladder) -> Mapping[str, Any] | None:
         Line(f"{resource_label(next(iter(roof.keys)))} {fmt.si(roof.peak, 'FLOP/s')}", roof.peak)
         for roof in roofs.pipes
     ]
+    notes = [f"Numbers as beside it, {STAR} the fastest; each at the level that binds it. Area: time."]
+    tops = [(at.intensity_flop_per_byte, at.roof_flop_per_s) for _, _, at in found if at.roof_flop_per_s]
+    if not (slopes or flats) and (sheet := datasheet_of(gpu)):
+        slopes, flats = _published(sheet, levels, [name for one in analyses for name in one.counted_flop])
+        tops = [(at.intensity_flop_per_byte, line.peak) for _, _, at in found for line in flats]
+        notes.append("Roofs: the datasheet's, at boost clock; the report holds none.")
     dots = tuple(_dot(place, rung, at, longest) for place, rung, at in found)
     path = tuple((at.intensity_flop_per_byte, at.flop_per_s) for _, _, at in own)
     plane = Drawn(
         f"{gpu or 'unknown GPU'}: {_title(ladder)}",
         dots,
-        (f"Numbers as beside it, {STAR} the fastest; each at the level that binds it. Area: time.",),
+        tuple(notes),
         tuple(slopes),
         tuple(flats),
         (path,) if len(path) > 1 else (),
-        also=tuple((at.intensity_flop_per_byte, at.roof_flop_per_s) for _, _, at in found if at.roof_flop_per_s),
+        also=tuple(tops),
         is_near=True,
         unit=next(at.unit for _, _, at in found),
     )
     return plane_spec(_labelled(plane, found))
+
+
+def _published(sheet: Datasheet, levels: Collection[str], pipes: Iterable[str]) -> tuple[list[Line], list[Line]]:
+    """Return the slope of DRAM and the flat roofs of some pipes, as the maker of the GPU states them."""
+    memory, bytes_per_s = sheet.memory_kind or ANY_MEMORY, sheet.dram_bandwidth.value
+    slopes = [Line(f"{memory} {fmt.si(bytes_per_s, 'B/s')}", bytes_per_s)] if "dram" in levels else []
+    peaks = {pipe: peak.value for pipe in pipes if (peak := sheet.peak(pipe))}
+    return slopes, [Line(f"{resource_label(pipe)} {fmt.si(peak, 'FLOP/s')}", peak) for pipe, peak in peaks.items()]
 
 
 def _title(ladder: Ladder) -> str:

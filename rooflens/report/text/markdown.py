@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt
+from rooflens.model.records import timed
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, notes, time_part
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, unmeasured_words
@@ -37,6 +38,7 @@ from rooflens.report.document import (
 from rooflens.report.document import facts as facts_of
 from rooflens.report.summary import (
     Ranked,
+    caveats,
     counts,
     facts,
     failure_counts,
@@ -47,7 +49,7 @@ from rooflens.report.summary import (
     unranked,
 )
 from rooflens.report.words.findings import ShownFinding, costing, shown
-from rooflens.report.words.labels import BOUND_LABELS, UNITS, flag_label, flag_name
+from rooflens.report.words.labels import BOUND_LABELS, UNITS, flag_name
 from rooflens.report.words.ladder import headline, ladder_table, subject
 from rooflens.report.words.program import program_lines
 
@@ -88,18 +90,19 @@ def _head(page: Content) -> Document:
 
 
 def _banner(page: Content) -> Document:
-    words = synthetic_words(page)
-    return (Paragraph(((strong("Synthetic data."), f" {words}"),), "warning"),) if words else ()
+    if not page.synthetic:
+        return ()
+    return (Paragraph(((strong("Synthetic data."), f" {synthetic_words(page.runs)}"),), "warning"),)
 
 
 def _facts(page: Content) -> Document:
     """Say what ran, where, on which clock, and who measured it."""
     lines = (" \u00b7 ".join(_cut(part) for part in parts) for parts in (facts(page), counts(page)))
-    return (facts_of(*lines, *(_sentence(line) for line in program_lines(page.reports))),)
+    return (facts_of(*lines, *(_sentence(line) for line in program_lines(page.unprofiled, named=len(page.runs) > 1))),)
 
 
 def _verdicts(page: Content) -> Document:
-    """Share the GPU time out by verdict, on one line."""
+    """Divide the GPU time by verdict, on one line."""
     shares: list[Words] = [
         (strong(fmt.percent(part.share)), f" {BOUND_LABELS[part.bound]}") for part in segments(page.counted)
     ]
@@ -107,7 +110,7 @@ def _verdicts(page: Content) -> Document:
 
 
 def _ladders(page: Content) -> Document:
-    """Show the versions of each program that the reports hold, and kernels that do the same work."""
+    """Show the versions of each program in the reports, and kernels that do the same work."""
     blocks: list[Block] = []
     for one in page.ladders:
         heading = Heading((Span(one.program, "literal"), f": {headline(one)}"), 3)
@@ -116,7 +119,7 @@ def _ladders(page: Content) -> Document:
 
 
 def _ranking(page: Content) -> Document:
-    """Rank the kernels by what can be won, with the limiter of each, its gain, its limit and the one move."""
+    """Rank the kernels by the time they can save, with the limiter of each, its gain, its limit and one move."""
     if not page.kernels:
         return ()
     rest, earlier = unranked(page), page.earlier
@@ -153,7 +156,7 @@ def _finding(finding: ShownFinding) -> Words:
 
 
 def _kernels(page: Content) -> Document:
-    """Tabulate the kernels with most time, and sum the others up in one line."""
+    """Tabulate the kernels with most time, and sum up the others in one line."""
     if not page.kernels:
         return ()
     mixed = len(page.gpus) > 1
@@ -200,7 +203,7 @@ def _rest(groups: Sequence[KernelSummary], *, mixed: bool) -> tuple[str, ...]:
 
 
 def _verdict(group: KernelSummary) -> str:
-    """Name the verdict, with what was not measured of an open one; with its share where launches differ."""
+    """Name the verdict, with what was not measured if it is open, and with its share if launches differ."""
     words = _classes(group.class_ns) if group.class_ns else group.representative.shown_class
     verdict = group.analysis.verdict
     if len(group.class_ns) <= 1 and verdict.or_bound:
@@ -241,15 +244,11 @@ def _unread(page: Content) -> list[Words]:
 
 
 def _flagged(page: Content) -> list[Words]:
-    """Explain the flags that change verdicts: the most frequent ones; the others are named."""
-    ordered = flag_counts(page.analyses)
-    lines: list[Words] = [f"{fmt.count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in ordered[:MAX_NAMED]]
-    others = _flag_names(ordered[MAX_NAMED:])
+    """Explain what changes verdicts, a low clock and the most frequent flags, and name the others."""
+    ordered = caveats(page)
+    lines: list[Words] = [f"{fmt.count(one.launches, 'launch')}: {one.meaning}" for one in ordered[:MAX_NAMED]]
+    others = ", ".join(f"{one.name} ({one.launches:,})" for one in ordered[MAX_NAMED:])
     return [*lines, f"Also, with the launches of each: {others}."] if others else lines
-
-
-def _flag_names(amounts: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{flag_name(flag)} ({amount:,})" for flag, amount in amounts)
 
 
 def _method(page: Content) -> Document:
@@ -257,7 +256,8 @@ def _method(page: Content) -> Document:
     usual = default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(page.limits).items() if value != getattr(usual, name)]
     reports: list[Words] = [(_file(run.source), f" ({run.digest[:12]})") for run in page.runs]
-    about = _flag_names(flag_counts(page.analyses, notes))
+    counted = flag_counts(map(notes, timed(page.analyses)))
+    about = ", ".join(f"{flag_name(flag)} ({amount:,})" for flag, amount in counted)
     origin = ("Reports, with the beginning of their SHA-256: ", *few(reports, MAX_NAMED), ".") if reports else ""
     lines: tuple[Words, ...] = (
         METHOD,
@@ -283,7 +283,7 @@ def _short(name: str) -> str:
 
 
 def _file(path: str) -> Span:
-    """Name a file without its folders: they are of one machine and say nothing to others."""
+    """Name a file without its folders, which belong to one machine and tell others nothing."""
     return code(_cut(PurePath(path.replace("\\", "/")).name))
 
 

@@ -1,4 +1,4 @@
-"""The facts of a program rather than of a kernel, and what a kernel takes in it, without the profiler."""
+"""Facts about a program rather than a kernel, and the time of a kernel in it, without the profiler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePath
 from rooflens.format import count, cut_name, duration, factor, percent, plain_name, si
 from rooflens.model.records import Analysis, AnalyzedReport, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.unprofiled import GapsAfter, Unprofiled
+from rooflens.model.unprofiled import GapsAfter, InProgram, Unprofiled
 
 GAPS_NAMED = 3
 NAME_WIDTH = 60
@@ -17,16 +17,19 @@ _LOWER_CLOCK = 0.95
 """A clock below this part of the boost clock explains a part of the time."""
 
 
-def program_lines(reports: Sequence[AnalyzedReport]) -> list[str]:
-    """Say of each program how long no kernel ran, and after which kernels; nothing if nobody looked."""
+def program_lines(reports: Sequence[AnalyzedReport], *, named: bool) -> list[str]:
+    """Say for each program how long no kernel ran, and after which kernels; nothing if it was not traced.
+
+    Args:
+        reports: Reports whose program was not run without the profiler are left out.
+        named: Name the report.
+    """
     told = [
-        (report, words)
+        (PurePath(report.run.source).name, words)
         for report in reports
         if report.unprofiled and (words := _words(report.unprofiled, _held(report)))
     ]
-    if len(reports) == 1:
-        return [f"{words[0].upper()}{words[1:]}" for _, words in told]
-    return [f"{PurePath(report.run.source).name}: {words}" for report, words in told]
+    return [f"{name}: {words}" if named else f"{words[0].upper()}{words[1:]}" for name, words in told]
 
 
 def _held(report: AnalyzedReport) -> float | None:
@@ -55,18 +58,21 @@ def _after(gaps: GapsAfter) -> str:
     return f"{name} ({duration(gaps.gap_ns)})"
 
 
-def place_of(analysis: Analysis) -> str:
+def place_of(nvtx_range: str | None, found: InProgram | None) -> str:
     """Return where in its program a kernel is launched: its NVTX ranges, and the module of the timeline.
 
     As a path from the outermost in, `train/step/Linear_3`; empty if neither is known.
+
+    Args:
+        nvtx_range: What the profiler says.
+        found: What the timeline says.
     """
-    found = analysis.in_program
-    opened = analysis.kernel.nvtx_range or (found.nvtx_range if found else None)
+    opened = nvtx_range or (found.nvtx_range if found else None)
     return "/".join(filter(None, (opened, found.module if found else None)))
 
 
 def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
-    """Say what a kernel takes in its program, why that differs from its profile, and what launched it."""
+    """Give a kernel's time in its program, why that differs from its profile, and what launched it."""
     found = analysis.in_program
     if found is None:
         return ("the timeline has no launch of it",) if analysis.launches == 0 else ()
@@ -90,7 +96,7 @@ def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _clocks(analysis: Analysis) -> str:
-    """Say how far ncu's clock lies below the boost clock at which the kernel runs otherwise."""
+    """Say how far ncu's clock is below the boost clock at which the kernel runs otherwise."""
     datasheet, clock_hz = datasheet_of(analysis.kernel.gpu), analysis.kernel.counters.get("sm_clock_hz")
     if datasheet is None or clock_hz is None or clock_hz > _LOWER_CLOCK * datasheet.boost_clock.value:
         return ""

@@ -26,6 +26,15 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
 
 
+def test_a_switch_needs_no_number_behind_it() -> None:
+    """`--causal` alone is on, whatever option follows it."""
+    flash = ("predict", "attention-flash", "--length", "2048")
+    on = run(*flash, "--causal", "--gpu", "h200", "--format", "json")
+    assert on.exit_code == 0
+    assert on.stdout == run(*flash, "--causal", "1", "--gpu", "h200", "--format", "json").stdout
+    assert on.stdout != run(*flash, "--gpu", "h200", "--format", "json").stdout
+
+
 def test_json_of_one_prediction_is_one_object() -> None:
     """The documented JSON keys hold SI base units; regime and ridge are those of dense bf16 on an H100."""
     done = run(*GEMM, "--dtype", "bf16", "--gpu", "h100-sxm", "--format", "json")
@@ -261,6 +270,7 @@ def test_the_table_has_a_link_where_gpus_share_the_work() -> None:
     shared = run(*GEMM, "--tensor-parallel", "8", "--format", "md").stdout
     assert "| sent | FLOP/link B | regime |" in shared
     assert "- link of 8 GPUs: NVLink 4, 450 GB/s each way, 900 GB/s both ways; ridge 2,200 FLOP/link B" in shared
+    assert "- T comms counts the bytes that are sent, not the latency of each exchange" in shared
     assert "| communication-bound |" in shared
     alone = run(*GEMM, "--format", "md").stdout
     assert "link" not in alone

@@ -46,6 +46,14 @@ SAID = {
         "launch__grid_size": 4,
         "launch__sm_count": 108,
     },
+    "configured to execute only 1 block, which is less than the 40 multiprocessors used.": {
+        "launch__grid_size": 1,
+        "launch__sm_count": 40,
+    },
+    "a total of 8,644,608 excessive sectors (50% of the total 17,289,216 sectors).": {
+        "memory_l2_theoretical_sectors_global": 17_289_216,
+        "memory_l2_theoretical_sectors_global_ideal": 8_644_608,
+    },
 }
 
 
@@ -60,6 +68,7 @@ def test_a_sentence_is_the_metrics_that_it_states(message: str, metrics: dict[st
     [
         "Required metric launch__waves_per_multiprocessor could not be found.",
         "DMMA is the highest-utilized pipeline (24.9%) based on active cycles, taking",
+        "a total of 1,23 excessive sectors (75% of the total 4,0 sectors)",
         "a total of 1.2.3 excessive sectors (75% of the total 40 sectors)",
         "resulting in only 0.0 full waves across all SMs",
         "(" * 10_000 + "is the highest-utilized pipeline",

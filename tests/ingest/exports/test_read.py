@@ -324,6 +324,17 @@ def test_the_function_name_is_that_of_ncu(signature: str, function: str) -> None
     assert kernels(text(LONG, rows))[0].function_name == function
 
 
+def test_the_lost_bracket_of_an_unnamed_namespace_is_set() -> None:
+    """Exports of Windows lose the first one; a whole one, and one that is a template's argument, stay as they are."""
+    for written, signature in (
+        ("void unnamed>::tiled<32>(int)", "void <unnamed>::tiled<32>(int)"),
+        ("<unnamed>::tiled<32>(int)", "<unnamed>::tiled<32>(int)"),
+        ("run<<unnamed>::op>(int)", "run<<unnamed>::op>(int)"),
+    ):
+        rows = [{**launch(**{"Kernel Name": written}), **one} for one in BOTH]
+        assert kernels(text(LONG, rows))[0].signature == signature
+
+
 def test_the_gpu_is_never_guessed() -> None:
     """A launch without a GPU gets the user's, by any of its names, if the capabilities agree."""
     written = long_text(*BOTH)
@@ -385,6 +396,22 @@ def test_occupancy_alone_opens(name: str, unit: str, value: str) -> None:
     (found,) = kernels(long_text(metric(name, unit, value)))
     assert name in found.numbers
     assert found.lost is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
+        "smsp__thread_inst_executed_per_inst_executed.ratio",
+    ],
+)
+def test_what_accesses_do_in_vain_opens_alone(name: str) -> None:
+    """Who asks for the sectors of an access, its conflicts or its idle lanes alone knows what he looks for."""
+    (found,) = kernels(long_text(metric(name, "", "12.5")))
+    assert found.numbers[name] == 12.5
 
 
 def test_what_is_left_out_is_said() -> None:

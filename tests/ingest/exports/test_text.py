@@ -308,6 +308,67 @@ OPT Est. Local Speedup: 27.73%
     assert export.loss is None
 
 
+LINE = "adamw(float *) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6"
+SOME_ROWS = "    Memory Throughput  %  81.50\n    Duration  us  12.30"
+RULED = "    ----------------------- ----------- ------------"
+
+
+def test_a_fence_ends_a_table_that_was_left_without_its_last_line() -> None:
+    """Who shows the rows that matter, between fences or before a blank line, cut nothing off by accident."""
+    rows = f"  {LINE}\n    Section: GPU Speed Of Light Throughput\n{RULED}\n{SOME_ROWS}\n"
+    for end in ("```\n\nThe time is that of one launch.\n", "\nThe time is that of one launch.\n"):
+        (kernel,), export = opened(f"```\n{rows}{end}")
+        assert kernel.numbers["gpu__time_duration.sum"] == 12_300
+        assert export.loss is None
+
+
+def test_sentences_of_rules_are_read_without_their_mark() -> None:
+    """The tool's window shows a rule's estimate in a paragraph of its own, and people quote its words in theirs."""
+    said = "This kernel has uncoalesced global accesses resulting in a total of 30 excessive sectors (75% of the total "
+    quoted = f"Est. Speedup: 66.5%\n\n{said}\n40 sectors).\n\nSo I changed the index. It has few accesses now.\n"
+    (kernel,), _ = opened(f"{LINE}\n\n{quoted}")
+    (rule,) = kernel.rules
+    assert (rule.identifier, rule.speedup_pct) == ("UncoalescedGlobalAccess", 66.5)
+    assert rule.message.endswith("40 sectors).")
+
+
+def test_rows_open_without_the_tables_around_them() -> None:
+    """Notes hold a row as ncu printed it, or as one of Markdown; the first label once more begins the next kernel."""
+    lines = ("Duration us 12.30", "Memory Throughput % 81.5", "DRAM Throughput % 80.1", "Registers Per Thread 40")
+    listed = "\n".join(f"- {line}" if "DRAM" in line else line for line in lines)
+    found, _ = opened(f"{listed}\n\nwith shared memory\n\n{listed.replace('12.30', '9.10')}\n")
+    assert [kernel.numbers["gpu__time_duration.sum"] for kernel in found] == [12_300, 9_100]
+    rows = "| Metric | Value |\n|---|---|\n| **Duration** | 12.30 us |\n| Memory Throughput | 81.5 % |\n"
+    (kernel,), _ = opened(f"{rows}| Compute (SM) Throughput | 20 % (low) |\n")
+    assert kernel.numbers["gpu__time_duration.sum"] == 12_300
+    assert kernel.numbers["sm__throughput.avg.pct_of_peak_sustained_elapsed"] == 20
+
+
+def test_a_table_of_markdown_that_compares_is_no_kernel() -> None:
+    """Two values in a row are of two kernels, and nothing says of which."""
+    rows = "| Metric | naive | tiled |\n|---|---|---|\n| Duration | 12.30 us | 9.1 us |\n"
+    assert not is_printed(f"{rows}| Memory Throughput | 81.5 % | 60 % |\n| DRAM Throughput | 8 % | 6 % |\n".encode())
+
+
+@for_all(
+    "other, kernels",
+    [
+        ("Registers Per Thread  register/thread  40", 1),
+        ("Duration  us  9.10", 2),
+    ],
+)
+def test_what_two_runs_print_of_a_kernel_is_put_together(other: str, kernels: int) -> None:
+    """People paste one set of sections below another; what is there in both was printed of two launches."""
+    first, second = (
+        f"  {LINE}\n    Section: {section}\n{RULED}\n{rows}\n{RULED}\n"
+        for section, rows in (("GPU Speed Of Light Throughput", SOME_ROWS), ("Launch Statistics", f"    {other}"))
+    )
+    found, _ = opened(f"{first}\n{second}")
+    assert len(found) == kernels
+    elsewhere, _ = opened(f"{first}\n{second.replace('(8, 1, 1)', '(9, 1, 1)')}")
+    assert len(elsewhere) == 2
+
+
 def test_a_kernel_with_nothing_below_its_name_is_named() -> None:
     """A text that ends early, or a kernel without metrics, is reported; a text without anything is refused."""
     line = "  last(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n"

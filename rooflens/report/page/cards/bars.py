@@ -52,10 +52,14 @@ class Bars(Struct, frozen=True):
 
 def level_bars(analysis: Analysis) -> Bars:
     """Draw every measured memory level, the farthest first."""
-    levels = analysis.levels.items()
-    measured = [(name, level) for name, level in levels if level.amount_bytes is not None or level.share is not None]
     work, gpu = main_work(analysis), analysis.kernel.gpu
-    return Bars(tuple(_level_bar(resource_label(name, gpu), level, work) for name, level in measured))
+    return Bars(
+        tuple(
+            _level_bar(resource_label(name, gpu), level, work)
+            for name, level in analysis.levels.items()
+            if level.amount_bytes is not None or level.share is not None
+        )
+    )
 
 
 def pipe_bars(pipes: Mapping[str, Pipe]) -> Bars:

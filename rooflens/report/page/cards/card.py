@@ -10,9 +10,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import names_of
-from rooflens.model.ranking import in_rank
 from rooflens.model.records import Analysis, Finding, Verdict
-from rooflens.model.roofline.occupancy import block_smem_bytes
+from rooflens.model.roofline.occupancy import block_smem_bytes, find_occupancy, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import Launch, cautions, notes
 from rooflens.model.unprofiled import InProgram
@@ -23,24 +22,23 @@ from rooflens.model.verdict.sentences import (
     unmeasured_words,
     without_move,
 )
-from rooflens.report.content import FIRST_KEPT, Content
+from rooflens.model.verdict_classes import Bound, ShownClass
+from rooflens.report.content import Content
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
-from rooflens.report.page.cards.expectation import predicted_panel
+from rooflens.report.page.cards.expectation import checked_for, predicted_panel
 from rooflens.report.page.cards.hot_lines import HotLines, hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memory_chart
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
-from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
+from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, occupancy_curve, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
 from rooflens.report.roofline.choices import choices
 from rooflens.report.templates import render
 from rooflens.report.words.findings import ShownFinding, confidence_words, shown
+from rooflens.report.words.how_it_runs import occupancy_facts
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import in_program_lines
-
-MAX_CARDS = 80
-"""Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
 
 _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
@@ -58,9 +56,15 @@ class Findings(Struct, frozen=True):
 
 
 class Card(Struct, frozen=True):
-    """What one card shows besides the record itself.
+    """What one card shows.
 
     Attributes:
+        key: Of its launch; `from_run_to_run` is what the launch is called on a command line.
+        shown: Short name of its kernel, with how many launches it stands for; `name` is the full one.
+        duration_ns: GPU time of what it stands for; None if it failed, or its report holds no duration.
+        bound: Class of its verdict; `shown_class` tells open ones apart.
+        index: Of the result in its report, `source`.
+        gpu: Where it ran; empty on a page of one GPU.
         limiter: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which follows below: its class, and the rest.
         facts: Confidence, limit and launch shape.
@@ -77,7 +81,20 @@ class Card(Struct, frozen=True):
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
     """
 
-    launch: Launch
+    key: str
+    from_run_to_run: str
+    shown: str
+    name: str
+    failed: bool
+    duration_ns: float | None
+    time_share: float | None
+    bound: Bound
+    shown_class: ShownClass
+    index: int
+    source: str
+    gpu: str
+    nvtx_range: str | None
+    process: str | None
     limiter: str
     sentence: tuple[str, str]
     facts: tuple[str, ...]
@@ -124,7 +141,7 @@ class Cards(Struct, frozen=True):
 
 def cards(content: Content) -> Cards:
     """Write the cards of a page."""
-    shown = carded(content)
+    shown = content.carded
     sources = [source_rows(launch.analysis) for launch in shown]
     common = frozenset(usual := common_rows(sources))
     written = [
@@ -132,11 +149,10 @@ def cards(content: Content) -> Cards:
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     texts = shared_texts([card.nvidia for card in written if card.nvidia])
-    alone = content.listed[0].representative if len(content.listed) == 1 else None
-    shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
-    shared["explained"] = names_of("flags")
+    alone = content.listed[0].representative.key if len(content.listed) == 1 else ""
+    shared = {"common": bool(usual), "shared_texts": texts, "alone": alone, "explained": names_of("flags")}
     return Cards(
-        by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},
+        by_launch={card.key: render("report/cards", card=card, **shared) for card in written},
         has_gains=any(finding.gain for card in written for finding in card.findings.costing),
         common=merged(usual),
         texts=texts,
@@ -152,26 +168,31 @@ def findings(told: Iterable[Finding], flags: Collection[str]) -> Findings:
     return Findings(tuple(costing), tuple(costless), "one_side_only" in flags)
 
 
-def carded(content: Content) -> tuple[Launch, ...]:
-    """Choose the launches that get a card: few, and different ones."""
-    kernels = content.listed
-    worst = [group.representative for group in (*in_rank(kernels)[:FIRST_KEPT], *kernels)]
-    # Cards that would show the same kernel, verdict and grid look alike.
-    looks: dict[tuple[object, ...], str] = {}
-    for launch in (*worst, *content.timed):
-        looks.setdefault((launch.group_key, launch.shown_class, launch.analysis.kernel.grid), launch.key)
-    chosen = set(list(dict.fromkeys((*(launch.key for launch in worst), *looks.values())))[:MAX_CARDS])
-    return tuple(launch for launch in content.launches if launch.key in chosen)
-
-
 def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:
     analysis, kernel, verdict = launch.analysis, launch.analysis.kernel, launch.analysis.verdict
     traffic = find_traffic(kernel)
     chart = memory_chart(analysis, traffic, apart=not content.aggregated or analysis.launches == 1)
     told = findings(analysis.findings, analysis.flags)
     drawn = any(level.share is not None for level in analysis.levels.values()) or bool(analysis.pipes)
+    checked = None
+    if not (launch.failed or content.aggregated):
+        checked = checked_for(kernel.digest, launch.name, content.predictions)
+    is_whole = checked is not None and sum(one.kernel.digest == kernel.digest for one in content.analyses) == 1
     return Card(
-        launch=launch,
+        key=launch.key,
+        from_run_to_run=analysis.key,
+        shown=launch.shown,
+        name=launch.name,
+        failed=launch.failed,
+        duration_ns=launch.duration_ns,
+        time_share=launch.time_share,
+        bound=verdict.bound,
+        shown_class=launch.shown_class,
+        index=kernel.index,
+        source=kernel.source,
+        gpu=launch.gpu if len(content.gpus) > 1 else "",
+        nvtx_range=kernel.nvtx_range,
+        process=kernel.process,
         limiter="failed" if launch.failed else _limiter(verdict, launch.gpu),
         sentence=_sentence(verdict),
         facts=_facts(analysis),
@@ -179,7 +200,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         findings=told,
         loops=loop_bars(analysis.loops, kernel.gpu),
         hot_lines=hot_lines(kernel),
-        course=course(analysis),
+        course=None if kernel.series is None else course(kernel.series, analysis),
         said=tuple(choice.text for choice in choices(analysis)),
         moves=_moves(verdict, has_costing=bool(told.costing)),
         family=named_page(page, TITLES) if (page := family_page(kernel.function_name)) else None,
@@ -193,9 +214,9 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         mix=opcode_mix(kernel.warp_opcodes, kernel.thread_opcodes),
         memory_chart=chart,
         memory=memory(analysis.levels.get("smem"), traffic, has_chart=chart is not None),
-        resident=resident(kernel),
-        curves=tuple(curve for curve in curves(kernel) if long or curve.better),
-        predicted=predicted_panel(content, launch),
+        resident=resident(find_occupancy(kernel), occupancy_facts(kernel)),
+        curves=tuple(occupancy_curve(curve) for curve in occupancy_curves(kernel) if long or curve.better),
+        predicted=predicted_panel(checked, analysis, is_whole=is_whole) if checked else Markup(),
         nvidia=opinion(analysis),
         sources=sources,
     )

@@ -9,7 +9,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import RESIDENT, Analysis, Phases
+from rooflens.model.records import RESIDENT, Analysis, Phases, Series
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.roofline.course import LEVEL, phase_points, sampled
@@ -84,11 +84,8 @@ class Course(Struct, frozen=True):
     rows: tuple[tuple[float, tuple[float | None, ...]], ...]
 
 
-def course(analysis: Analysis) -> Course | None:
-    """Draw the samples taken while a kernel ran; None if the report holds no series."""
-    series = analysis.kernel.series
-    if series is None:
-        return None
+def course(series: Series, analysis: Analysis) -> Course:
+    """Draw the samples taken while a kernel ran."""
     gpu, phases = analysis.kernel.gpu, analysis.phases
     units = {name: share for name, share in series.shares.items() if name != RESIDENT}
     drawn = {name: share for name, share in units.items() if max(sampled(share), default=0.0) >= IDLE_SHARE}

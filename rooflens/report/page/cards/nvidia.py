@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Rule, Verdict
+from rooflens.model.records import Analysis, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import BROKEN, agrees
 from rooflens.model.verdict.sentences import NOT_MEASURED, resource_label
 from rooflens.report.page.cards.sources import SHARED_FROM
@@ -65,7 +65,11 @@ def opinion(analysis: Analysis) -> Opinion | None:
     """Compare NVIDIA's rules with the verdict; None if the report holds none."""
     ran = [rule for rule in analysis.kernel.rules if rule.message and not BROKEN.search(rule.message)]
     broken = sum(bool(BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
-    headline, note = _headline(analysis), _note(analysis)
+    bottleneck, verdict, counters = analysis.nvidia.bottleneck, analysis.verdict, analysis.kernel.counters
+    same = agrees(bottleneck, verdict, analysis.levels["l1"])
+    headline = _headline(bottleneck, verdict, analysis.kernel.gpu, same=same) if bottleneck else ""
+    sides = counters.get("sol_compute"), counters.get("sol_memory")
+    note = _note(analysis.nvidia, sides, are_ours="sol_pair_only" in analysis.flags)
     if not (headline or note or ran):
         return None
     messages = dict.fromkeys(_message(rule) for rule in sorted(ran, key=_promise, reverse=True))
@@ -81,17 +85,13 @@ def shared_texts(opinions: Sequence[Opinion]) -> dict[str, int]:
     return {text: number for number, text in enumerate(often, 1)}
 
 
-def _headline(analysis: Analysis) -> str:
-    bottleneck, verdict = analysis.nvidia.bottleneck, analysis.verdict
-    if not bottleneck:
-        return ""
+def _headline(bottleneck: str, verdict: Verdict, gpu: str | None, *, same: bool | None) -> str:
     says = _SAYS.get(bottleneck, bottleneck)
-    same = agrees(bottleneck, verdict, analysis.levels["l1"])
     if same is None:
         return f"NVIDIA's rule says: {says}."
     if same:
         return f"NVIDIA's rule says the same: {says}."
-    return f"NVIDIA's rule says: {says}. rooflens says: {_ours(verdict, analysis.kernel.gpu)}."
+    return f"NVIDIA's rule says: {says}. rooflens says: {_ours(verdict, gpu)}."
 
 
 def _ours(verdict: Verdict, gpu: str | None) -> str:
@@ -107,15 +107,15 @@ def _ours(verdict: Verdict, gpu: str | None) -> str:
     return f"{label}, because {verdict.cause}" if verdict.cause else label
 
 
-def _note(analysis: Analysis) -> str:
-    nvidia, counters = analysis.nvidia, analysis.kernel.counters
+def _note(nvidia: Nvidia, sides: tuple[float | None, float | None], *, are_ours: bool) -> str:
+    """Say the per cents that NVIDIA's rules state: of the peaks, and of the sides compute and memory."""
     floats = (("FP32", nvidia.fp32_pct_of_peak), ("FP64", nvidia.fp64_pct_of_peak))
     peaks = ", ".join(f"{fmt.given_percent(pct)} of the {name} peak" for name, pct in floats if pct is not None)
-    compute, memory = counters.get("sol_compute"), counters.get("sol_memory")
+    compute, memory = sides
     pair = ""
     if compute is not None and memory is not None:
         pair = f"busiest unit of compute {fmt.percent(compute)}, of memory {fmt.percent(memory)}"
-    shared = "rooflens used these too, so they confirm nothing" if pair and "sol_pair_only" in analysis.flags else ""
+    shared = "rooflens used these too, so they confirm nothing" if pair and are_ours else ""
     text = "; ".join(part for part in (peaks, pair + (f" ({shared})" if shared else "")) if part)
     return f"NVIDIA's numbers: {text}." if text else ""
 

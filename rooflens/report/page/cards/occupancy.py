@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Kernel
-from rooflens.model.roofline.occupancy import Curve, Property, find_occupancy, occupancy_curves
+from rooflens.model.roofline.occupancy import Curve, Occupancy, Property
 from rooflens.report.page.cards.bars import Bar
-from rooflens.report.words.how_it_runs import occupancy_facts
 
 
 class Resident(Struct, frozen=True):
@@ -20,13 +18,12 @@ class Resident(Struct, frozen=True):
     facts: tuple[str, ...]
 
 
-def resident(kernel: Kernel) -> Resident | None:
-    """Say how full the SMs are and why; None if the report holds nothing of it."""
-    found = find_occupancy(kernel)
+def resident(found: Occupancy, facts: Iterable[str]) -> Resident | None:
+    """Draw how full the SMs are, beside facts that say why; None if the report holds nothing of it."""
     rows = (("Allowed", found.theoretical, "by this launch"), ("Achieved", found.achieved, "mean over active cycles"))
     bars = tuple(Bar(label, share, rate=what) for label, share, what in rows if share is not None)
-    facts = tuple(occupancy_facts(kernel))
-    return Resident(bars, facts) if bars or facts else None
+    said = tuple(facts)
+    return Resident(bars, said) if bars or said else None
 
 
 WIDTH, HEIGHT = 180, 60
@@ -66,12 +63,8 @@ class OccupancyCurve(Struct, frozen=True):
     words: str
 
 
-def curves(kernel: Kernel) -> tuple[OccupancyCurve, ...]:
-    """Draw the curves whose model reproduces the report's occupancy."""
-    return tuple(_drawn(curve) for curve in occupancy_curves(kernel))
-
-
-def _drawn(curve: Curve) -> OccupancyCurve:
+def occupancy_curve(curve: Curve) -> OccupancyCurve:
+    """Draw a curve."""
     most = curve.steps[-1][0]
 
     def dot(value: float, occupancy: float) -> Dot:
