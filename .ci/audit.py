@@ -1,8 +1,8 @@
-"""Look up known holes in what is installed with rooflens, and in what it ships: `.venv/bin/python .ci/audit.py`.
+"""Look up known vulnerabilities in rooflens's dependencies and vendored code: `.venv/bin/python .ci/audit.py`.
 
-Audited are the packages that are installed, those that the action pins, and those in the bundle of the pages' scripts.
-Exit status 1 where there is a hole, or where nobody looked at the vendored scripts for a year; 75 where one of the
-three could not be looked up, which is no pass.
+It audits the installed packages, those pinned by the action, and those in the bundle of the pages' scripts. The exit
+status is 1 if there is a vulnerability, or if nobody looked at the vendored scripts for a year; 75 if one of the three
+could not be looked up, which does not count as passed.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def pinned(text: str) -> list[str]:
 
 
 def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
-    """Return what pip-audit knows of each package.
+    """Return what pip-audit reports about each package.
 
     Raises:
-        OSError, subprocess.SubprocessError, ValueError, KeyError: It cannot be had, or has no answer.
+        OSError, subprocess.SubprocessError, ValueError, KeyError: It is not available, or gives no answer.
     """
     tool = folder / "tool" / "bin"
     if not (tool / "pip-audit").exists():
@@ -73,10 +73,10 @@ def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
 
 
 def npm_audit() -> list[str]:
-    """Return the holes in the packages of the bundle; the tool that bundles them is not in it.
+    """Return the vulnerabilities of packages in the bundle, without the tool that bundles them.
 
     Raises:
-        OSError, subprocess.SubprocessError, ValueError, KeyError: There is no npm, or it has no answer.
+        OSError, subprocess.SubprocessError, ValueError, KeyError: npm is missing, or gives no answer.
     """
     ask = ["npm", "audit", "--omit=dev", "--package-lock-only", "--json"]
     done = subprocess.run(ask, cwd=BUNDLED, check=False, capture_output=True, text=True, timeout=LONGEST_S)
@@ -85,7 +85,7 @@ def npm_audit() -> list[str]:
 
 
 def too_old(today: dt.date) -> list[str]:
-    """Say when somebody looked at the vendored scripts, if that is over a year ago."""
+    """Return when somebody last looked at the vendored scripts, if that is more than a year ago."""
     looked_at = tomllib.loads(VENDOR.read_text(encoding="utf-8"))["looked_at"]
     if (today - looked_at).days <= OLDEST_DAYS:
         return []
@@ -93,7 +93,7 @@ def too_old(today: dt.date) -> list[str]:
 
 
 def main() -> int:
-    """Print what was audited, and the holes."""
+    """Print what was audited, and the vulnerabilities."""
     holes, unaudited = too_old(dt.datetime.now(tz=dt.UTC).date()), []
     lists = {
         "installed": installed("rooflens"),

@@ -1,6 +1,6 @@
-"""Try rooflens with the lowest versions that it allows: `.venv/bin/python .ci/lowest.py`, with the lowest Python.
+"""Test rooflens with the lowest versions that it allows: `.venv/bin/python .ci/lowest.py`, with the lowest Python.
 
-In an environment of their own, the commands that are tried of each wheel run, and the tests of three rooms.
+In a separate environment, it runs the commands that are tried with each wheel, and the tests of three rooms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def lowest(requirements: list[str]) -> list[str]:
     """Pin each requirement to the lowest version that it allows.
 
     Raises:
-        ValueError: One has no lowest version.
+        ValueError: A requirement has no lowest version.
     """
     pinned = []
     for one in requirements:
@@ -37,7 +37,7 @@ def lowest(requirements: list[str]) -> list[str]:
 
 
 def main() -> int:
-    """Install, try, and test; the first thing that is wrong ends it."""
+    """Install, try, and test; the first failure ends it."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pins = lowest(project["dependencies"])
     with tempfile.TemporaryDirectory() as place:

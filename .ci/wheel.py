@@ -1,11 +1,11 @@
 """Build what is released, and try it as its users get it: `.venv/bin/python .ci/wheel.py dist [--tag v0.1.0]`.
 
-With `--only-try` the wheel that is in the folder already is tried, on this system and with this Python.
+With `--only-try` the existing wheel in the folder is tried, on this system and with this Python.
 
-The wheel must hold what git holds of the package and nothing else, and the archive nothing that git does not know. Both
-must come out byte for byte the same from a copy of the files. The description must render, and the commands must work
-in an environment that holds nothing but the wheel. With a tag, it must be the version's, which has its date in the
-changelog, and the project's address must be known.
+The wheel must contain exactly git's files of the package, and the archive nothing that git does not track. Both must
+be reproduced byte for byte from a copy of the files. The description must render, and the commands must work in an
+environment with only the wheel. With a tag, it must be the version's, which has its date in the changelog, and the
+project's address must be known.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TRIED = (
 
 
 def main() -> None:
-    """Build, compare, try; the first thing that is wrong ends it."""
+    """Build, compare, try; the first failure ends it."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     options.add_argument("folder", type=Path, help="where wheel and source archive go")
     options.add_argument("--tag", default="", help="the tag that is released, as v0.1.0")
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def build(source: Path, folder: Path) -> tuple[Path, Path]:
-    """Build wheel and source archive into a folder that holds no older ones."""
+    """Build wheel and source archive into a folder without older ones."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("rooflens-*.whl"), *folder.glob("rooflens-*.tar.gz")):
         old.unlink()
@@ -85,7 +85,7 @@ def build(source: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def build_again(*built: Path) -> None:
-    """Refuse what comes out otherwise from a copy of git's files in another folder, of another day and mode."""
+    """Refuse a difference when built from a copy of git's files in another folder, with other times and modes."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
         for name in run("git", "ls-files", "-z", into=REPOSITORY).rstrip("\0").split("\0"):
@@ -106,7 +106,7 @@ def build_again(*built: Path) -> None:
 
 
 def compare(wheel: Path, archive: Path) -> None:
-    """Refuse a wheel that lacks a file of the package, and either where it holds what git does not know."""
+    """Refuse a wheel that lacks a file of the package, and either if it contains files that git does not track."""
     tracked = set(run("git", "ls-files", "rooflens", into=REPOSITORY).split())
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if not name.partition("/")[0].endswith(".dist-info")}
     if tracked != packed:
@@ -132,7 +132,7 @@ def check_release(version: str, tag: str) -> None:
 
 
 def try_alone(wheel: Path) -> None:
-    """Install the wheel where nothing else is, print what that takes, and run commands that need no GPU."""
+    """Install the wheel in an empty environment, print its size, and run commands that need no GPU."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "env"
         venv.create(place, with_pip=True)
@@ -154,7 +154,7 @@ def size_of(folder: Path) -> int:
 
 
 def run(*words: str, into: Path | None = None) -> str:
-    """Run a program away from the checkout, and return what it printed; end where it fails, with its words."""
+    """Run a program outside the checkout and return its output; if it fails, exit with its output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
         words, cwd=into, env=environment, capture_output=True, text=True, errors="replace", check=False

@@ -1,4 +1,4 @@
-"""Annotate the source lines that got slower, as `rooflens compare --format json` lists them, in a pull request.
+"""Annotate in a pull request the source lines that got slower, as listed by `rooflens compare --format json`.
 
 A step of `action.yml`: it reads the JSON from stdin and prints GitHub's workflow command for each line that is in the
 checkout. Standard library only.
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def slower_lines(compared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Yield the lines of kernels that a gate would call slower: `warning` beyond noise, `notice` of single runs."""
+    """Yield the lines of kernels that a gate would call slower: `warning` beyond noise, `notice` for single runs."""
     floor_ns = (compared["gate"] or {"floor_ns": FLOOR_NS})["floor_ns"]
     for kernel in (kernel for program in compared["programs"] for kernel in program["kernels"]):
         time = kernel["mean_launch"]
@@ -57,12 +57,12 @@ def slower_lines(compared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 
 def lost(line: dict[str, Any]) -> float:
-    """How many nanoseconds more a line takes."""
+    """Return how many nanoseconds longer a line takes."""
     return float(line["after_ns"] - (line["before_ns"] or 0.0))
 
 
 def said(kernel: dict[str, Any], line: dict[str, Any]) -> str:
-    """Say what a line took and takes, its part of the loss, and what became of its kernel."""
+    """Describe the time of a line before and after, its share of the loss, and the change of its kernel."""
     before = "not among the hottest" if line["before_ns"] is None else f"{line['before_ns'] / 1e3:,.1f} us"
     times = f"{before} -> {line['after_ns'] / 1e3:,.1f} us, {line['share']:.0%} of the time lost"
     number = "" if line["matched_by_text"] else "; lines are matched by number"
@@ -70,9 +70,9 @@ def said(kernel: dict[str, Any], line: dict[str, Any]) -> str:
 
 
 def in_checkout(file: str, root: Path) -> str | None:
-    """Return the path of a source file from the root of the checkout, with slashes; None where it is outside.
+    """Return the path of a source file from the root of the checkout, with slashes; None if it is outside.
 
-    Reports hold the paths of the machine that compiled: as many folders at the end of one count as lead to a file here.
+    Reports have the paths of the machine that compiled: the longest end of a path that leads to a file here is used.
     """
     path = PurePosixPath(file.replace("\\", "/"))
     parts = [part for part in (path.relative_to(root) if path.is_relative_to(root) else path).parts if part != "/"]
@@ -82,7 +82,7 @@ def in_checkout(file: str, root: Path) -> str | None:
 
 
 def escaped(text: str, ends: str = "") -> str:
-    """Escape what ends a workflow command, or a property of one; other control characters become spaces."""
+    """Escape characters that end a workflow command or a property; other control characters become spaces."""
     text = re.sub(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
     return re.sub(rf"[%\r\n{ends}]", lambda mark: f"%{ord(mark[0]):02X}", text)
 

@@ -1,7 +1,7 @@
-"""Post a Markdown file as one comment of a pull request, or bring that comment up to date.
+"""Post a Markdown file as one comment of a pull request, or update that comment.
 
-A step of `action.yml`: it reads SUMMARY (the file), COMMENT_NAME, COMMENT_AUTHOR and TOKEN, and what GitHub sets.
-Standard library only. A comment that cannot be written, as on pull requests from forks, is a warning and fails nothing.
+A step of `action.yml`: it reads SUMMARY (the file), COMMENT_NAME, COMMENT_AUTHOR and TOKEN, and GitHub's variables.
+Standard library only. A comment that cannot be written, as on pull requests from forks, is a warning, not a failure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIMEOUT_S = 30.0
 
 
 def main() -> None:
-    """Find the comment by its hidden first line and its author, and write it anew; else make one."""
+    """Find the comment by its hidden first line and its author, and update it, or create it."""
     number = pull_request()
     if number is None:
         sys.stdout.write("no pull request here: nothing to comment on\n")
@@ -42,14 +42,14 @@ def main() -> None:
 
 
 def pull_request() -> int | None:
-    """Return the number of the pull request whose event this is; None for other events."""
+    """Return the number of the pull request of this event; None for other events."""
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
     number = (event.get("pull_request") or {}).get("number")
     return number if isinstance(number, int) else None
 
 
 def write(number: int, mark: str, body: str) -> None:
-    """Write the comment anew where it is there, else make it."""
+    """Update the comment if it exists, else create it."""
     issues = f"/repos/{os.environ['GITHUB_REPOSITORY']}/issues"
     known = find(f"{issues}/{number}/comments", mark)
     if known is None:
@@ -74,7 +74,7 @@ def find(path: str, mark: str) -> int | None:
 
 
 def ask(method: str, path: str, content: dict[str, str] | None = None) -> Any:
-    """Send one request to GitHub's API and return what it answers."""
+    """Send one request to GitHub's API and return the answer."""
     request = urllib.request.Request(  # noqa: S310 - the runner says where its API is
         os.environ["GITHUB_API_URL"] + path,
         method=method,

@@ -1,7 +1,7 @@
 """Print how far rooflens' numbers are from independent ones in published reports, as Markdown.
 
 `python benchmarks/accuracy.py [FOLDER]` reads FOLDER, else `ROOFLENS_CORPUS`, else `../shared/corpus` beside the
-checkout. NVIDIA's command-line exports are taken from its subfolder `cli`. What is compared stands in `oracles.py`.
+checkout. NVIDIA's command-line exports are in its subfolder `cli`. `oracles.py` defines the comparisons.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOTHING = 1e-9
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the reports, compare, and print; return 0, or 1 where no report can be read."""
+    """Read the reports, compare, and print; return 0, or 1 if no report can be read."""
     default = Path(os.environ.get("ROOFLENS_CORPUS") or REPOSITORY.parent / "shared" / "corpus")
     parser = argparse.ArgumentParser(description="Print how far the numbers are from independent ones in reports.")
     words = "folder of reports; by default ROOFLENS_CORPUS, else ../shared/corpus beside the checkout"
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """Write the table, what lies outside it, where its tolerances come from, and the warpgroup counts."""
+    """Write the table, the outliers, the sources of the tolerances, and the warpgroup counts."""
     yield _table(rows)
     yield "\nOutside the tolerance:\n"
     yield from [line for row in rows for line in _outside(row)] or ["- nothing"]

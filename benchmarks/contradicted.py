@@ -1,6 +1,6 @@
-"""Count moves that a kernel's own counters speak against: `contradicted.py REPORT...` lists them, and fails on any.
+"""Count moves contradicted by a kernel's own counters: `contradicted.py REPORT...` lists them, and fails on any.
 
-A move is contradicted where what it would mend was counted and is not there. A counter that is missing says nothing.
+A move is contradicted if what it would fix was counted and is absent. A missing counter contradicts nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _part(part: float | None, whole: float | None) -> float | None:
 
 
 def _unused_sectors(kernel: Kernel) -> float | None:
-    """Return the largest part of the sectors of a side that no access asks for, of whichever are counted."""
+    """Return the largest share of sectors that no access requested, over the sides that were counted."""
     totals, counters = kernel.code_totals, kernel.counters
     parts = [_part(totals.get(f"{side}_excess_sectors"), totals.get(f"{side}_sectors")) for side in ("load", "store")]
     if (ideal := _part(counters.get("global_ideal_sectors"), counters.get("global_touched_sectors"))) is not None:
@@ -84,7 +84,7 @@ def _has_no_local(kernel: Kernel) -> bool:
 
 
 def _tiles(kernel: Kernel) -> bool:
-    """Return whether it loads from shared memory of its own between barriers."""
+    """Return whether it loads from its own shared memory between barriers."""
     held = [kernel.counters.get(f"smem_{part}_per_block_bytes") or 0.0 for part in ("static", "dynamic")]
     return any(held) and _executes(kernel, "LDS", "LDSM") is True and _executes(kernel, "BAR") is True
 
@@ -147,7 +147,7 @@ AGAINST: Mapping[str, tuple[str, Callable[[Analysis], bool]]] = {
 
 
 def contradicted(analysis: Analysis, shown: int = SHOWN) -> list[tuple[Move, str]]:
-    """Return the first moves of a kernel that its counters speak against, each with what they say."""
+    """Return the first moves of a kernel that its counters contradict, each with the counters."""
     found = []
     for move in analysis.verdict.moves[:shown]:
         words, is_against = AGAINST.get(move.kind, ("", lambda _: False))

@@ -1,11 +1,11 @@
-"""Read reports into a store here, in processes, and on a Dask cluster whose worker is killed: all are equal.
+"""Read reports into a store here, in processes, and on a Dask cluster whose worker is killed: all must be equal.
 
     pip install '.[dask]' 'moto[server]'
     python benchmarks/executors.py [FOLDER] [--reports N] [--kernels N]
 
-The reports are those of a folder with their blocks repeated, so that each is one of its own. Scheduler and workers are
+The reports are those of a folder with their blocks repeated, so that each is different. Scheduler and workers are
 processes of this machine, and the S3 server of the last run answers on loopback: quote the ratios, not the seconds.
-Exit code 1 where a store differs from the first.
+The exit code is 1 if a store differs from the first.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ START_SECONDS = 60.0
 
 
 class Cluster(Struct):
-    """A Dask scheduler and its workers, each a process of its own."""
+    """A Dask scheduler and its workers, each in its own process."""
 
     address: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def cpu_seconds(self) -> list[float]:
-        """Return what the scheduler and each worker have taken, with the children that they have waited for."""
+        """Return the CPU time of the scheduler and each worker, with the children that they have waited for."""
         return [_cpu_seconds(process.pid) for process in self.processes]
 
     def kill_a_worker(self) -> None:
-        """Kill one as a machine dies: nobody is told."""
+        """Kill a worker as a failing machine does, without notice."""
         self.processes[-1].send_signal(signal.SIGKILL)
 
 
 def main() -> int:
-    """Print one line a run; return 1 where a store differs."""
+    """Print one line per run; return 1 if a store differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=REPORTS, help="reports to make more of")
     parser.add_argument("--reports", type=int, default=400, help="how many to make")
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def make_reports(source: Path, target: Path, count: int, copies: int) -> int:
-    """Write so many reports, each with the blocks of another repeated as often as none before; return their bytes."""
+    """Write this many reports, each with the blocks of another repeated differently often; return their bytes."""
     target.mkdir()
     originals = [file.read_bytes() for file in sorted(source.glob("*.ncu-rep"))]
     byte_count = 0
@@ -95,7 +95,7 @@ def make_reports(source: Path, target: Path, count: int, copies: int) -> int:
 
 
 def compare(jobs: tuple[Job, ...], folder: Path) -> int:
-    """Ingest by every executor, and hold each store against the first."""
+    """Ingest with every executor, and compare each store with the first."""
     first = str(folder / "here")
     base_s = ingest("in this process", jobs, first)
     wanted = rows_of(first)
@@ -152,13 +152,13 @@ def ingest(  # noqa: PLR0913, PLR0917 - one line of the comparison
 
 
 def _cpu_seconds(process: int) -> float:
-    """Return the CPU time of a process and of its children that have ended, as Linux counts it."""
+    """Return the CPU time of a process and of its ended children, as counted by Linux."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def at_middle(count: int, act: Callable[[], None]) -> Callable[[Job], None]:
-    """Make a listener that acts once, when a quarter of the reports is there."""
+    """Make a listener that acts once, when a quarter of the reports has been read."""
     left = [count // 4]
 
     def listen(_: Job) -> None:
@@ -171,7 +171,7 @@ def at_middle(count: int, act: Callable[[], None]) -> Callable[[Job], None]:
 
 @contextlib.contextmanager
 def cluster(workers: int, *, nannies: bool = False) -> Iterator[Cluster]:
-    """Start a scheduler and workers of one thread each; those with nannies are started again when they die."""
+    """Start a scheduler and workers of one thread each; those with nannies are restarted when they die."""
     address = f"tcp://127.0.0.1:{free_port()}"
     port = address.rpartition(":")[2]
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
@@ -190,7 +190,7 @@ def cluster(workers: int, *, nannies: bool = False) -> Iterator[Cluster]:
 
 
 def wait_for_workers(address: str, count: int) -> None:
-    """Return when so many workers have come."""
+    """Wait for this many workers."""
     from distributed import Client  # noqa: PLC0415 - an extra
 
     with Client(address, timeout=START_SECONDS, set_as_default=False) as client:
@@ -199,7 +199,7 @@ def wait_for_workers(address: str, count: int) -> None:
 
 @contextlib.contextmanager
 def s3_server() -> Iterator[str | None]:
-    """Start moto's S3 server with an empty bucket; give the address of a store in it, or None without moto."""
+    """Start moto's S3 server with an empty bucket; yield the address of a store in it, or None without moto."""
     if shutil.which("moto_server", path=str(Path(sys.executable).parent)) is None:
         yield None
         return
@@ -221,7 +221,7 @@ def s3_server() -> Iterator[str | None]:
 
 
 def wait_for_answer(address: str) -> None:
-    """Return when a server answers."""
+    """Wait until a server answers."""
     end_s = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -235,7 +235,7 @@ def wait_for_answer(address: str) -> None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process of ours."""
+    """End one of our processes."""
     process.terminate()
     try:
         process.wait(10)
@@ -245,14 +245,14 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return a port on which nobody listens."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 def rows_of(store: str) -> dict[str, pa.Table]:
-    """Return the rows of a store's tables in an order of their own, without the time of the ingest."""
+    """Return the sorted rows of a store's tables, without the time of the ingest."""
     files, root = opened(store)
     runs = pads.dataset(f"{root}/runs", files).to_table().select(["run_id", "digest"])
     found = {}
@@ -266,7 +266,7 @@ def rows_of(store: str) -> dict[str, pa.Table]:
 
 
 def same(found: dict[str, pa.Table], wanted: dict[str, pa.Table]) -> bool:
-    """Return whether two stores hold the same rows, as text: NaN is not equal to itself."""
+    """Return whether two stores have the same rows, compared as text, as NaN is not equal to itself."""
     return all(repr(found[name].to_pylist()) == repr(table.to_pylist()) for name, table in wanted.items())
 
 

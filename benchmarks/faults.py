@@ -2,8 +2,8 @@
 
     python benchmarks/faults.py [--scale 0.1] [--reports FOLDER] [CAMPAIGN]...
 
-Each campaign prints how often it ran, how many faults it made, and what was lost: a report that was neither read nor
-named, a kernel that changed, a store that cannot be read, a traceback, a file left behind. Exit status 1 with any loss.
+Each campaign prints its number of runs and faults, and what was lost: a report that was neither read nor named, a
+kernel that changed, a store that cannot be read, a traceback, a file left behind. Exit status 1 with any loss.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ _OF_ONE, _OF_EACH = 6, 3
 """Reports that two writers write again and again, and kernels of each."""
 
 LONGEST_S = 600
-_CAPBSET_DROP, _OVERRIDES = 24, (1, 2)  # what lets root write where nobody may: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+_CAPBSET_DROP, _OVERRIDES = 24, (1, 2)  # what lets root write anywhere: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
 
 class Count(Struct):
-    """What became of a campaign."""
+    """The results of a campaign."""
 
     seed: int
     reports: Sequence[Path]
@@ -91,7 +91,7 @@ class Count(Struct):
     seen: Counter[str] = field(default_factory=Counter)
 
     def lose(self, lost: bool, what: str) -> None:  # noqa: FBT001 - a condition and its name
-        """Note a loss, if it is one."""
+        """Note a loss, if there is one."""
         if lost:
             self.losses.append(what)
 
@@ -103,13 +103,13 @@ def run(*arguments: object, before: Callable[[], None] | None = None) -> subproc
 
 
 def kernels_of(done: subprocess.CompletedProcess[bytes]) -> list[dict[str, Any]]:
-    """Return the kernels of `analyze --format json`; none where it printed nothing."""
+    """Return the kernels of `analyze --format json`; none if it printed nothing."""
     kernels: list[dict[str, Any]] = json.loads(done.stdout)["kernels"] if done.stdout else []
     return kernels
 
 
 def told(kernels: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Return what must not change of kernels, whatever their report is called."""
+    """Return what must not change in kernels, whatever the name of their report."""
     return sorted((k["name"], k["index"], k["duration_ns"], k["verdict"]["bound"]) for k in kernels)
 
 
@@ -122,7 +122,7 @@ def some_reports(folder: Path, count: int) -> Path:
 
 
 def damaged(count: Count, folder: Path, times: int) -> None:
-    """Read damaged copies beside a whole report: each is read or named, and the same by analyze and by ingest."""
+    """Read damaged copies beside a whole report: each is read or named, the same by analyze and by ingest."""
     originals = [path.read_bytes() for path in count.reports]
     whole = shutil.copy(count.reports[0], folder / "whole.ncu-rep")
     expected = kernels_of(run("analyze", whole, "--format", "json"))
@@ -155,7 +155,7 @@ def damaged(count: Count, folder: Path, times: int) -> None:
 
 
 def _damaged_copies(count: Count, data: bytes, most: int) -> list[tuple[str, bytes]]:
-    """Damage a report in so many ways; each content stands once, as two flips may give the same report."""
+    """Damage a report in this many ways; each content occurs once, as two flips may give the same report."""
     seed = 1000 * count.seed + count.runs
     made = chain(certain_damage(data), flipped_copies(data, 2 * most, seed=seed))
     return [*islice(((kind, content) for content, kind in {content: kind for kind, content in made}.items()), most)]
@@ -166,7 +166,7 @@ def _sorted(kernels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def readers(count: Count, folder: Path, times: int) -> None:
-    """Read damaged copies with NVIDIA's module as well: what both can read has the same content, or we say what not."""
+    """Compare with NVIDIA's module on damaged copies: what both can read is equal, or we report what is not."""
     options = ReadOptions(raw="all", texts_later=True)
     while count.faults < times:
         data = count.reports[count.runs % len(count.reports)].read_bytes()
@@ -190,7 +190,7 @@ def readers(count: Count, folder: Path, times: int) -> None:
 
 
 def _by_nvidia(files: Sequence[Path], options: ReadOptions) -> list[Report | InputError]:
-    """Read files with NVIDIA's module in one child, or in one each where that dies."""
+    """Read files with NVIDIA's module in one child, or in one each if it dies."""
     try:
         found: list[Report | InputError] = in_child(read_all, files, options)
     except InputError as error:
@@ -200,7 +200,7 @@ def _by_nvidia(files: Sequence[Path], options: ReadOptions) -> list[Report | Inp
 
 
 def flips(count: Count, folder: Path, times: int) -> None:  # noqa: ARG001 - as every campaign takes them
-    """Flip bits of values: no command meets a bug, and no guard has to catch one."""
+    """Flip bits of values: no command fails with a bug, and no guard has to catch one."""
     tally = bit_flips(count.reports, times, count.seed)
     count.runs = count.faults = tally.flips
     count.seen.update({"kernels failed": tally.failed, "reports refused": tally.refused})
@@ -220,7 +220,7 @@ def timelines(count: Count, folder: Path, times: int) -> None:
 
 
 def killed(count: Count, folder: Path, times: int) -> None:
-    """End ingest, analyze and report at any moment: what they write is whole, and no process and no file stays."""
+    """End ingest, analyze and report at any moment: their files are whole, and no process or temporary file is left."""
     reports, chance = some_reports(folder / "reports", 12), random.Random(count.seed)  # noqa: S311 - repeatable
     for file in [*reports.glob("arch_*.ncu-rep")]:
         with file.open("rb") as plain, gzip.open(f"{file}z", "wb") as packed:
@@ -260,7 +260,7 @@ def killed(count: Count, folder: Path, times: int) -> None:
 
 
 def _check_store(count: Count, what: str, reports: Path, store: Path, expected: list[tuple[Any, ...]]) -> None:
-    """Check that a store holds what some of the reports say, and that the next ingest completes it."""
+    """Check that a store has the contents of some of the reports, and that the next ingest completes it."""
     if store.is_dir():
         partly = run("analyze", "--store", store, "--format", "json")
         kept = told(kernels_of(partly))
@@ -278,7 +278,7 @@ def _stored(reports: Sequence[Path], store: Path) -> tuple[subprocess.CompletedP
 
 
 def _lives(group: int) -> bool:
-    """Tell whether a process of a group is there after a moment."""
+    """Tell whether a process of a group still exists after a moment."""
     for _ in range(40):
         try:
             os.killpg(group, 0)
@@ -289,7 +289,7 @@ def _lives(group: int) -> bool:
 
 
 def together(count: Count, folder: Path, times: int) -> None:
-    """Let two ingests write one store at once: it holds every report once."""
+    """Let two ingests write one store at once: it contains every report once."""
     reports = some_reports(folder / "reports", 12)
     expected = told(_stored((reports,), folder / "first")[1])
     for number in range(times):
@@ -305,7 +305,7 @@ def together(count: Count, folder: Path, times: int) -> None:
 
 
 def writers(count: Count, folder: Path, times: int) -> None:
-    """Kill one of two writers that replace each other's reports: what was ever committed stays, whole and once."""
+    """Kill one of two writers that replace each other's reports: whatever was committed stays, whole and once."""
     chance, known, store = random.Random(count.seed), set[str](), folder / "store"  # noqa: S311 - repeatable
     start = multiprocessing.get_context("spawn").Process
     while count.faults < times:
@@ -325,7 +325,7 @@ def writers(count: Count, folder: Path, times: int) -> None:
 
 
 def _write(folder: Path, seed: int) -> None:
-    """Put reports into a store without end, one to three at a time, each with another host."""
+    """Store reports in an endless loop, one to three at a time, each with another host."""
     chance = random.Random(seed)  # noqa: S311 - repeatable
     while True:
         rows = []
@@ -340,7 +340,7 @@ def _write(folder: Path, seed: int) -> None:
 
 
 def _wrong_with(folder: Path, known: set[str]) -> str:
-    """Return what is wrong with a store; nothing if all is well. Adds to what is known to be there."""
+    """Return what is wrong with a store, nothing if all is well, and add to what is known to be there."""
     found = list(Store.existing(folder).reports())
     reports = [one for one in found if isinstance(one, StoredReport)]
     digests = Counter(one.run.digest for one in reports)
@@ -375,14 +375,14 @@ def workers(count: Count, folder: Path, times: int) -> None:
 
 
 def _die(path: Path) -> Unprofiled | None:
-    """Kill the process that asks for the un-profiled run of one report."""
+    """Kill the process that requests the un-profiled run of one report."""
     if path.name == DIES:
         os.kill(os.getpid(), signal.SIGKILL)
     return None
 
 
 def memory(count: Count, folder: Path, times: int) -> None:
-    """Let one report of eleven need more memory than there is, of several kinds: it is named, and ten are read."""
+    """Let one report of eleven need too much memory, in several ways: it is named, and ten are read."""
     reports = some_reports(folder / "reports", 10)
     expected = told(_stored((reports,), folder / "ten")[1])
 
@@ -417,7 +417,7 @@ def memory(count: Count, folder: Path, times: int) -> None:
 
 
 def full(count: Count, folder: Path, times: int) -> None:
-    """Let the disk be full after some bytes: an error that says so, nothing left half, and what was there stays."""
+    """Let the disk be full after some bytes: the error says so, nothing is left half, and existing files stay."""
     reports = some_reports(folder / "reports", 12)
     expected = told(_stored((reports,), folder / "first")[1])
     page = folder / "page.html"
@@ -443,7 +443,7 @@ def full(count: Count, folder: Path, times: int) -> None:
 
 
 def unwritable(count: Count, folder: Path, times: int) -> None:
-    """Write where nobody may: an error with a hint, and nothing changes; a store that is only read still answers."""
+    """Write without permission: an error with a hint, and no change; a read-only store still answers."""
     reports = some_reports(folder / "reports", 4)
     closed = folder / "closed"
     closed.mkdir()
@@ -477,7 +477,7 @@ def unwritable(count: Count, folder: Path, times: int) -> None:
 
 
 def changing(count: Count, folder: Path, times: int) -> None:
-    """Replace and rewrite a report while it is read: one of the two comes back whole, or an error."""
+    """Replace and rewrite a report while it is read: the result is one of the two as a whole, or an error."""
     contents = [path.read_bytes() for path in sorted(FIXTURES.glob("*.ncu-rep"))[:2]]
     path, other, stop = folder / "same.ncu-rep", folder / "other", threading.Event()
     expected, pause = set(), random.Random(1)  # noqa: S311 - repeatable
@@ -504,7 +504,7 @@ def changing(count: Count, folder: Path, times: int) -> None:
             try:
                 found = read_report(path, "same")
             except InputError as error:
-                if not path.stat().st_size:  # emptied, and about to be written: no read to speak of
+                if not path.stat().st_size:  # emptied, and about to be written: nothing was read
                     time.sleep(0.001)
                     continue
                 count.runs += 1

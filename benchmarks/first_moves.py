@@ -1,8 +1,8 @@
-"""Hold first moves against what authors changed next, by program and by kind of input, as Markdown.
+"""Compare first moves with what authors changed next, by program and by kind of input, as Markdown.
 
 `first_moves.py OUTCOMES [FORM=FOLDER ...]` reads `siblings_all.tsv` of OUTCOMES (pairs of a slower and a faster kernel
 for the same job), its `reports` and its `printed` texts; a FORM is a folder of other exports of the same reports, named
-`REPORT.txt`. NVIDIA's first rule stands beside ours: the one that estimates most, else the first that advises anything.
+`REPORT.txt`. NVIDIA's first rule stands beside ours: that with the largest estimate, else the first with any advice.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ CLASSES: Mapping[str, set[str]] = {
 
 
 def moves_of(analysis: Analysis) -> list[str]:
-    """Return the kinds of a kernel's moves, the first first."""
+    """Return the kinds of a kernel's moves in order."""
     return [move.kind for move in analysis.verdict.moves]
 
 
 def rules_of(analysis: Analysis) -> list[str]:
-    """Return what NVIDIA's rules advise, by our kinds: the highest estimate first, then in NVIDIA's order."""
+    """Return the advice of NVIDIA's rules in our kinds: the highest estimate first, then in NVIDIA's order."""
     rules = sorted(analysis.kernel.rules, key=lambda rule: -(rule.speedup_pct or 0.0))
     return [kind for rule in rules if (kind := kind_of(rule, KIND_OF))]
 
@@ -61,7 +61,7 @@ def hits(pairs: Iterable[tuple[Row, Analysis | None]], kinds: Kinds, most: int) 
 
 @cache
 def analyses(path: Path) -> dict[int, Analysis]:
-    """Return the launches of one file by their index; none of a file that cannot be read."""
+    """Return the launches of a file by their index; none if it cannot be read."""
     try:
         found = analyze_paths([path])
     except RooflensError:

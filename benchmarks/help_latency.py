@@ -1,4 +1,4 @@
-"""Time `rooflens --help` against importing click: the ratio says what the command line adds.
+"""Time `rooflens --help` against importing click: the ratio shows the cost of the command line.
 
 Run with `make bench`. Both are whole processes, timed in turn on this machine; quote the ratio, not the seconds.
 """

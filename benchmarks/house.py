@@ -2,11 +2,11 @@
 
     python benchmarks/house.py [--run] [ROOT]
 
-Prints one line a measure, of the checkout at ROOT or of this one, so that two checkouts can be laid side by side: the
-lines of each capability too (`CAPABILITIES`), so that growth is seen where it happens. With
-`--run`, which takes some minutes, it also runs the commands of `COMMANDS` on the checkout's fixtures and prints which
-share of the package's statements run, and how many functions, files and record types one kernel's `dram_bytes` passes
-on its way to JSON, to a page and into a store. What runs in other processes does not count.
+Prints one line per measure, for the checkout at ROOT or for this one, so that two checkouts can be compared, with the
+lines of each capability (`CAPABILITIES`), so that growth is seen where it happens. With `--run`, which takes some
+minutes, it also runs the commands of `COMMANDS` on the checkout's fixtures and prints which share of the package's
+statements run, and how many functions, files and record types one kernel's `dram_bytes` passes on its way to JSON,
+to a page and into a store. What runs in other processes does not count.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _CODE = {".py", ".js", ".css", ".html", ".cu", ".cuh"}
 
 
 def measures(root: Path) -> dict[str, str]:
-    """Measure the package and the docs of one checkout: what was measured, in words -> its number."""
+    """Measure the package and the docs of a checkout: description of the measure -> its number."""
     sources = [path.read_text("utf-8") for path in sorted((root / "rooflens").rglob("*.py"))]
     trees = [ast.parse(source) for source in sources]
     nodes = [node for tree in trees for node in ast.walk(tree)]
@@ -138,7 +138,7 @@ def measures(root: Path) -> dict[str, str]:
 
 
 def _lines_by_capability(package: Path) -> dict[str, str]:
-    """Count the lines of each capability, of Python and of all else that is written by hand: pages, CUDA."""
+    """Count the lines of each capability, of Python and of other handwritten files: pages, CUDA."""
     lines: dict[str, Counter[bool]] = {name: Counter() for name in CAPABILITIES}
     for path in sorted(package.rglob("*")):
         place = path.relative_to(package).as_posix()
@@ -156,7 +156,7 @@ def _capability(place: str) -> str:
 
 
 def _lines_of_code(tree: ast.AST) -> int:
-    """Count the lines that statements and expressions stand on: neither comments, nor docstrings, nor empty lines."""
+    """Count the lines with statements and expressions: no comments, docstrings or empty lines."""
     texts = {
         id(body[0])
         for node in ast.walk(tree)
@@ -182,7 +182,7 @@ def _is_record(node: ast.ClassDef) -> bool:
 
 
 def _uses_of_helpers(tree: ast.Module) -> list[int]:
-    """Count how often each private function of a module is named in it, but for its own definition."""
+    """Count how often each private function of a module is named in it, apart from its definition."""
     defined = [
         node.name
         for node in ast.walk(tree)
@@ -197,7 +197,7 @@ def _uses_of_helpers(tree: ast.Module) -> list[int]:
 
 
 def run_measures(root: Path) -> dict[str, str]:
-    """Run the commands on the fixtures of a checkout, in this process: what was measured, in words -> its number."""
+    """Run the commands on a checkout's fixtures, in this process: description of the measure -> its number."""
     package = f"{root / 'rooflens'}{os.sep}"
     ran: set[tuple[str, int]] = set()
     left: dict[CodeType, set[int]] = {}
@@ -247,7 +247,7 @@ def run_measures(root: Path) -> dict[str, str]:
 
 
 class _Held:
-    """A profile hook that gathers the functions of a package with a number in an argument or a result."""
+    """A profile hook that gathers the functions of a package with a number in an argument or result."""
 
     def __init__(self, package: str, value: float) -> None:
         self.functions: set[CodeType] = set()
@@ -261,13 +261,13 @@ class _Held:
             return
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         values = [result] if event == "return" else [frame.f_locals.get(name) for name in arguments]
-        sys.setprofile(None)  # what looks is not looked at
+        sys.setprofile(None)  # the hook itself is not counted
         if any(self._holds(value, 6) for value in values):
             self.functions.add(code)
         sys.setprofile(self)
 
     def _holds(self, value: object, depth: int) -> bool:
-        """Look for the number in a value; records that hold it are noted."""
+        """Look for the number in a value; records that contain it are noted."""
         kind = type(value)
         if kind in {float, int}:
             return value == self._value
@@ -287,7 +287,7 @@ class _Held:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
-    """Give the first and the last line of each statement, of compound ones those of their head; no docstrings."""
+    """Yield the first and last line of each statement, for compound ones those of their head; no docstrings."""
     for node in body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue

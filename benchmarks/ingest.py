@@ -2,13 +2,13 @@
 
     python benchmarks/ingest.py [--like REPORT]... [--sizes 1,154,10000] [--runs 3]
 
-Each line is one way over one file, in a process of its own: CPU seconds of it and its children, the least of the runs;
-kernels a CPU second; memory of the largest process at its peak; and the ratio to `ncu_report` reading every value. The
-ways take turns, so that a busy machine is busy for all of them: quote the ratios. Where `ncu` is installed and opens
-the file, what it prints of it is compared with what we read, value by value; exit status 1 where they differ.
+Each line is one way to read one file, in a process of its own: CPU seconds of it and its children, the least of the
+runs; kernels per CPU second; peak memory of the largest process; and the ratio to `ncu_report` reading every value.
+The ways take turns, so that other load affects all of them: quote the ratios. If `ncu` is installed and opens the
+file, its output is compared with what we read, value by value; the exit status is 1 if they differ.
 
-Large files are made of a report by repeating its blocks of results, byte by byte. Without `--like`, reports are made of
-what the standard tier stores of a kernel.
+Large files are made from a report by repeating its blocks of results, byte by byte. Without `--like`, reports contain
+what the standard tier stores for a kernel.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ BASE = "ncu_report, values"
 
 
 class Way(Struct, frozen=True):
-    """One way over a report; `{report}`, `{store}` and `{page}` in its command are replaced.
+    """A way to read a report; `{report}`, `{store}` and `{page}` in its command are replaced.
 
     Attributes:
-        reads_store: What it reads is the store that the way before it made.
+        reads_store: It reads the store that the way before it made.
     """
 
     name: str
@@ -88,14 +88,14 @@ WAYS = (
 
 
 class Cost(Struct, frozen=True):
-    """What one run took."""
+    """The cost of one run."""
 
     cpu_s: float
     peak_bytes: int
 
 
 def main() -> int:
-    """Make the files and print a line for each way over each of them; return 1 where ncu prints other values."""
+    """Make the files and print a line for each way over each of them; return 1 if ncu prints other values."""
     options = _options()
     ways = [way for way in WAYS if shutil.which(way.command[0])]
     if len(ways) < len(WAYS):
@@ -127,7 +127,7 @@ def printed_by_ncu(report: Path) -> str | None:
 
 
 def compare_values(report: Path, printed: str) -> int:
-    """Compare each number that ncu prints with the one we read, to half of its last digit; return how many differ."""
+    """Compare each number printed by ncu with the one we read, to half of its last digit; count the differences."""
     ours: dict[tuple[int, str], float] = {}
     table = read_report(report, "report", ReadOptions(reader="direct", raw="values")).raw
     for row in table.to_pylist() if table is not None else ():
@@ -163,7 +163,7 @@ def _options() -> argparse.Namespace:
 
 
 def standard_report(kernels: int = 154) -> bytes:
-    """Make a report of what the standard tier stores of a kernel, each kernel with other values."""
+    """Make a report with what the standard tier stores for a kernel, each kernel with other values."""
     stored = stored_metrics("gh100", "standard")
     specs = [
         KernelSpec(
@@ -176,7 +176,7 @@ def standard_report(kernels: int = 154) -> bytes:
 
 
 def write_repeated(path: Path, source: bytes, kernels: int) -> int:
-    """Write a report of so many kernels, or of as many more as the last block of results holds; return how many."""
+    """Write a report of this many kernels, or more, up to the last block of results; return how many."""
     blocks = list(_blocks(source))
     repeated = [block for block in blocks if block[1]]
     found = 0
@@ -195,7 +195,7 @@ def write_repeated(path: Path, source: bytes, kernels: int) -> int:
 
 
 def _blocks(source: bytes) -> Iterator[tuple[bytes, int]]:
-    """Cut a report into its blocks, each with the number of kernels in it."""
+    """Cut a report into its blocks, each with its number of kernels."""
     begin = MAGIC_BYTES + LENGTH_BYTES + _length_at(source, MAGIC_BYTES)
     while begin < len(source):
         end = begin + LENGTH_BYTES + _length_at(source, begin)
@@ -210,7 +210,7 @@ def _length_at(source: bytes, offset: int) -> int:
 
 
 def measure(ways: Sequence[Way], folder: Path, runs: int) -> dict[str, Cost]:
-    """Run the ways in turn; keep of each the least CPU time and the most memory."""
+    """Run the ways in turn; keep the least CPU time and the most memory of each."""
     best: dict[str, Cost] = {}
     for _ in range(runs):
         for way in ways:

@@ -1,12 +1,12 @@
-"""Print how often `compare --fail-on` is wrong: false alarms with no change, and regressions it lets through.
+"""Print how often `compare --fail-on` is wrong: false alarms without a change, and regressions it lets through.
 
-What is judged are kernels, as with `--per-kernel`; a total of one kernel is judged alike. The judgement is the one of
+Kernels are judged, as with `--per-kernel`; a total of one kernel is judged alike. The judgement is that of
 `rooflens.model.compare`. Times come from one of two sources:
 
-- normal noise of a given size, as a part of the time;
-- noise as measured, with reports given: launches of one kernel in one recording that executed equally many instructions
+- normal noise of a given size, as a share of the time;
+- measured noise, if reports are given: launches of one kernel in one recording that executed equally many instructions
   did the same work. Each such group gives a spread, and a kernel's noise is that of a group drawn at random. These are
-  launches within a recording: what differs from one run of a program to the next comes on top.
+  launches within a recording: differences between runs of a program are added to this.
 
     python benchmarks/noise_gate.py
     python benchmarks/noise_gate.py --reports corpus/
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def print_rates(title: str, noise: Noise, time_us: float, draws: int, *, below: bool) -> None:
-    """Print alarms without a change, the same when the head is recorded anew, and what is caught."""
+    """Print alarms without a change, the same if the head is recorded again, and caught regressions."""
     caught = "  ".join(f"catches +{regression:.0%}" for regression in REGRESSIONS)
     print(f"{title}\n  recordings  called a change  alarms   confirmed  {caught}")
     for recordings in RECORDINGS:
@@ -73,7 +73,7 @@ def print_rates(title: str, noise: Noise, time_us: float, draws: int, *, below: 
 
 
 class Rates:
-    """Draws comparisons of one kernel and counts what is said of them."""
+    """Draws comparisons of one kernel and counts the judgements."""
 
     def __init__(self, noise: Noise, recordings: int, time_ns: float, *, below: bool) -> None:
         self._noise = noise
@@ -114,7 +114,7 @@ class Rates:
 
 
 def equal_launches(reports: Path) -> list[tuple[float, Sequence[float], bool]]:
-    """Find launches that did the same work: their spread over their mean, their times, and whether below one wave."""
+    """Find launches with the same work: spread over mean, times, and whether they are below one wave."""
     groups: defaultdict[tuple[object, ...], list[float]] = defaultdict(list)
     waves: dict[tuple[object, ...], float] = {}
     for report in analyze_paths([reports]).reports:
@@ -129,7 +129,7 @@ def equal_launches(reports: Path) -> list[tuple[float, Sequence[float], bool]]:
 
 
 def print_groups(groups: Sequence[tuple[float, Sequence[float], bool]]) -> None:
-    """Print what was measured."""
+    """Print the measured groups."""
     print("equal launches: kernels, launches, median of their spreads, largest spread, largest range")
     for name, below in (("from one wave on", False), ("below one wave", True)):
         found = [(spread, times) for spread, times, is_below in groups if is_below is below]

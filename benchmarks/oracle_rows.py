@@ -1,4 +1,4 @@
-"""What a comparison with an independent number is made of: results with their stored values, pairs and rows."""
+"""The parts of a comparison with independent numbers: results with their stored values, pairs and rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUNDED = 1e-9
 
 
 class Result(Struct, frozen=True):
-    """One profiled result: the kernel as rooflens reads it, what it makes of it, and every value as stored."""
+    """One profiled result: the kernel as rooflens reads and analyzes it, and every value as stored."""
 
     report: str
     kernel: Kernel
@@ -38,7 +38,7 @@ class Result(Struct, frozen=True):
     stored: Mapping[str, Value]
 
     def number(self, name: str) -> float | None:
-        """Give a stored number; None if there is none, or NaN."""
+        """Return a stored number; None if it is missing or NaN."""
         value = self.stored.get(name)
         return float(value) if isinstance(value, float | int) and value == value else None  # noqa: PLR0124 - NaN
 
@@ -50,7 +50,7 @@ class Result(Struct, frozen=True):
 
 
 class Pair(Struct, frozen=True):
-    """One comparison: what is compared, how far ours is from theirs in the unit of its row, and why if known."""
+    """One comparison: what is compared, our deviation in the unit of its row, and the reason if known."""
 
     report: str
     index: int
@@ -60,11 +60,11 @@ class Pair(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """One line of the table.
+    """One row of the table.
 
     Attributes:
         unit: `relative`, `points` of a per cent, `digits` (units of the last printed digit) or `class` (0 same, 1 not).
-        why: Where the tolerance comes from.
+        why: Source of the tolerance.
     """
 
     key: str
@@ -87,17 +87,17 @@ class Row(Struct, frozen=True):
 
     @property
     def median(self) -> float | None:
-        """Median deviation, without its sign; None if nothing was compared."""
+        """Median absolute deviation; None if nothing was compared."""
         return median(abs(pair.deviation) for pair in self.pairs) if self.pairs else None
 
     @property
     def largest(self) -> float | None:
-        """Largest deviation, without its sign; None if nothing was compared."""
+        """Largest absolute deviation; None if nothing was compared."""
         return max((abs(pair.deviation) for pair in self.pairs), default=None)
 
     @property
     def outside(self) -> tuple[Pair, ...]:
-        """What lies outside the tolerance."""
+        """The pairs outside the tolerance."""
         return tuple(pair for pair in self.pairs if not abs(pair.deviation) <= self.tolerance)
 
 
@@ -124,7 +124,7 @@ def _results(name: str, report: Report) -> Iterator[Result]:
 
 
 def relative(ours: float, theirs: float) -> float:
-    """Say how far ours is from theirs, as a part of theirs; something instead of nothing is infinitely far."""
+    """Return our deviation relative to theirs; infinite if theirs is zero and ours is not."""
     if theirs:
         return ours / theirs - 1
     return 0.0 if not ours else float("inf")

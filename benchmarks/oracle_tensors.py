@@ -1,4 +1,4 @@
-"""Compare operations of the tensor cores by opcode table with counters, pipe activity, and sizes of problems."""
+"""Compare operations of the tensor cores by opcode table with counters, pipe activity, and problem sizes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _matrix(kernel: Kernel) -> dict[str, int]:
 
 
 def _counted(result: Result) -> float | None:
-    """Give NVIDIA's count of tensor operations by the base names: their split holds the same ones again."""
+    """Return NVIDIA's count of tensor operations by base names, as their split repeats the same operations."""
     found = re.compile(rf"{TENSOR_OPS}src_\w+\.sum$")
     names = [name for name in result.stored if found.match(name) and "_sparsity_" not in name]
     return result.total(names) if names else None
@@ -71,13 +71,13 @@ def tensor_activity(results: Iterable[Result]) -> Iterator[Row]:
 
 
 PRODUCTS: Mapping[tuple[str, int], float] = {
-    # 256 x 256 blocks of a 16 x 16 tile; the sums are taken to be as long as the sides.
+    # 256 x 256 blocks of a 16 x 16 tile; the sums are assumed to be as long as the sides.
     ("cuda-fused-linear-layer__profile_report_(1).ncu-rep", 2): 2 * 4096**3,
     # Two products in one kernel, 96 blocks of a 32 x 384 tile; then each alone, 24 x 4 blocks of a 128 x 96 tile.
     ("cutlass__384.ncu-rep", 0): 2 * 2 * 3072 * 384 * 384,
     ("cutlass__384.ncu-rep", 1): 2 * 3072 * 384 * 384,
     ("cutlass__384.ncu-rep", 2): 2 * 3072 * 384 * 384,
-    # Causal attention, width 64: two products for each pair of 64-wide tiles on or below the diagonal, 16 heads.
+    # Causal attention, width 64: two products per pair of 64-wide tiles on or below the diagonal, 16 heads.
     ("blackwell-kernels__v5_swizzle_D64_N2048_causal.ncu-rep", 0): 2 * 2 * 64**3 * (32 * 33 / 2) * 16,
 }
 """Report and result -> operations by the size of the problem, which stands in its grid, tile and the report's name."""
@@ -97,12 +97,12 @@ def products(results: Iterable[Result]) -> Row:
 
 
 class Quoted(Struct, frozen=True):
-    """Numbers of a published profile whose report is not at hand.
+    """Numbers of a published profile whose report is not available.
 
     Attributes:
         executed: Instructions Executed of the opcode, over all warps.
         operations: NVIDIA's operation counter of the same launch.
-        product: M, N and K of the product, rounded up to whole tiles of the kernel's name.
+        product: M, N and K of the product, rounded up to whole tiles as in the kernel's name.
     """
 
     kernel: str
@@ -113,7 +113,7 @@ class Quoted(Struct, frozen=True):
 
     @property
     def counts_per_instruction(self) -> float:
-        """How often one warpgroup instruction is counted, by NVIDIA's operations."""
+        """Return how often one warpgroup instruction is counted, according to NVIDIA's operations."""
         op = tensor_op(self.opcode)
         return self.executed * op.ops * WARPS_PER_WARPGROUP / self.operations if op else float("nan")
 

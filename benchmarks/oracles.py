@@ -1,8 +1,8 @@
-"""Compare what rooflens makes of published reports with independent numbers that stand in the same reports.
+"""Compare rooflens' results for published reports with independent numbers in the same reports.
 
-Ours come from an analysis of the report, theirs from its stored values, read past our resolver. Each row of the table
-`compare` returns is one comparison over all results that hold both sides. `benchmarks/accuracy.py` prints the rows,
-`tests/corpus` holds them to their tolerances. Rows of the tensor cores stand in `oracle_tensors.py`.
+Ours come from an analysis of the report, theirs from its stored values, read without our resolver. Each row of the
+table from `compare` is one comparison over all results that have both. `benchmarks/accuracy.py` prints the rows,
+`tests/corpus` checks their tolerances. Rows of the tensor cores are in `oracle_tensors.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NO_VALUE = ("", "no data")
 
 
 def compare(results: Sequence[Result], folder: Path) -> list[Row]:
-    """Make all comparisons; a row without pairs says that the folder holds no such numbers."""
+    """Make all comparisons; a row without pairs means that the folder has no such numbers."""
     return [
         *(_fp_share(results, dtype) for dtype in ("fp32", "fp64")),
         _dram_share(results),
@@ -68,7 +68,7 @@ def compare(results: Sequence[Result], folder: Path) -> list[Row]:
 
 
 def _fp_share(results: Iterable[Result], dtype: str) -> Row:
-    """Compare a share of peak with the per cent that NVIDIA's roofline rule states in its text."""
+    """Compare a share of peak with the per cent stated in the text of NVIDIA's roofline rule."""
     pairs = []
     for result in results:
         nvidia = read_nvidia(result.kernel.rules)
@@ -83,7 +83,7 @@ def _fp_share(results: Iterable[Result], dtype: str) -> Row:
 
 
 def _dram_share(results: Iterable[Result]) -> Row:
-    """Compare bytes over time and peak with NVIDIA's per cent; shares read from that per cent itself are left out."""
+    """Compare bytes over time and peak with NVIDIA's per cent, leaving out shares read from that per cent."""
     pairs = []
     for result in results:
         theirs, sources = result.number(DRAM_PCT), result.kernel.counter_sources
@@ -97,7 +97,7 @@ def _dram_share(results: Iterable[Result]) -> Row:
 
 
 def _smem_share(results: Iterable[Result]) -> Row:
-    """Compare wavefronts over one a cycle and SM with NVIDIA's per cent."""
+    """Compare wavefronts, at a peak of one per cycle and SM, with NVIDIA's per cent."""
     pairs = []
     for result in results:
         theirs = result.number(SMEM_PCT)
@@ -110,7 +110,7 @@ def _smem_share(results: Iterable[Result]) -> Row:
 
 
 def _to_l2(results: Iterable[Result]) -> Row:
-    """Compare sectors x 32 with the bytes that crossed between L1 and L2, where both are stored."""
+    """Compare sectors x 32 with the bytes between L1 and L2, if both are stored."""
     pairs = []
     for result in results:
         crossed = result.total(TO_L2)
@@ -128,7 +128,7 @@ def _to_l2(results: Iterable[Result]) -> Row:
 
 
 def _dram_rate(results: Iterable[Result]) -> Row:
-    """Resolve the bytes from their rate alone, as for reports that store no parts, and compare with the parts."""
+    """Resolve the bytes from their rate alone, as in reports without parts, and compare with the parts."""
     pairs = []
     for result in results:
         theirs = next((total for parts in DRAM_PARTS if (total := result.total(parts)) is not None), None)
@@ -157,7 +157,7 @@ def _flop(results: Iterable[Result], dtype: str, letter: str, packed: int) -> Ro
 
 
 def _sass_flop(result: Result, letter: str, packed: int) -> float | None:
-    """Add NVIDIA's counters; one that is not stored counts only if the table has none of its opcodes either."""
+    """Add NVIDIA's counters; a missing one counts as zero only if the table has none of its opcodes either."""
     total = 0.0
     for op, flop in (("add", 1), ("mul", 1), ("fma", 2)):
         count = _sass_count(result, f"{letter}{op}")
@@ -183,7 +183,7 @@ def _has_fp(kernel: Kernel) -> bool:
 
 
 def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
-    """Compare our class with NVIDIA's, with NVIDIA's own summary and rules withheld from ours."""
+    """Compare our class with NVIDIA's, without NVIDIA's own summary and rules in ours."""
     pairs = []
     for result in results:
         theirs = read_nvidia(result.kernel.rules).bottleneck
@@ -205,7 +205,7 @@ def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
 
 
 def _cli(results: Sequence[Result], folder: Path) -> Iterator[Row]:
-    """Compare every value our reader stores with NVIDIA's command line; what is missing there makes its own row."""
+    """Compare every value our reader stores with NVIDIA's command line; values missing there have their own row."""
     stored = {(result.report, result.kernel.index): result for result in results}
     printed, blank = list[Pair](), list[Pair]()
     for export in sorted((folder / "cli").glob(CLI_EXPORTS)):

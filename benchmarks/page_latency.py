@@ -1,7 +1,7 @@
-"""Time `rooflens report` of one small report against its start-up, the interpreter and all that the command imports.
+"""Time `rooflens report` of one small report against its start-up: the interpreter and the command's imports.
 
 Run with `make bench`, or with the path of a report. All are whole processes, timed in turn on this machine: quote the
-ratios, not the seconds. The first page of a user, who has no compiled templates in the cache, is timed too.
+ratios, not the seconds. A user's first page, without compiled templates in the cache, is timed too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def seconds(command: list[str], cache: Path) -> float:
 
 
 def main() -> None:
-    """Print the median of each, and how much a page takes beyond its start-up."""
+    """Print the median of each, and how much longer a page takes than its start-up."""
     report = Path(sys.argv[1]) if len(sys.argv) > 1 else SMALL
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder) / "kept"

@@ -1,11 +1,11 @@
-"""Pin what a user sees: digests of every output for every report at hand, to hold a change that should change nothing.
+"""Digest every output for every available report, to check a change that should change nothing.
 
     python benchmarks/pins.py take before.json [--keep before/] [--of FOLDER]   (fixtures, corpus, cases and outcomes)
     python benchmarks/pins.py diff before.json after.json
 
-Pinned are the table, JSON, CSV and Markdown of `analyze`; page, Markdown and picture of `report`; the Parquet tables of
-`ingest`; comparisons, forecasts and the listings. A page is pinned in parts: its charts, its text with its
-marks, and the files that are inlined. `--keep` writes the texts themselves, one tag or key a line, for `diff -r`.
+Digests are taken of the table, JSON, CSV and Markdown of `analyze`; page, Markdown and picture of `report`; the
+Parquet tables of `ingest`; comparisons, forecasts and the listings. A page is digested in parts: its charts, its text
+with its markup, and the inlined files. `--keep` writes the texts themselves, one tag or key per line, for `diff -r`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ PAIRS = (
 
 
 def run(arguments: tuple[str, ...]) -> str:
-    """Run one command of rooflens in this process; return its exit code, stdout and stderr."""
+    """Run a rooflens command in this process; return its exit code, stdout and stderr."""
     from click.testing import CliRunner  # noqa: PLC0415 - the parent process imports nothing of rooflens
 
     from rooflens.cli.group import main  # noqa: PLC0415
@@ -69,7 +69,7 @@ def run(arguments: tuple[str, ...]) -> str:
 
 
 def page_parts(page: str) -> dict[str, str]:
-    """Split a page into charts, text and inlined files, each normalised: one key or tag a line."""
+    """Split a page into charts, text and inlined files, each normalized: one key or tag per line."""
     charts, files = [], []
 
     def taken(match: re.Match[str]) -> str:
@@ -90,7 +90,7 @@ def page_parts(page: str) -> dict[str, str]:
 
 
 def table_text(file: Path) -> str:
-    """Write a Parquet table as its schema and one row a line, without what differs from run to run."""
+    """Write a Parquet table as its schema and one row per line, without what differs from run to run."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     table = pq.read_table(file)
@@ -105,7 +105,7 @@ def table_text(file: Path) -> str:
 
 
 def report_pins(report: str) -> dict[str, str]:
-    """Produce everything that one report gives."""
+    """Produce all outputs for one report."""
     pins = {f"analyze.{style}": run(("analyze", report, "--format", style)) for style in ("table", "json", "csv", "md")}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         out = Path(folder)
@@ -126,7 +126,7 @@ def report_pins(report: str) -> dict[str, str]:
 
 
 def pair_pins(pair: tuple[str, str]) -> dict[str, str]:
-    """Produce everything that two reports give together."""
+    """Produce all outputs for two reports together."""
     base, head = pair
     name = f"{Path(base).name}..{Path(head).name}"
     pins = {f"compare.{style}": run(("compare", base, head, "--format", style)) for style in ("table", "md", "json")}
@@ -148,7 +148,7 @@ def pair_pins(pair: tuple[str, str]) -> dict[str, str]:
 
 
 def other_pins() -> dict[str, str]:
-    """Produce what needs no report."""
+    """Produce the outputs that need no report."""
     pins = {" ".join(arguments): run(arguments) for arguments in LISTINGS}
     for arguments in FORECASTS:
         name = " ".join(("predict", *arguments))
@@ -163,7 +163,7 @@ def other_pins() -> dict[str, str]:
 
 
 def take(reports: list[Path], keep: Path | None) -> dict[str, str]:
-    """Produce everything, on all cores, and return its digests; keep the texts where a folder is named."""
+    """Produce everything, on all cores, and return the digests; keep the texts if a folder is named."""
     with tempfile.TemporaryDirectory() as folder:
         reports = _linked(reports, Path(folder))
         os.environ["ROOFLENS_HOME"] = str(Path(folder) / "home")
@@ -189,7 +189,7 @@ def take(reports: list[Path], keep: Path | None) -> dict[str, str]:
 
 
 def _linked(reports: list[Path], folder: Path) -> list[Path]:
-    """Link reports into a folder by their names; those that share a name get that of their own folder before it."""
+    """Link reports into a folder by their names; equal names get their own folder's name before them."""
     names = Counter(file.name for file in reports)
     links = []
     for file in reports:
@@ -199,7 +199,7 @@ def _linked(reports: list[Path], folder: Path) -> list[Path]:
 
 
 def differing(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """List the pins that only one side has or that differ."""
+    """List the digests that differ or are on one side only."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
@@ -210,7 +210,7 @@ def _reports(places: list[Path]) -> list[Path]:
 
 
 def _is_table(file: Path) -> bool:
-    """Return whether a file is a table that ncu exported."""
+    """Return whether a file is a table exported by ncu."""
     return file.suffix == ".csv" and file.parent.name in {"corpus", "outcomes"}
 
 

@@ -1,7 +1,7 @@
-"""Build pages of 10 to 100,000 launches, weigh them, and open them in Chromium: a page must not grow with launches.
+"""Build pages of 10 to 100,000 launches, measure them, and open them in Chromium: pages must not grow with launches.
 
 Run with `make bench`. The launches are copies of the stored synthetic reports' kernels under other names, so that each
-is as rich as a recorded one. Everything is done in turn on this machine: quote the ratios, not the seconds.
+has as much content as a recorded one. Everything runs in turn on this machine: quote the ratios, not the seconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ message that is sent while a frame is made comes after it."""
 
 
 class Cost(Struct, frozen=True):
-    """What one page costs; `first_chart_s` is None without a browser."""
+    """The cost of one page; `first_chart_s` is None without a browser."""
 
     launches: int
     kernels: int
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def crowd(base: Sequence[Analysis], launches: int, kernels: int) -> list[Analysis]:
-    """Make launches of so many kernels; every other launch of a kernel behaves like another one."""
+    """Make launches of this many kernels; every other launch of a kernel behaves like another kernel."""
     return [renamed(base[(i % kernels + i // kernels % 2) % len(base)], i % kernels) for i in range(launches)]
 
 
@@ -95,7 +95,7 @@ def renamed(analysis: Analysis, number: int) -> Analysis:
 
 
 def build(run: Run, analyses: Sequence[Analysis], path: Path) -> tuple[float, Path]:
-    """Render one page and write it; return the seconds of the first."""
+    """Render one page and write it; return the seconds of the first time."""
     start = time.perf_counter()
     html = render_page([AnalyzedReport(run, tuple(analyses))], title="benchmark")
     seconds = time.perf_counter() - start
@@ -104,7 +104,7 @@ def build(run: Run, analyses: Sequence[Analysis], path: Path) -> tuple[float, Pa
 
 
 def openings(paths: Sequence[Path]) -> Iterator[float | None]:
-    """Open each page a few times; return the median seconds from the start of loading until its first chart is seen."""
+    """Open each page several times; return the median seconds from the start of loading to its first visible chart."""
     found = os.environ.get("ROOFLENS_CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - a part of the test extra
@@ -116,7 +116,7 @@ def openings(paths: Sequence[Path]) -> Iterator[float | None]:
         return
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=list(ARGUMENTS))
-        # In turn, so that what else this machine does slows none of them alone.
+        # In turn, so that other load on this machine slows none of them alone.
         rounds = [[painted_s(browser, path) for path in paths] for _ in range(OPENINGS)]
         browser.close()
     yield from map(statistics.median, zip(*rounds, strict=True))
@@ -133,7 +133,7 @@ def painted_s(browser: Browser, path: Path) -> float:
 
 
 def show(costs: Sequence[Cost]) -> None:
-    """Print one line a page, then the ratios of 100,000 launches over 1,000."""
+    """Print one line per page, then the ratios of 100,000 launches over 1,000."""
     print(f"{'launches':>9} {'kernels':>9} {'build':>9} {'page':>9} {'first chart':>12}")
     for cost in costs:
         first = "-" if cost.first_chart_s is None else f"{cost.first_chart_s:.2f} s"

@@ -1,15 +1,15 @@
-"""Settings of the documentation as a site: `make docs` writes it to out/docs, with no network.
+"""Settings of the documentation site: `make docs` writes it to out/docs, without network.
 
-The pages are plain Markdown that also reads well where the repository is looked at. What the site adds is made here:
+The pages are plain Markdown that also reads well in the repository. The site adds these parts:
 
-- The pages of the reference that say what the code says, and the tables of others: `generators/` writes them.
-- The lists of links under the headings of an `index.md` are its table of contents: no page needs a directive.
-- A link to a stored report (`../../fixtures/published/NAME.ncu-rep`) leads to its live page, made anew with each build;
-  where such a link is a paragraph of its own, the page also stands below it in a frame.
-- A picture of a page leads to the live page it was taken of; where there is a `NAME_dark.png` beside it, that is shown
-  in the dark theme.
+- Reference pages and tables derived from the code, written by `generators/`.
+- The table of contents, from the lists of links under the headings of an `index.md`: no page needs a directive.
+- A link to a stored report (`../../fixtures/published/NAME.ncu-rep`) leads to its live page, rendered in each build;
+  if such a link is a paragraph of its own, the page is also shown below it in a frame.
+- A picture of a page links to the live page it shows; if there is a `NAME_dark.png` beside it, that is shown in the
+  dark theme.
 - In a `console` block only lines after `$ ` are commands: output may begin with `#`.
-- A link to the file that a page of the reference is made of leads to that page: in a clone there is only the file.
+- A link to the source file of a reference page leads to that page: a clone has only the file.
 - A link to another file of the repository leads to a copy of it.
 """
 
@@ -77,7 +77,7 @@ html_show_copyright = False
 
 
 def _variables(inks: Inks, *, dark: bool) -> dict[str, str]:
-    """Give Furo the colours of rooflens's own pages."""
+    """Return the colours of rooflens's own pages for Furo."""
     blue = LOOKS["memory"].dark if dark else LOOKS["memory"].light
     return {
         "font-stack": FONT,
@@ -112,7 +112,7 @@ templates_path = ["_templates"]
 
 
 def live_pages() -> dict[str, list[str]]:
-    """Return what makes each live page, by its name without ending: the arguments of rooflens."""
+    """Return the arguments of rooflens that make each live page, by its name without extension."""
     titles = {Path(report).stem: title for _, report, title in draw.FIRST_SCREENS}
     made = {
         report.stem: ["report", str(report), *(["--title", titles[report.stem]] if report.stem in titles else [])]
@@ -137,24 +137,24 @@ PICTURED = {
 
 
 def write_reference(app: Sphinx) -> None:  # noqa: ARG001 - as Sphinx calls it
-    """Write the pages that are made of the code, before Sphinx looks for pages."""
+    """Write the generated pages before Sphinx looks for pages."""
     generators.write()
 
 
 def fill_tables(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
-    """Put the tables that are made of the code into the pages of the reference that are written by hand."""
+    """Put generated tables into the handwritten pages of the reference."""
     make = generators.TABLES.get(f"{name.removeprefix('reference/')}.md")
     if make and name.startswith("reference/"):
         source[0] = filled(source[0], make())
 
 
 def lead_to_pages(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
-    """Let links to what a page is made of lead to the page."""
+    """Let links to the source of a page lead to the page."""
     source[0] = to_site(source[0], HERE / f"{name}.md")
 
 
 def add_contents(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
-    """Make the lists of links of an index the site's table of contents: one part for each heading."""
+    """Make the lists of links in an index the site's table of contents: one part for each heading."""
     if Path(name).name != "index":
         return
     for part in re.split(r"^## ", source[0], flags=re.MULTILINE):
@@ -166,7 +166,7 @@ def add_contents(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: AR
 
 
 def lead_outside(app: Sphinx, document: nodes.document) -> None:
-    """Let links to files of the repository lead to copies of them, and links to reports to their live pages."""
+    """Let links to files of the repository lead to copies, and links to reports to their live pages."""
     page = app.env.docname
     up = "../" * page.count("/")
     needed = vars(app).setdefault("rooflens_live", set()), vars(app).setdefault("rooflens_files", set())
@@ -201,7 +201,7 @@ def lead_outside(app: Sphinx, document: nodes.document) -> None:
 
 
 def in_both_themes(image: nodes.image, folder: Path) -> list[nodes.image]:
-    """Give a picture, and after it the one for the dark theme where there is one: Furo shows one of the two."""
+    """Return a picture, followed by the one for the dark theme if there is one: Furo shows one of the two."""
     place = Path(image["uri"])
     dark = place.with_stem(f"{place.stem}_dark")
     if not (folder / dark).is_file():
@@ -215,13 +215,13 @@ def in_both_themes(image: nodes.image, folder: Path) -> list[nodes.image]:
 
 
 def fold_navigation(app: Sphinx, name: str, template: str, context: dict[str, Any], document: object) -> None:  # noqa: ARG001 - as Sphinx calls it
-    """List the pages of a folder beside its own pages only: with all of them on each, building is quadratic."""
+    """List the pages of a folder beside its own pages only: with all on each page, building is quadratic."""
     tree = context["toctree"]
     context["toctree"] = lambda **options: tree(**options | {"collapse": True})
 
 
 def _outside(document: nodes.document) -> Iterable[nodes.Element]:
-    """Give the links that are no page of the site."""
+    """Yield the links that are not pages of the site."""
     yield from document.findall(addnodes.download_reference)
     for node in document.findall(addnodes.pending_xref):
         if os.path.isabs(node["reftarget"]):  # noqa: PTH117 - MyST's text, no path yet
@@ -229,7 +229,7 @@ def _outside(document: nodes.document) -> Iterable[nodes.Element]:
 
 
 def write_outside(app: Sphinx, failed: Exception | None) -> None:
-    """Write the live pages and the copies that the pages lead to."""
+    """Write the live pages and copies to which pages link."""
     if failed:
         return
     pages = live_pages()
@@ -249,14 +249,14 @@ def write_outside(app: Sphinx, failed: Exception | None) -> None:
 
 
 class ConsoleLexer(BashSessionLexer):
-    """Colour a `console` block as the tests read it: commands after `$ `, all else is output, `# Title` included."""
+    """Colour a `console` block as the tests read it: commands after `$ `, output otherwise, including `# Title`."""
 
     _venv = re.compile(r"(?!)")  # output may begin with a bracket
     _ps1rgx = re.compile(r"^(\$ )(.*\n?)")
 
 
 def setup(app: Sphinx) -> None:
-    """Register what the site adds; `-D rooflens_live=NAME` draws that live page alone, for a test's time."""
+    """Register the site's additions; `-D rooflens_live=NAME` renders only that live page, to save time in tests."""
     app.add_config_value("rooflens_live", "", "html")
     app.add_lexer("console", ConsoleLexer)
     app.connect("builder-inited", write_reference)

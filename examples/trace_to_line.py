@@ -1,4 +1,4 @@
-"""From a trace to a line of code: which kernel can win most, where it is launched, and where its time goes.
+"""From a trace to a line of code: which kernel can save most time, where it is launched, and where its time goes.
 
 python examples/trace_to_line.py step.json.gz                    # before anything is profiled
 python examples/trace_to_line.py step.json.gz kernels.ncu-rep    # with the report that the first run asked for
@@ -17,7 +17,7 @@ LINES = 2
 
 
 def tell(trace: str, reports: list[str]) -> None:
-    """Print the kernels with most to win; of those that a report holds what to do, and the lines that wait most."""
+    """Print the kernels that can save most; for those in a report also what to do, and the lines that wait most."""
     opened = rl.open(*reports) if reports else None
     program = rl.trace(trace, opened or ())
     for kernel in program.kernels[:SHOWN]:

@@ -1,7 +1,7 @@
 """Train a two-layer transformer for a few steps, marked for a profiler: `rooflens profile -- python FILE`.
 
-One start/end NVTX range, `step`, spans the last step: it holds on every thread, so kernels that autograd launches from
-a thread of its own are in it. The push/pop ranges inside, `forward`, `backward` and `optimizer`, hold on this thread.
+One start/end NVTX range, `step`, spans the last step: it applies to every thread, so it contains kernels that autograd
+launches from its own thread. The push/pop ranges inside, `forward`, `backward` and `optimizer`, apply to this thread.
 """
 
 # ruff: noqa: INP001, T201 - a script of a user's, no package, and it prints

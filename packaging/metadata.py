@@ -1,9 +1,9 @@
-"""What an index of packages is told beyond `[project]`: the project's addresses, and a README whose links work there.
+"""Metadata for a package index beyond `[project]`: the project's addresses, and a README whose links work there.
 
-`[tool.hatch.metadata.hooks.custom]` of pyproject.toml holds the one address of the project. Links and pictures of
-README.md lead from where it lies, which an index does not know: in the description of a package they begin with that
-address and the tag of the version. While the address is a placeholder nothing leads there: the description is the
-README as it is, and the index shows no links.
+`[tool.hatch.metadata.hooks.custom]` of pyproject.toml has the project's only address. Links and pictures in README.md
+are relative to its place, which an index does not know: in the description of a package they begin with that address
+and the tag of the version. While the address is a placeholder that leads nowhere, the description is the unchanged
+README, and the index shows no links.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CustomMetadataHook(MetadataHookInterface):
 
 
 def urls(address: str) -> dict[str, str]:
-    """Return the links beside a package, by the names that indexes draw icons for."""
+    """Return the links beside a package, by the names for which indexes have icons."""
     file = f"{address}/blob/main"
     return {
         "Repository": address,
@@ -46,6 +46,6 @@ def urls(address: str) -> dict[str, str]:
 
 
 def led_from(text: str, address: str, version: str) -> str:
-    """Let every link and picture of a Markdown text begin with the address, at the tag of the version."""
+    """Prefix every link and picture of a Markdown text with the address at the tag of the version."""
     text = _PICTURE.sub(rf"\g<1>{address}/raw/v{version}/\g<2>", text)
     return _LINK.sub(rf"\g<1>{address}/blob/v{version}/\g<2>", text)

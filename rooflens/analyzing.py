@@ -56,21 +56,21 @@ if TYPE_CHECKING:
 _NAME_WIDTH = 60
 
 _MOST_CHOSEN = 12
-"""How many kernels one suggested command names."""
+"""The maximum number of kernels named by a suggested command."""
 
 _FUNCTION = re.compile(r"\w+", re.ASCII)
-"""Names that need no quoting in a shell or in an expression of ncu; those of lambdas do."""
+"""Names that need no quoting in a shell or in an expression of ncu, which rules out those of lambdas."""
 
 _TOGETHER = 128
-"""Kernels that are analyzed together, few enough that their data stays in the CPU's caches."""
+"""The number of kernels analyzed together, small enough for their data to stay in the CPU's caches."""
 
 
 class Missing(Struct, frozen=True):
-    """Kernels that a program launched but its report does not hold.
+    """Kernels that a program launched but its report lacks.
 
     Attributes:
-        source: Path of the report as it was given; of the timeline, where that shows them.
-        names: Names of the kernels, the ones that cost most first.
+        source: Path of the report as given, or of the timeline if that shows them.
+        names: Names of the kernels, the most expensive first.
         shares: Their shares of the program's kernel time; empty if they were not timed.
     """
 
@@ -98,7 +98,7 @@ class Missing(Struct, frozen=True):
     def option(self) -> str:
         """The option of `collect` that profiles them.
 
-        ncu matches names of functions, without namespaces, template arguments and parameters.
+        ncu matches function names, without namespaces, template arguments and parameters.
         """
         functions = [name for name in dict.fromkeys(map(function_of, self.names)) if _FUNCTION.fullmatch(name)]
         if not functions:
@@ -113,7 +113,7 @@ class Timed(Struct, frozen=True):
 
     Attributes:
         source: Its path as it was given.
-        program: What it shows.
+        program: Its contents.
         notes: Remarks on how it was read.
     """
 
@@ -126,17 +126,17 @@ class Analyzed(Struct, frozen=True):
     """The result of analyzing reports.
 
     Attributes:
-        reports: Those that could be read, in the order they were asked for.
+        reports: Those that could be read, in the requested order.
         limits: Thresholds of the verdicts.
         failures: Path and error of each report that could not be read.
-        skipped_count: Copies of a report that was given under another name as well.
-        ignored: Files in the given folders that are not reports; in a store, files in `runs` that are not ours.
+        skipped_count: Number of copies of reports, given under another name as well.
+        ignored: Files in the given folders that are not reports; for a store, foreign files in `runs`.
         missing: Reports that lack kernels which ran: ncu took their launches for another kernel's, or was stopped.
-        not_kept: Why the store did not take the verdicts; None if it did, or was not asked to.
-        warnings: Path and error of what could not be used: for a sidecar the path of its report, for a calibration that
-            of the folder.
+        not_kept: Why the store could not take the verdicts; None if it did, or was not asked to.
+        warnings: Path and error of other unusable files: for a sidecar the path of its report, for a calibration
+            that of the folder.
         notes: Path of a report, and a remark on how it was read.
-        whole: Where launches were chosen, the reports with all of theirs; empty if none was left out.
+        whole: If launches were chosen, the reports with all their launches; empty if none was left out.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -151,7 +151,7 @@ class Analyzed(Struct, frozen=True):
     whole: tuple[AnalyzedReport, ...] = ()
 
     def only(self, reports: Iterable[AnalyzedReport]) -> Analyzed:
-        """Leave the launches in these reports alone; what was found of one by its others stays."""
+        """Return only the launches in these reports; findings that relate them to others stay."""
         return replace(self, reports=tuple(reports), whole=self.whole or self.reports)
 
     def whole_of(self, analysis: Analysis) -> AnalyzedReport:
@@ -180,7 +180,7 @@ class Analyzed(Struct, frozen=True):
         )
 
     def joined(self, others: Iterable[Analyzed]) -> Analyzed:
-        """Return this with all that the others hold, in their order."""
+        """Return this together with the contents of the others, in their order."""
         every = (self, *others)
         return Analyzed(
             tuple(report for one in every for report in one.reports),
@@ -215,10 +215,10 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     timeline: Timed | None = None,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
-    """Read the reports that were found, in this process or by workers, and analyze every kernel.
+    """Read the given reports, in this process or by workers, and analyze every kernel.
 
-    `on_read` is called for each report once read, `on_outcome` with what became of it. A `timeline` counts in place of
-    the runs without the profiler that were kept.
+    `on_read` is called for each report that was read, `on_outcome` with each result. A `timeline` replaces the stored
+    runs without the profiler.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
@@ -247,7 +247,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
 
 
 def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
-    """Say what the reports lack of a timeline, and it of them.
+    """Say what the reports lack of a timeline, and the timeline of the reports.
 
     Raises:
         InputError: They have no kernel in common.
@@ -300,19 +300,19 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     with_evidence: bool = True,
     timeline: Timed | None = None,
 ) -> Analyzed:
-    """Analyze the reports of a store, as `analyze_inputs` does reports.
+    """Analyze the reports of a store as `analyze_inputs` does with files.
 
     Args:
         place: A store that `rooflens ingest` wrote: a folder or an address.
         limits: Thresholds of the verdicts; the shipped ones by default.
-        digits: What the digests of the wanted reports begin with; empty for all of them.
+        digits: First digits of the digests of the wanted reports; empty for all reports.
         keep: Write verdicts and findings to the store; otherwise nothing is written.
         without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
-        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time, and no table shows.
-        timeline: What the program does without ncu, in place of what the store keeps of that.
+        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
+        timeline: The program's run without ncu, instead of the one that the store keeps.
 
     Raises:
-        InputError: It is not a store, or holds no report, or none whose digest begins so.
+        InputError: It is not a store, or has no report, or none with such a digest.
     """
     from rooflens.model.store.dataset import Store, StoredReport  # noqa: PLC0415 - pyarrow: only where there is a store
 
@@ -349,7 +349,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep the garbage collector off: records hold no cycles, and it would look for some every 700 of them."""
+    """Keep the garbage collector off: records have no cycles, and it would look for them every 700 records."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -360,7 +360,7 @@ def _without_collector() -> Iterator[None]:
 
 
 class _Analyzer:
-    """Analyzes reports one by one; an error in one report or kernel does not touch the others."""
+    """Analyzes reports one by one; an error in one report or kernel does not affect the others."""
 
     def __init__(
         self,
@@ -384,7 +384,7 @@ class _Analyzer:
         return hashlib.sha256(repr(self._calibrations).encode()).hexdigest()[:12]
 
     def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:
-        """Analyze a report with the run without the profiler that lies beside it, where there is one."""
+        """Analyze a report with the run without the profiler beside it, if there is one."""
         if self._program is not None:
             return self.analyze(run, kernels, self._program)
         report = Path(run.source)
@@ -398,7 +398,7 @@ class _Analyzer:
             return replace(self.analyze(run, kernels, None), warnings=((run.source, error),))
 
     def analyze(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> Analyzed:
-        """Analyze a report, and name the kernels that it should hold but does not."""
+        """Analyze a report, and name the kernels that it should have but lacks."""
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
@@ -416,7 +416,7 @@ class _Analyzer:
         return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
-        """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""
+        """Analyze kernels; if a bug in rooflens affects one, it becomes a failed kernel that says so."""
         try:
             return analyze_all(kernels, self._limits, outsides, with_evidence=self._with_evidence)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
@@ -435,14 +435,14 @@ def _outsides(
     *,
     is_all: bool,
 ) -> tuple[list[Outside], tuple[str, ...]]:
-    """Return what the program says of each kernel, and the names of kernels that ran but are not in the report.
+    """Return what the program says about each kernel, and the names of kernels that ran but are not in the report.
 
     Args:
         run: The report.
         kernels: Its kernels.
         unprofiled: Its program without the profiler.
-        calibrations: What GPUs were measured to reach.
-        is_all: That is a timeline: a kernel that is not on it did not run.
+        calibrations: The measured rates of GPUs.
+        is_all: The run without the profiler is a timeline, so a kernel that it lacks did not run.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     slowdown = unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None
@@ -479,7 +479,7 @@ def _outsides(
 
 
 def _compulsory_bytes(run: Run, names: Sequence[str]) -> float | None:
-    """Return the compulsory bytes of a launch of a bundled workload with one launch an iteration; else None."""
+    """Return the compulsory bytes of a bundled workload with one launch per iteration; None for others."""
     ran = recognize(run.command_line)
     if ran is None or len(set(names)) != 1 or len(names) not in {1, ran.iterations}:
         return None
@@ -487,7 +487,7 @@ def _compulsory_bytes(run: Run, names: Sequence[str]) -> float | None:
 
 
 def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
-    """Return the missing kernels of a report that was meant to hold each one, but for those that wait for ranks."""
+    """Return the missing kernels of a report that should have all, except those that wait for ranks."""
     from rooflens.collect.ranks import NO_COMMUNICATION  # noqa: PLC0415 - beside an un-profiled run
     from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - as above
 
@@ -499,10 +499,10 @@ def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_timeline(file: str | os.PathLike[str]) -> Timed:
-    """Read a timeline and sum it up.
+    """Read a timeline and summarize it.
 
     Raises:
-        InputError: It cannot be read, is cut, is something else, or has no kernels.
+        InputError: It cannot be read, is cut or not a timeline, or has no kernels.
         EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
     """
     from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
@@ -513,10 +513,10 @@ def read_timeline(file: str | os.PathLike[str]) -> Timed:
 
 
 def read_thresholds(file: Path | None) -> Thresholds:
-    """Return the shipped thresholds, with those that a TOML file overrides.
+    """Return the shipped thresholds, with the changes in a TOML file.
 
     Raises:
-        InputError: The file cannot be read, or is not a file of thresholds.
+        InputError: The file cannot be read, or does not contain thresholds.
     """
     if file is None:
         return default_thresholds()

@@ -1,4 +1,4 @@
-"""Makes what the reference says of the code, whenever the documentation is built: pages, and tables for other pages."""
+"""Generate the parts of the reference derived from the code, pages and tables, for each build of the documentation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
 def write() -> None:
     """Write every page into docs/reference, and remove those of earlier versions.
 
-    What is right already is left alone, as builds may run side by side.
+    Correct files are not touched, as builds may run side by side.
     """
     for name, make in PAGES.items():
         file, text = FOLDER / name, make()

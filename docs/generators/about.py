@@ -1,4 +1,4 @@
-"""Writes the pages of findings, verdicts, flags and stall reasons, each with a published kernel that has it."""
+"""Write the pages of findings, verdicts, flags and stall reasons, each with a published kernel that has it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ _SEVERITIES = ("note", "contributes", "limiter")
 
 
 def pages() -> dict[str, Callable[[], str]]:
-    """Return what writes each page, by its file below docs/reference."""
+    """Return the writer of each page, by its file below docs/reference."""
     return {
         **{f"{kind}/index.md": partial(_index, kind) for kind in KINDS},
         **{f"{page_of(address)}.md": partial(_page, page) for address, page in everything().items() if _has_page(page)},
@@ -101,7 +101,7 @@ def pages() -> dict[str, Callable[[], str]]:
 
 
 def page_of(address: str) -> str:
-    """Return the page that an item is on: a stall reason and its finding share one, as do a finding and its flag."""
+    """Return the page of an item: a stall reason and its finding share one, as do a finding and its flag."""
     kind, _, name = address.partition("/")
     shared = {"findings": f"stalls/{name.removeprefix(STALL)}", "flags": f"findings/{name}"}.get(kind)
     return shared if shared in everything() else address
@@ -121,7 +121,7 @@ def _index(kind: Kind) -> str:
 
 
 def _usual() -> list[str]:
-    """Show how large each reason is in the published launches that count stalls."""
+    """Show the usual size of each reason in the published launches that count stalls."""
     launches = [one.kernel for one in _published() if one.kernel.counters.get("warp_latency_cycles")]
     rows, small = [], []
     for name in (page.name for page in everything().values() if page.kind == "stalls"):
@@ -204,13 +204,13 @@ def _as_another(page: About) -> str:
 
 
 def _address(start: str, page: About) -> str:
-    """Return where an item's page is, from a folder."""
+    """Return the address of an item's page, relative to a folder."""
     folder, _, name = page_of(page.address).partition("/")
     return f"{name}.md" if folder == start else f"../{folder}/{name}.md"
 
 
 def _linked(page: About, text: str) -> str:
-    """Let names of other pages lead to them."""
+    """Turn names of other pages into links."""
 
     def link(match: re.Match[str]) -> str:
         name = match[1]
@@ -267,7 +267,7 @@ def _quoted(text: str) -> list[str]:
 
 
 def _having(page: About) -> Iterator[tuple[tuple[float, ...], Analysis, Finding | None]]:
-    """Give the kernels that have what a page is about, and how well each shows it."""
+    """Yield the kernels that have the subject of a page, and how well each shows it."""
     for analysis in _published():
         time_ns = analysis.gpu_time_ns or 0.0
         if page.kind == "findings":
@@ -288,6 +288,6 @@ def _having(page: About) -> Iterator[tuple[tuple[float, ...], Analysis, Finding 
 
 @cache
 def _published() -> tuple[Analysis, ...]:
-    """Analyze the published reports, in one thread: they are few and small."""
+    """Analyze the published reports, in one thread as they are few and small."""
     found = analyze_paths([str(path) for path in sorted(PUBLISHED.glob("*.ncu-rep"))])
     return tuple(analysis for report in found.reports for analysis in report.analyses)

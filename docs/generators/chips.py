@@ -1,4 +1,4 @@
-"""Makes the tables of docs/reference/gpus/: roofs, ridges and counters of each generation; its text stays by hand."""
+"""Make the tables of docs/reference/gpus/: roofs, ridges and counters of each generation; the text is handwritten."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ _RATE_WIDTH = 0.02
 
 
 def tables() -> dict[str, Callable[[], Mapping[str, list[str]]]]:
-    """Return what makes the tables of each page, by its file below docs/reference; every GPU is on one."""
+    """Return the generator of the tables of each page, by its file below docs/reference; every GPU is on one page."""
     known = {capability for capabilities in GENERATIONS.values() for capability in capabilities}
     assert {board.compute_capability for board in load_datasheets()} <= known, "a generation lacks its page"
     return {f"gpus/{page}.md": partial(_page, page) for page in _SECTIONS}
 
 
 def rates() -> list[str]:
-    """Make the table of operations a cycle, by generation, each with its page."""
+    """Make the table of operations per cycle, by generation, each with a link to its page."""
     rows = (
         (f"[{name}](gpus/{page}.md)", ", ".join(GENERATIONS[name]), *_rates(_boards(name)))
         for page, names in _SECTIONS.items()
@@ -85,7 +85,7 @@ _INDEXED = ("fp64", "fp32", "fp16", "tensor_fp64", "tensor_fp16", "tensor_fp8", 
 
 
 def _rates(boards: Sequence[Datasheet]) -> Iterator[str]:
-    """Give operations a cycle and SM of each type; several where boards of one generation differ."""
+    """Return operations per cycle and SM of each type; several if boards of one generation differ."""
     for key in _INDEXED:
         found: list[float] = []
         for board in boards:
@@ -97,7 +97,7 @@ def _rates(boards: Sequence[Datasheet]) -> Iterator[str]:
 
 
 def _round_rate(rate: float) -> float:
-    """Take the power of two, or three quarters of one, that a rounded datasheet means; another number stays."""
+    """Return the power of two, or three quarters of one, that a rounded datasheet means; other numbers are kept."""
     near = min(
         (part * 2.0**power for power in range(1, 20) for part in (1.0, 0.75)), key=lambda one: abs(one / rate - 1)
     )
@@ -105,7 +105,7 @@ def _round_rate(rate: float) -> float:
 
 
 def _page(page: str) -> dict[str, list[str]]:
-    """Make the tables of a page: `roofs`, or `volta-roofs` where it has several generations."""
+    """Make the tables of a page: `roofs`, or `volta-roofs` if it has several generations."""
     names = _SECTIONS[page]
     return {
         (key if len(names) == 1 else f"{name}-{key}"): lines for name in names for key, lines in _section(name).items()
@@ -178,7 +178,7 @@ def _ridge(flop_per_byte: float) -> str:
 
 
 def _sources(boards: Sequence[Datasheet]) -> list[str]:
-    """List the documents of each board; what is worked out from SMs, rate and clock has its own column."""
+    """List the documents of each board; values computed from SMs, rate and clock have their own column."""
     rows = []
     for board in boards:
         numbers = {
@@ -202,7 +202,7 @@ def _sources(boards: Sequence[Datasheet]) -> list[str]:
 
 
 def _passes(families: Sequence[frozenset[str]]) -> list[str]:
-    """Take the passes of each tier from the page whose own test asks NVIDIA's scheduler."""
+    """Return the passes of each tier, from a page whose own test asks NVIDIA's scheduler."""
     text = _PASSES.read_text(encoding="utf-8")
     rows = []
     for family in families:
@@ -215,7 +215,7 @@ def _passes(families: Sequence[frozenset[str]]) -> list[str]:
 
 
 def _counters(families: Sequence[frozenset[str]]) -> list[str]:
-    """Tell in which way these chips differ from most: what they lack, what only they have, and in which tier."""
+    """Describe how these chips differ from most: counters they lack, those only they have, and their tiers."""
     every = tuple(dict.fromkeys(chips for _, chips in FAMILIES))
     rows: dict[str, tuple[str, ...]] = {}
     for ask in _asks():
@@ -233,7 +233,7 @@ def _asks() -> Iterator[Ask]:
 
 
 def _tensor(families: Sequence[frozenset[str]]) -> list[str]:
-    """Tell which tensor operations have a counter: of all instructions together, and of one."""
+    """Return which tensor operations have a counter: for all instructions together, and for one."""
     rows = []
     for family in families:
         for row in tensor_counters(min(family)):

@@ -1,4 +1,4 @@
-"""Writes docs/reference/cli.md: every command with its options, defaults and examples, as click knows them."""
+"""Write docs/reference/cli.md: every command with its options, defaults and examples, as defined for click."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _sections() -> Iterator[str]:
 
 
 def _command(path: str, command: click.Command, known: Collection[str] = ()) -> Iterator[str]:
-    """Write one command; of a group, what all of its commands take is written once, and is `known` below it."""
+    """Write one command; for a group, options common to all its commands are written once, and are `known` below it."""
     context = click.Context(command, info_name=path)
     if isinstance(command, click.Group):
         yield f"\n### `{path}`\n\n{_paragraphs(command.help)}"

@@ -1,4 +1,4 @@
-"""Writes docs/reference/columns.md: the quantities of a kernel, and the columns of a store's tables."""
+"""Write docs/reference/columns.md: the quantities of a kernel, and the columns of a store's tables."""
 
 from __future__ import annotations
 

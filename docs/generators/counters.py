@@ -1,4 +1,4 @@
-"""Makes the tables of docs/reference/counters/: what each quantity is read from, in which tier, and what uses it."""
+"""Make the tables of docs/reference/counters/: the source of each quantity, its tier, and its uses."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 
 def tables() -> dict[str, Callable[[], Mapping[str, Sequence[str]]]]:
-    """Return what makes the table of each page, by its file below docs/reference."""
+    """Return the generator of the table of each page, by its file below docs/reference."""
     assert sorted(row.name for rows in FAMILIES.values() for row in rows) == sorted(row.name for row in COUNTERS)
     pages = dict.fromkeys(name.partition("#")[0] for name in FAMILIES)
     return {f"counters/{page}": partial(_tables, page) for page in pages}
 
 
 def _tables(page: str) -> dict[str, list[str]]:
-    """Make the tables of a page: one of `quantities`, or one of each section."""
+    """Make the tables of a page: one of `quantities`, or one for each section."""
     head = ("quantity", "unit", "read from, the first that is there", "asked for", "used for")
     made = {
         section or "quantities": table(head, map(_row, rows))
@@ -87,7 +87,7 @@ def _row(row: Counter) -> tuple[str, ...]:
 
 
 def _asked(ask: Ask) -> str:
-    """Say in which tier, and of how many chips."""
+    """Return the tier, and on how many chips."""
     tier = ask.detail if not ask.later else f"{ask.detail}, later on some"
     return tier if ask.chips == EVERY_CHIP else f"{tier}, not on all"
 

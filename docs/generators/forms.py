@@ -1,4 +1,4 @@
-"""Makes the tables of docs/reference/partial-sets.md that say what each form of a report holds and cannot hold."""
+"""Make the tables of docs/reference/partial-sets.md about what each form of a report has and cannot have."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _is_told_wait(rule: FindingRule) -> bool:
 
 
 def _held(names: Collection[str]) -> frozenset[str]:
-    """Return the counters that metrics give; the size of a block stands in every form."""
+    """Return the counters that metrics give; every form has the size of a block."""
     return frozenset({*(step.name for step in plan_for(tuple(sorted(names)))[0]), "block_size"})
 
 
 def _chosen(found: re.Match[str]) -> str:
-    """Name what the words of a sentence choose."""
+    """Name the choices made by the words of a sentence."""
     return {"{o}": "{ld,st}", "barrier": "REASON"}.get(found[0], "PIPE")
 
 

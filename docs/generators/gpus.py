@@ -1,4 +1,4 @@
-"""Makes the tables of docs/reference/gpus.md from the datasheets; the text around it stays by hand."""
+"""Make the tables of docs/reference/gpus.md from the datasheets; the text around them is handwritten."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _row(gpu: Datasheet) -> list[str]:
 
 
 def _link(gpu: Datasheet, kind: LinkKind) -> str:
-    """Say what a link carries in one direction."""
+    """Return the bandwidth of a link in one direction, in words."""
     if kind in gpu.absent_links:
         return "none"
     return f"{gpu.links[kind].bytes_per_s_per_direction / 1e9:.4g}" if kind in gpu.links else MISSING

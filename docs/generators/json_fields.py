@@ -1,4 +1,4 @@
-"""Writes docs/reference/json.md from the schema of `analyze --format json`."""
+"""Write docs/reference/json.md from the schema of `analyze --format json`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _rows(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, st
 
 
 def _inside(field: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
-    """Return what lists and mappings hold; the memory levels are a mapping whose names are known."""
+    """Return the contents of lists and mappings; the memory levels are a mapping with known names."""
     field = _named(field)
     below = field.get("properties", {})
     if isinstance(field.get("items"), dict):

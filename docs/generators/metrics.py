@@ -1,4 +1,4 @@
-"""Writes docs/reference/metrics.md: what each tier asks ncu for, on which chips."""
+"""Write docs/reference/metrics.md: the metrics that each tier requests from ncu, on each chip."""
 
 from __future__ import annotations
 

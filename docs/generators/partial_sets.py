@@ -1,7 +1,7 @@
-"""Makes the table of docs/reference/partial-sets.md: what verdicts and findings are left of a part of the counters.
+"""Make the table of docs/reference/partial-sets.md: the verdicts and findings that a subset of the counters gives.
 
-Every kernel of the published reports that was collected in full is analyzed once more with what a set of metrics holds
-of it.
+Every fully collected kernel of the published reports is analyzed again with only the values that a set of metrics
+has for it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _SAMPLES = STORED_AS["samples"][0]
 
 
 def metrics_of(key: str) -> tuple[str, ...]:
-    """Return the metrics of a set, without those that only a tier knows."""
+    """Return the metrics of a set, without those that only a tier has."""
     return tuple(name for word in str(_SETS[key].get("metrics", "")).split() for name in _expanded(word))
 
 
 def _expanded(word: str) -> Iterator[str]:
-    """Yield the names that a word with braces stands for: `{a,b}.sum` for `a.sum` and `b.sum`."""
+    """Yield the names meant by a word with braces: `{a,b}.sum` for `a.sum` and `b.sum`."""
     found = re.search(r"\{([^}]*)\}", word)
     if found is None:
         yield word
@@ -68,13 +68,13 @@ def tables() -> dict[str, Sequence[str]]:
 
 
 def kernel_count() -> int:
-    """Return how many kernels the table is made of."""
+    """Return how many kernels the table is based on."""
     return len(_full_kernels())
 
 
 @cache
 def _full_kernels() -> tuple[tuple[Kernel, Analysis], ...]:
-    """Return the kernels of which everything was collected, with their analyses."""
+    """Return the fully collected kernels, with their analyses."""
     loaded = load_reports(find_inputs([str(_PUBLISHED)]).jobs)
     kernels = (kernel for _, kernels in loaded.reports for kernel in kernels if not kernel.failed)
     full = (one for one in kernels if one.warp_opcodes and one.stalls and "dram_bytes" in one.counters)
@@ -111,7 +111,7 @@ def _cell(told: Sequence[bool]) -> str:
 
 
 def _cut(kernel: Kernel, key: str) -> Kernel:
-    """Return a kernel with what a set of metrics holds of it."""
+    """Return a kernel with only the values of a set of metrics."""
     chosen, chip = _SETS[key], chip_of(kernel.compute_capability or "").chip
     if "metrics" not in chosen and "tier" not in chosen:
         return kernel

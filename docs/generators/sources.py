@@ -1,6 +1,6 @@
-"""Says which file of the repository each page that the build writes is made of.
+"""Map each generated page to the file of the repository that it is generated from.
 
-Pages by hand link to that file, so that no link of a clone is dead; on the site the same link leads to the page.
+Handwritten pages link to that file, so that no link of a clone is dead; on the site the same link leads to the page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINK = re.compile(r"(?<=\]\()[^)#\s:]+(?=[)#])")
 
 
 def source_of(page: str) -> str:
-    """Return the file of the repository that a page below docs/reference is made of, from the root."""
+    """Return the file of the repository, from the root, that a page below docs/reference is generated from."""
     if page in _OF_PAGES:
         return _OF_PAGES[page]
     place = Path(page)
@@ -44,11 +44,11 @@ def _pages() -> Mapping[str, str]:
 
 
 def to_site(text: str, page: Path) -> str:
-    """Let links to such a file lead to the page that is made of it.
+    """Let links to such a file lead to the page generated from it.
 
     Args:
         text: Markdown.
-        page: The file that holds it.
+        page: The file that contains it.
     """
 
     def led(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the pages of the reference share: tables, and the unit that a name says."""
+"""Common parts of the pages of the reference: tables, and units in names."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _NAMED = {
 
 
 def unit_of(name: str) -> str:
-    """Return the unit that a name says; empty for text, counts and identifiers."""
+    """Return the unit in a name; empty for text, counts and identifiers."""
     fitting = [end for end in _UNITS if f"_{name}".endswith(end)]
     return _NAMED.get(name) or (_UNITS[max(fitting, key=len)] if fitting else "")
 
@@ -82,7 +82,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def filled(text: str, tables: Mapping[str, Sequence[str]]) -> str:
-    """Put tables into a page that is written by hand, each where a line ends with `<!-- table NAME -->`.
+    """Put tables into a handwritten page, each where a line ends with `<!-- table NAME -->`.
 
     Raises:
         AssertionError: The page has no place of that name.
@@ -95,7 +95,7 @@ def filled(text: str, tables: Mapping[str, Sequence[str]]) -> str:
 
 
 def joined(*lines: str) -> str:
-    """Write a page of its lines."""
+    """Join the lines of a page."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference/thresholds.md from thresholds.toml: each value with the reason that stands beside it."""
+"""Write docs/reference/thresholds.md from thresholds.toml: each value with the reason beside it."""
 
 from __future__ import annotations
 

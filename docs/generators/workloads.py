@@ -1,4 +1,4 @@
-"""Makes the tables of docs/reference/workloads.md from the workloads; the text around them stays by hand."""
+"""Make the tables of docs/reference/workloads.md from the workloads; the text around them is handwritten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tables() -> dict[str, list[str]]:
 
 
 def _rows(kind: Kind) -> Iterator[tuple[str, ...]]:
-    """Give a row for each run of cases that differ in their sizes alone."""
+    """Yield a row for each group of cases that differ only in their sizes."""
     for workload in load_workloads():
         if workload.kind == kind:
             for said, cases in groupby(workload.cases, _said):

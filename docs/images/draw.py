@@ -1,9 +1,9 @@
 """Draw the pictures of the documentation: `make pictures`.
 
-One shows a forecast. Three show the page of a report and one a sweep: recordings of `fixtures/` where there are any;
-else three show published figures of a V100, and the sweep shows synthetic reports, and says so. The first screens show
-published figures. Where ROOFLENS_CORPUS names a folder of the originals, those are shown, with their source lines, and
-so are the loops of published kernels: figures hold no machine code. Needs a Chromium, as the browser tests do.
+One shows a forecast. Three show the page of a report and one a sweep: of recordings in `fixtures/` if there are any;
+else three show published figures of a V100, and the sweep synthetic reports, and says so. The first screens show
+published figures. If ROOFLENS_CORPUS names a folder of the originals, they are shown, with their source lines and the
+loops of published kernels, as figures contain no machine code. Needs a Chromium, like the browser tests.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-backg
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture: the reports on its page, and the part of the page that is shown.
+    """One picture: the reports on its page, and the part of the page to show.
 
     Attributes:
         reports: Empty for a forecast.
-        shown: Selector of the part; the first screens of the page where empty.
-        chosen: What the address chooses.
+        shown: Selector of the part; empty for the first screen of the page.
+        chosen: The choices in the address.
     """
 
     name: str
@@ -91,13 +91,13 @@ def pictures() -> tuple[Picture, ...]:
 
 
 def first_screens() -> Iterator[Picture]:
-    """List what is seen of published reports without scrolling."""
+    """List pictures of published reports as seen without scrolling."""
     for name, file, title in FIRST_SCREENS:
         yield Picture(name, title, (published(file),), width_px=1440, height_px=900, scale=1)
 
 
 def loops() -> Iterator[Picture]:
-    """List what is seen of kernels with a loop chosen, of those whose reports are at hand."""
+    """List pictures of kernels with a loop selected, for the available reports."""
     folder = os.environ.get("ROOFLENS_CORPUS")
     for name, end, title, chosen in LOOPS if folder else ():
         every = sorted(Path(folder or "").rglob(f"*{Path(end).name}"))
@@ -107,14 +107,14 @@ def loops() -> Iterator[Picture]:
 
 
 def kernels() -> tuple[tuple[Path, ...], str]:
-    """Return the reports of the kernels that are shown, the most real there are, and what they are of."""
+    """Return the reports with kernels to show, preferring real ones, and a description of them."""
     if own := recorded("attention*.ncu-rep", "gemm_ladder*.ncu-rep", "decode_attention*.ncu-rep"):
         return own, "Attention, decoding and eight ways to multiply"
     return (published(PUBLISHED),), "Weather model, one step"
 
 
 def published(file: str) -> Path:
-    """Return a published report: the original where that is at hand, else its figures."""
+    """Return a published report: the original if available, else its figures."""
     return Path(os.environ.get("ROOFLENS_CORPUS") or FIXTURES / "published") / file
 
 
@@ -125,12 +125,12 @@ def recorded(*patterns: str) -> tuple[Path, ...]:
 
 
 def stored(pattern: str) -> tuple[Path, ...]:
-    """Find reports that a generator wrote."""
+    """Find the reports written by a generator."""
     return tuple(sorted((FIXTURES / SYNTHETIC).glob(pattern)))
 
 
 def main() -> None:
-    """Draw every picture into this folder, or those whose names are given."""
+    """Draw all pictures, or those with the given names, into this folder."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the site reads the tables above without it
 
     found = os.environ.get("ROOFLENS_CHROMIUM") or next(
@@ -177,7 +177,7 @@ def draw(browser: Browser, picture: Picture, page_file: Path) -> None:
 
 
 def shrink(target: Path) -> None:
-    """Write a picture with a palette, a third of its size, where Pillow is installed: it is no dependency."""
+    """Write a picture with a palette, a third of its size, if Pillow is installed, which is not a dependency."""
     try:
         from PIL import Image  # noqa: PLC0415 (missing in most environments)
     except ImportError:

@@ -276,7 +276,7 @@ class Report:
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
-        """Return a table as a pandas data frame, with the arguments and errors of `to_arrow`. Lists are tuples.
+        """Return `table` as a pandas data frame, with the arguments and errors of `to_arrow`. Lists are tuples.
 
         >>> import rooflens as rl
         >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
@@ -294,7 +294,7 @@ class Report:
         return frame
 
     def to_polars(self, table: TableName = "summary") -> pl.DataFrame:
-        """Return a table as a Polars data frame, with the arguments and errors of `to_arrow`.
+        """Return `table` as a Polars data frame, with the arguments and errors of `to_arrow`.
 
         Raises:
             EnvironmentMissingError: Polars is not installed.

@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.format import duration, quantity, si, significant
+from rooflens.format import duration, percent, quantity, si, significant
 from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.work import main_work
 
@@ -36,6 +36,9 @@ MULTIPLYING = 0.25
 
 LOOPING = 256
 """Instructions of a warp from which on a kernel loops over its work: what is shorter multiplies for its addresses."""
+
+SIZED = 2.0
+"""Outputs of one size may differ by less than this factor in the bytes of DRAM, by what the caches hold."""
 
 TOGETHER = (0.6, 1.6)
 """Bytes grew with the operations where the logarithms of their factors have a ratio between these."""
@@ -66,10 +69,17 @@ class Work(Struct, frozen=True):
     Attributes:
         same: None if nothing that was recorded tells.
         why: What tells it, or what is missing, in words.
+        assumed: Nothing tells, but someone named both reports to have them compared.
     """
 
     same: bool | None
     why: str
+    assumed: bool = False
+
+    @property
+    def is_compared(self) -> bool:
+        """True where the times may be set against each other."""
+        return bool(self.same) or self.assumed
 
 
 class UnitTime(Struct, frozen=True):
@@ -77,15 +87,18 @@ class UnitTime(Struct, frozen=True):
 
     Attributes:
         time_ns: Nanoseconds a unit.
-        unit: `kFLOP`, `kop`, `1000 instructions` or `1000 threads`.
+        unit: `kFLOP`, `kOP` or `1000 instructions`.
     """
 
     time_ns: float
     unit: str
 
-    @property
-    def words(self) -> str:
-        return f"{duration(self.time_ns)} {'a' if self.unit.startswith('k') else 'for'} {self.unit}"
+    def beside(self, other: UnitTime) -> str:
+        """Say it next to that of another: `102 GFLOP/s against 6.30 TFLOP/s`."""
+        if self.unit.startswith("k"):
+            rates = (si(1e3 / (one.time_ns * 1e-9), f"{one.unit[1:]}/s") for one in (self, other))
+            return " against ".join(rates)
+        return f"{duration(self.time_ns)} per {self.unit} against {duration(other.time_ns)}"
 
 
 def same_work(before: Analysis, after: Analysis, asked: Asked | None = None) -> Work:
@@ -145,8 +158,8 @@ def _instructions(analysis: Analysis) -> float | None:
 _UNITS: tuple[tuple[str, Callable[[Analysis], float | None]], ...] = (
     ("k", _operations),
     ("1000 instructions", _instructions),
-    ("1000 threads", lambda analysis: threads_of(analysis.kernel)),
 )
+"""Amounts of work, the best first. Threads are none: a version that computes more in each has fewer of them."""
 
 
 def _same(why: str) -> Work:
@@ -188,10 +201,10 @@ def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float
     if threads[0] and threads[1] and not _alike(*threads):
         grown = threads[1] / threads[0]
         if abs(log(new / old / grown)) <= log(1 + SAME):
-            return _other(f"other work: {_times(grown)} the threads, each with as many instructions")
+            return _other(f"other work: {_times(grown)} threads, each with as many instructions")
     is_grown = _alike(*threads) and not _alike(*_both(before, after, _output_sectors))
     if not is_alike and is_grown and _bytes_follow(before, after, new / old):
-        return _other(f"other work: {_times(new / old)} the instructions and the bytes")
+        return _other(f"other work: {_times(new / old)} instructions and the bytes")
     if named_alike(before, after):
         return _same("as many instructions" if is_alike else f"instructions within a factor of {FACTOR:.0f}")
     return _by_products(before, after)
@@ -221,13 +234,13 @@ def _by_launch(before: Analysis, after: Analysis, asked: Asked | None) -> Work:
     if asked == "same":
         return _same("the same arguments")
     missing = "neither FLOPs nor instructions were recorded on both sides"
-    if _alike(*_both(before, after, _output_sectors)) and named_alike(before, after):
+    if _stores_as_much(before, after) and named_alike(before, after):
         return _same("an output of the same size")
     threads = _both(before, after, threads_of)
     if asked == "other":
         return _untold(f"other sizes by its name or arguments, and {missing}")
     if threads != (None, None) and not _alike(*threads):
-        grown = f"{_times(threads[1] / threads[0])} the threads" if threads[0] and threads[1] else "other launches"
+        grown = f"{_times(threads[1] / threads[0])} threads" if threads[0] and threads[1] else "other launches"
         return _untold(f"{grown}, and {missing}")
     if not named_alike(before, after):
         return _untold(f"other names, and {missing}")
@@ -254,6 +267,20 @@ def _output_sectors(kernel: Kernel) -> float | None:
     """Return the sectors that a launch must store, without those that badly coalesced stores touch besides."""
     stored, excess = (kernel.code_totals.get(name) for name in ("store_sectors", "store_excess_sectors"))
     return stored - (excess or 0.0) if stored else None
+
+
+def _stores_as_much(before: Analysis, after: Analysis) -> bool:
+    """Return whether two launches store as much: by the needed sectors, else by all, where DRAM's bytes agree with it.
+
+    Badly coalesced stores of a small output touch as many sectors as good ones of a large output, whose bytes differ.
+    """
+    needed = _both(before, after, _output_sectors)
+    if needed != (None, None):
+        return _alike(*needed)
+    old, new = (one.levels["dram"].amount_bytes for one in (before, after))
+    is_other_size = bool(old and new) and not _apart_at_most(SIZED - 1, old, new)
+    stored = _both(before, after, lambda kernel: kernel.counters.get("global_store_sectors"))
+    return _alike(*stored) and not is_other_size
 
 
 def _bytes_follow(before: Analysis, after: Analysis, grown: float) -> bool:
@@ -313,4 +340,5 @@ def _apart(old: float, new: float) -> float:
 
 
 def _times(grown: float) -> str:
-    return f"{significant(grown)}x"
+    """Say how many times as many there are: `4.00x the`, `6.25 % of the`."""
+    return f"{significant(grown)}x the" if grown >= 1 else f"{percent(grown)} of the"

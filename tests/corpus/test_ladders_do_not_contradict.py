@@ -12,7 +12,8 @@ import pytest
 
 from rooflens.model.compare.causes import MOST_NAMED
 from rooflens.model.compare.findings import changed_findings, findings_sentence
-from rooflens.model.compare.ladder import Ladder, Rung, compare
+from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.compare.ladder import ladder as pair_of
 from rooflens.model.compare.versions import found_ladders, pair_versions
 from rooflens.model.records import AnalyzedReport
 from rooflens.report.words.change import change_sentence
@@ -43,12 +44,13 @@ def ladders(programs: dict[str, list[AnalyzedReport]]) -> list[Ladder]:
 
 
 def _pairs(ladder: Ladder) -> Iterator[tuple[Rung, Rung, Ladder]]:
-    """Compare each rung with the first compared rung, as `compare` does with their reports."""
+    """Compare each rung with the first compared rung, as `compare` does with those of a folder."""
     known = [rung for rung in ladder.rungs if not rung.apart and not rung.library]
     if known and len({digest for rung in ladder.rungs for digest in rung.side.digests}) == len(ladder.rungs):
         for rung in ladder.rungs:
             if rung is not known[0] and not rung.library:
-                yield known[0], rung, compare(known[0].side, rung.side)
+                told = None if rung.apart else rung.work
+                yield known[0], rung, pair_of("", (known[0].side, rung.side), told=told)
 
 
 def test_a_pair_is_compared_where_its_ladder_compares_it(ladders: list[Ladder]) -> None:
@@ -169,3 +171,22 @@ def test_plain_versions_stand_beside_the_library(ladders: list[Ladder]) -> None:
     assert found.fastest is not None
     assert found.fastest.label == "warptiling"
     assert "77 % of cuBLAS" in headline(found)
+
+
+def test_a_version_may_be_told_by_another(programs: dict[str, list[AnalyzedReport]]) -> None:
+    """Tiles of one result a thread have 16 times the threads of blocked registers, and an output as large as a third.
+
+    Neither FLOPs nor instructions were counted; the times are those of the files.
+    """
+    reports = next(found for found in programs.values() if any("gemm_register_blocked" in r.run.source for r in found))
+    ladders, unpaired = pair_versions(reports, "")
+    (found,) = (one for one in ladders if len(one.rungs) == 3)
+    times = {rung.label: (rung.apart, rung.time.median_ns) for rung in found.rungs}
+    assert times == {
+        "register_blocked": ("", 2_970_912.0),
+        "tiled": ("", 10_195_552.0),
+        "vectorized": ("", 2_103_104.0),
+    }
+    assert unpaired == ()
+    (other,) = (one.program for one in ladders if one is not found)
+    assert other.endswith("transpose: naive -> tiled")

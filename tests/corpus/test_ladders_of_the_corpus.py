@@ -60,8 +60,14 @@ CASES = {
         (1, 77.76 / 52.84, 77.76 / 6.41),
         "profile32_3",
     ),
-    "more threads where nothing is counted": Case(
-        (f"{HEADS}/fa_tc_v1a.txt", f"{HEADS}/fa_tc_v2.txt"), (True, None), (1, None), why="2.00x the threads"
+    "more threads where nothing is counted, as the user named them": Case(
+        (f"{HEADS}/fa_tc_v1a.txt", f"{HEADS}/fa_tc_v2.txt"), (True, None), (1, 5.58 / 8.41), "fa_tc_v1a"
+    ),
+    "another size by its name where nothing is counted": Case(
+        (f"{HEADS}/fa_run2_N4096.txt", f"{HEADS}/fa_run2_N8192.txt"),
+        (True, None),
+        (1, None),
+        why="other sizes by its name",
     ),
     "another type": Case((f"{INT8}/wmma.txt", f"{INT4}/wmma.txt"), (True, True), (1, 68.47 / 90.11), "wmma"),
     "a slower version": Case(

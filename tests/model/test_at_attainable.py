@@ -1,4 +1,4 @@
-"""Verdicts and roofs with a calibration at hand."""
+"""Verdicts and roofs with a calibration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def calibrated(**medians: float) -> Attainable:
 
 
 def test_the_attainable_roof_decides() -> None:
-    """At 75 % of the peak and 83 % of what is attainable a kernel is at the roof; without a calibration it is not."""
+    """A kernel at 75 % of the peak and 83 % of the attainable rate is at the roof; without a calibration it is not."""
     kernel = make_kernel(COUNTERS)
     assert not analyze(kernel).verdict.at_roof
     judged = analyze(kernel, outside=Outside(attainable=calibrated(dram_read=1.4e12)))
@@ -42,7 +42,7 @@ def test_a_rate_above_the_peak_is_the_peak() -> None:
 
 
 def test_writes_do_not_count_at_the_roof_of_l2() -> None:
-    """Only what L2 returns is held against the rate of reading it."""
+    """Only the bytes that L2 returns are compared with the rate of reading from it."""
     l2 = {"l2_bytes": 3e9, "l2_tag_bytes": 3e9, "l2_tag_peak_bytes_per_s": 4.2e12, "l2_return_bytes": 1e9}
     kernel = make_kernel({"sm_clock_hz": 1.5e9, "issue_share": 0.1, **l2})
     judged = analyze(kernel, outside=Outside(attainable=calibrated(l2=3e12)))

@@ -1,4 +1,4 @@
-"""Hold the catalogue: one name for each quantity, made of its place in JSON, and words for all of them."""
+"""Check the catalogue: one name for each quantity, made from its place in JSON, and words for all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = {
 
 
 def test_flat_names_follow_one_rule_and_are_unique() -> None:
-    """The item, then the quantity; other groups first; no two quantities have one name."""
+    """The item comes first, then the quantity; other groups precede; no two quantities have the same name."""
     assert {path: flat_name(path) for path in NAMES} == NAMES
     names = Counter([*(one.name for one in quantities()), *(key.name for key in TOTALS)])
     assert [name for name, count in names.items() if count > 1] == []
@@ -30,7 +30,7 @@ def test_flat_names_follow_one_rule_and_are_unique() -> None:
 
 
 def test_every_key_has_a_meaning() -> None:
-    """Reference, schema and hints say what each key is; numbers of flat tables have a unit."""
+    """Reference, schema and hints explain each key, and numbers in flat tables have a unit."""
     keys = [*KERNEL.keys, *TOTALS, *(one.key for one in quantities())]
     without = [key.name for key in keys if not key.meaning and key.name not in {"dram", "l2", "l1", "smem"}]
     assert without == []
@@ -38,7 +38,7 @@ def test_every_key_has_a_meaning() -> None:
 
 
 def test_a_quantity_is_the_same_in_json_and_in_flat_tables(fixtures: object) -> None:
-    """What a cell holds stands at its path in the JSON of the launch, and can be written for people."""
+    """A cell's value is at its path in the launch's JSON, and can be written for people."""
     offenders = []
     for analysis in analyze_paths([f"{fixtures}/synthetic", f"{fixtures}/published"]).reports[0].analyses:
         written = KERNEL.json(analysis)

@@ -1,4 +1,4 @@
-"""Families of kernels: the page of each is there, and names lead to it."""
+"""Families of kernels: each has its page, and names lead to it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ NAMES = {
 
 
 def test_names_lead_to_pages() -> None:
-    """A name in snake or camel case leads to the page of its family, and a name that tells none to no page."""
+    """A name in snake or camel case leads to the page of its family; other names lead to no page."""
     found = {name: family_page(name) for name in NAMES}
     assert found == NAMES
 
 
 def test_pages_are_named_by_their_titles() -> None:
-    """Whoever has the wheel alone finds a page by its title, of a family and of counters, each of them."""
+    """With only the wheel installed, each page, of a family or of counters, is found by its title."""
     for folder, titles in ((PAGES, TITLES), (PAGES.parent / "reference/counters", COUNTER_TITLES)):
         found = {
             file.name: file.read_text("utf-8").partition("\n")[0].removeprefix("# ") for file in folder.glob("*.md")
@@ -46,7 +46,7 @@ def test_pages_are_named_by_their_titles() -> None:
 
 
 def test_every_family_has_its_page() -> None:
-    """The documentation has the page and the section of each family that a card can name."""
+    """The documentation has the page and section of each family that a card can name."""
     for page, _, section in (name.partition("#") for name in WORDS if name):
         assert (PAGES / page).is_file(), page
         assert not section or section in markdown.anchors(PAGES / page), f"{page}#{section}"

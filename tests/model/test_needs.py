@@ -1,4 +1,4 @@
-"""What findings are told from: names that exist, tiers that collect them, and reports that lack them."""
+"""The needs of findings: names that exist, tiers that collect them, and reports that lack them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_need_is_something_that_a_report_can_hold(rule: FindingRule) -> No
 
 @for_all("chip", CHIPS)
 def test_standard_collects_what_every_finding_needs(chip: str) -> None:
-    """On every chip each finding can be told from `standard`, but where its counters are not or would cost a pass."""
+    """`standard` has the needs of every finding on every chip, unless the chip lacks them or they cost another pass."""
     asked, counted = metrics_for(chip, "deep"), base_names(chip)
     asks = {row.name: row.asked for row in COUNTERS}
     elsewhere = {
@@ -59,7 +59,7 @@ def test_standard_collects_what_every_finding_needs(chip: str) -> None:
 
 
 def test_a_rate_of_cycles_needs_both_of_its_counters() -> None:
-    """Cycles of L2 alone, which `quick` has, do not tell what came from the host's memory."""
+    """Cycles of L2 alone, which `quick` collects, do not show what came from host memory."""
     asked = metrics_for("ad102", "deep")
     assert tier_of(("host_read_bytes",), asked, "ad102") == "deep"
     assert names_for(("host_read_bytes",), asked, "ad102") == ("lts__d_sectors_fill_sysmem.sum",)
@@ -67,7 +67,7 @@ def test_a_rate_of_cycles_needs_both_of_its_counters() -> None:
 
 @for_all("chip", CHIPS)
 def test_the_names_for_a_finding_are_those_that_a_reader_makes_its_counters_of(chip: str) -> None:
-    """The counters of each group of needs can be resolved from the names that ncu is asked for, and ncu's own."""
+    """The counters of each group of needs can be resolved from the names requested of ncu and from ncu's own."""
     asked, clock = metrics_for(chip, "deep"), ("sm__cycles_elapsed.avg.per_second", "gpu__time_duration.sum")
     for rule in RULES:
         for group in rule.needs:
@@ -78,7 +78,7 @@ def test_the_names_for_a_finding_are_those_that_a_reader_makes_its_counters_of(c
 
 
 def test_a_tier_is_that_of_the_last_of_a_group() -> None:
-    """All names of a group must be there; what none collects has no tier; series are sampled on CC 7.5 and later."""
+    """All names of a group are needed; names that no tier collects have none; series need CC 7.5 or later."""
     asked = metrics_for("gh100", "deep")
     assert tier_of(("waves", "threads_per_inst"), asked, "gh100") == "deep"
     assert tier_of(("waves", "stall_wait_cycles"), asked, "gh100") is None
@@ -87,14 +87,14 @@ def test_a_tier_is_that_of_the_last_of_a_group() -> None:
 
 
 def test_every_measure_by_instruction_names_its_metrics() -> None:
-    """What a hot spot measures is stored under names that `standard` asks for."""
+    """What a hot spot measures is stored under names that `standard` requests."""
     names = {metric.name for metric in metrics_for("gh100", "standard")}
     assert STORED_AS.keys() == MEASURES.keys()
     assert {name for stored in STORED_AS.values() for name in stored} <= names
 
 
 def test_a_report_lacks_what_no_way_is_complete_for() -> None:
-    """One complete way is enough; else each way says what is missing of it."""
+    """One complete alternative is enough; otherwise the missing names are given for each alternative."""
     rule = BY_ID["bank_conflicts"]
     half = replace(KERNEL, counters={"smem_bytes": 1.0, "smem_load_wavefronts": 1.0})
     assert lacking(rule, half, traced=False) == (
@@ -113,7 +113,7 @@ def test_what_a_hint_shows_is_found_and_never_ruled_out() -> None:
 
 
 def test_what_is_no_counter_is_looked_for_where_it_stands() -> None:
-    """Opcodes, stalls, counts by instruction and the trace are parts of the record, and 0 counts as held."""
+    """Opcodes, stalls, counts by instruction and the trace are parts of the record, and 0 counts as present."""
     assert lacking(BY_ID["launch_gaps"], KERNEL, traced=False) == (("in_program",),)
     assert lacking(BY_ID["launch_gaps"], KERNEL, traced=True) == ()
     assert lacking(BY_ID["fp64_divisions"], replace(KERNEL, thread_opcodes={"DADD": 1}), traced=False) == ()
@@ -122,7 +122,7 @@ def test_what_is_no_counter_is_looked_for_where_it_stands() -> None:
 
 
 def test_kernels_that_lack_something_are_counted() -> None:
-    """A finding is listed with how many kernels of the report cannot have it."""
+    """A finding is listed with the number of kernels that cannot have it."""
     timed = replace(KERNEL, counters={"duration_ns": 1e6})
     by_id = {row.rule.id: row for row in untold([timed, KERNEL, KERNEL], traced=True)}
     assert by_id["short_kernel"].kernel_count == 2

@@ -1,4 +1,4 @@
-"""The order of kernels and the rows for many of them, on made kernels."""
+"""The order of kernels, and rows for several of them, on made kernels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _short(name: str, time_ns: float, launches: int = 1) -> Analysis:
 
 
 def test_gains_come_before_times_before_libraries_before_fills() -> None:
-    """However much time the later ones take; below gains the rest stand by time, whatever their limits."""
+    """Holds however much time the later ones take; kernels without gains are sorted by time, whatever their limits."""
     analyses = [
         _made("fill", 9e6, role="fill"),
         _made("library", 8e6, role="library"),
@@ -51,7 +51,7 @@ def test_gains_come_before_times_before_libraries_before_fills() -> None:
 
 
 def test_limits_come_first_where_none_has_a_gain() -> None:
-    """By the time above them: it is all that is known of what can be won."""
+    """They are sorted by the time above their limits, as nothing else is known about what they can save."""
     analyses = [_made("long", 5e6, limit=1.1), _made("time", 9e6), _made("short", 1e6, limit=9.0)]
     kernels = in_rank(summarize(analyses))
     assert [kernel.name for kernel in kernels] == ["short", "long", "time"]
@@ -59,7 +59,7 @@ def test_limits_come_first_where_none_has_a_gain() -> None:
 
 
 def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_stands_among_gains_by_its_time() -> None:
-    """Its first move has no figure, and what it can win is more than a small gain beside it."""
+    """Its first move has no figure, but it can save more than a small gain beside it."""
     one = _made("one thread", 1e6, limit=20.0)
     counters = {"grid_size": 1.0, "sm_count": 82.0, "block_size": 1.0}
     judged = analyze(make_kernel(counters)).verdict
@@ -69,14 +69,14 @@ def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_stands_among_gains_by_it
 
 
 def test_libraries_that_are_nearly_all_of_the_time_stand_by_their_time() -> None:
-    """From 80 % on they are what the program does; below that what the reader can change goes first."""
+    """From 80 % of the time on libraries are the program; below that, what the reader can change comes first."""
     for time_ns, first in ((8e6, "gemm"), (3.9e6, "own")):
         kernels = in_rank(summarize([_made("own", 1e6), _made("gemm", time_ns, role="library")]))
         assert kernels[0].name == first
 
 
 def test_launches_as_short_as_their_launch_are_one_row() -> None:
-    """With the number of launches, their share of the time, and every kernel that it stands for."""
+    """The row has the number of launches, their share of the time, and every kernel it represents."""
     analyses = [_short("a", 2e3, 40), _short("b", 3e3, 7), _made("own", 2e4, limit=2.0)]
     rows = opportunities(summarize(analyses))
     (row,) = (row for row in rows if row.members)
@@ -90,7 +90,7 @@ def test_launches_as_short_as_their_launch_are_one_row() -> None:
 
 
 def test_kernels_that_lack_counters_ask_once_unless_they_are_all() -> None:
-    """Where nothing else is known their times are the answer, and stay apart."""
+    """If nothing else is known, their times are the result, and they stay separate."""
     command = "rooflens profile --kernel a --launch-count 1 -- ./app"
     move = Move(f"collect what this report lacks: `{command}`", "collect", shared="collect", command=command)
     bare = [
@@ -104,7 +104,7 @@ def test_kernels_that_lack_counters_ask_once_unless_they_are_all() -> None:
 
 
 def test_a_row_of_no_worth_is_left_out_beside_its_like() -> None:
-    """A gain is held to other gains, whatever those without one have at stake; fills hide nothing."""
+    """A gain is compared with other gains, whatever is at stake in other kernels; fills hide nothing."""
     analyses = [
         _made("gain", 1e4, 1.5),
         _made("hardly", 10, 1.5),
@@ -140,13 +140,13 @@ def test_a_row_of_no_worth_is_left_out_beside_its_like() -> None:
     ],
 )
 def test_a_role_is_told_by_names_that_libraries_give(name: str, role: str) -> None:
-    """A user's own names tell nothing for sure."""
+    """Names given by users say nothing for certain."""
     function = name.partition("<")[0]
     assert role_of(name, function, library_of(name, function)) == role
 
 
 def test_a_report_of_fills_alone_says_so_with_the_recorded_program() -> None:
-    """And one with any other kernel does not, not even where profiling that one failed."""
+    """A report with any other kernel does not say so, even if profiling that kernel failed."""
     fill = _made("fill", 1e5, role="fill")
     (told,) = with_fills_told([fill], "ncu --set full python bench.py")
     text = told.verdict.moves[0].text

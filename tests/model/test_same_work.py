@@ -1,4 +1,4 @@
-"""The rule of what is the same work, on kernels whose work is known by construction."""
+"""The rule of what counts as the same work, on kernels whose work is known by construction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support import samples
 
 from rooflens.model.compare.compare import asked_alike
 from rooflens.model.records import Analysis
-from rooflens.model.same_work import Asked, does_no_less, same_work, time_per_work
+from rooflens.model.same_work import Asked, UnitTime, does_no_less, same_work, time_per_work
 
 BLOCK = 256
 
@@ -24,12 +24,17 @@ def kernel(
     name: str = "gemm",
     **code: float,
 ) -> Analysis:
-    """Make a launch of so many blocks of 256 threads; amounts that are 0 were not recorded."""
+    """Make a launch of this many blocks of 256 threads; an amount of 0 was not recorded."""
     level: Mapping[str, float] = {"dram": dram} if dram else {}
     made = samples.analysis(samples.Sample(name, "memory", 1e3, "dram", level, {"fp32": flop} if flop else None))
     counters = {**made.kernel.counters, **({"executed_inst": inst} if inst else {})}
     own = replace(made.kernel, grid=(blocks, 1, 1), block=(BLOCK, 1, 1), counters=counters, code_totals=code)
     return replace(made, kernel=own, pipes={name: pipe for name, pipe in made.pipes.items() if name != "issue"})
+
+
+def counted(made: Analysis, **counters: float) -> Analysis:
+    """Give a launch counters."""
+    return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
 
 
 CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
@@ -60,6 +65,18 @@ CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
     "more threads, and nothing counted": (kernel(), kernel(4096), None, None),
     "as many threads, and nothing counted": (kernel(), kernel(), None, True),
     "other names, and nothing counted": (kernel(name="gemm"), kernel(name="sort"), None, None),
+    "as many sectors stored in fewer threads": (
+        counted(kernel(dram=5e7), global_store_sectors=524_288.0),
+        counted(kernel(64, dram=4e7), global_store_sectors=524_288.0),
+        None,
+        True,
+    ),
+    "as many sectors, of a quarter of the output badly coalesced": (
+        counted(kernel(dram=5e7), global_store_sectors=524_288.0),
+        counted(kernel(256, dram=1.3e7), global_store_sectors=524_288.0),
+        None,
+        None,
+    ),
     "as large an output in fewer threads": (
         kernel(store_sectors=4e6, store_excess_sectors=3e6),
         kernel(64, store_sectors=1e6, store_excess_sectors=0),
@@ -71,21 +88,21 @@ CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_work_is_told_by_all_that_was_recorded(case: str) -> None:
-    """What was counted decides; the same two kernels are judged alike in either order."""
+    """Counted work decides, and two kernels are judged alike in either order."""
     before, after, asked, same = CASES[case]
     assert same_work(before, after, asked).same is same, same_work(before, after, asked).why
     assert same_work(after, before, asked).same is same
 
 
 def multiplying(name: str, instructions: float, busy: float, blocks: int = 1024) -> Analysis:
-    """Make a launch that works its FMA pipes for a share of 1 M cycles on 80 SMs."""
+    """Make a launch whose FMA pipes work for a share of 1 M cycles on 80 SMs."""
     made = kernel(blocks, inst=instructions, name=name)
     counters = {"fma_busy_share": busy, "issue_share": 0.3, "elapsed_cycles": 1e6, "sm_count": 80.0}
     return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
 
 
 def test_products_are_told_by_their_multiplications() -> None:
-    """Where FLOPs were not counted, kernels that multiply as long do the same work; short ones only make addresses."""
+    """Without counted FLOPs, kernels that multiply equally long do the same work; short ones only compute addresses."""
     mine, library = multiplying("warptiled", 4e7, 0.3, 64), multiplying("ampere_sgemm", 4.2e7, 0.31, 128)
     assert same_work(mine, library).same is True
     assert same_work(mine, multiplying("ampere_sgemm", 4.2e7, 0.6)).same is None
@@ -97,7 +114,7 @@ def test_products_are_told_by_their_multiplications() -> None:
 
 
 def test_sizes_on_the_command_line_and_in_names_are_compared() -> None:
-    """Numbers from 16 on are sizes; a version's number is none, and what differs in words tells nothing."""
+    """Numbers from 16 on are sizes; version numbers are not, and differences in words say nothing."""
     lines = ("./v1 1024 1024", "./v2 1024 1024", "./v1 2048 1024", "./run --impl=1", "./run --impl=2")
     runs = [samples.run(command_line=f"ncu --set full {line}") for line in lines]
     assert [asked_alike(runs[0], run) for run in runs[:3]] == ["same", "same", "other"]
@@ -107,10 +124,18 @@ def test_sizes_on_the_command_line_and_in_names_are_compared() -> None:
 
 
 def test_time_is_given_for_a_unit_that_both_have() -> None:
-    """FLOPs where both counted them, else instructions, else threads."""
-    counted, other = kernel(flop=1e9, inst=1e7), kernel(inst=2e7)
-    for beside, unit, time_ns in ((counted, "kFLOP", 1.0), (other, "1000 instructions", 100.0)):
-        found = time_per_work(counted, 1e6, beside)
+    """The unit is FLOPs if both counted them, else instructions, else threads."""
+    made, other = kernel(flop=1e9, inst=1e7), kernel(inst=2e7)
+    for beside, unit, time_ns in ((made, "kFLOP", 1.0), (other, "1000 instructions", 100.0)):
+        found = time_per_work(made, 1e6, beside)
         assert found is not None
         assert (found.unit, found.time_ns) == (unit, pytest.approx(time_ns))
-    assert time_per_work(counted, None) is None
+    assert time_per_work(made, None) is None
+    assert time_per_work(kernel(), 1e6) is None
+
+
+def test_other_work_is_told_by_its_rate() -> None:
+    """A GFLOP in a millisecond is a TFLOP/s; of instructions the time of a thousand is told."""
+    assert UnitTime(1.0, "kFLOP").beside(UnitTime(4.0, "kFLOP")) == "1.00 TFLOP/s against 250 GFLOP/s"
+    slow, fast = (UnitTime(time_ns, "1000 instructions") for time_ns in (19.2, 17.8))
+    assert slow.beside(fast) == "19.2 ns per 1000 instructions against 17.8 ns"

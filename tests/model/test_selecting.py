@@ -21,13 +21,13 @@ LAUNCHES = (
 
 
 def report() -> AnalyzedReport:
-    """Make a report of four launches, two of them of one kernel."""
+    """Make a report of four launches, two of which are of one kernel."""
     kernels = [make_kernel(name=name, function_name=name, nvtx_range=opened) for name, opened in LAUNCHES]
     return AnalyzedReport(samples.run(), tuple(map(analyze, kernels)))
 
 
 def chosen(kernel: tuple[str, ...] = (), nvtx: tuple[str, ...] = ()) -> list[int]:
-    """Choose, and return the places of what was chosen."""
+    """Choose, and return the positions of the chosen launches."""
     given = report()
     places = {id(analysis): place for place, analysis in enumerate(given.analyses)}
     return [places[id(analysis)] for one in select([given], Selection(kernel, nvtx)) for analysis in one.analyses]
@@ -52,7 +52,7 @@ def chosen(kernel: tuple[str, ...] = (), nvtx: tuple[str, ...] = ()) -> list[int
     ],
 )
 def test_a_kernel_is_meant_by_text_glob_or_expression(pattern: str, places: list[int] | None) -> None:
-    """Plain text stands anywhere, a glob covers a name, `re:` is found, and what a table has cut means its kernel."""
+    """Plain text matches anywhere, a glob the whole name, `re:` is searched for, and a cut name matches its kernel."""
     if places is None:
         with pytest.raises(NoMatchError):
             chosen((pattern,))
@@ -61,7 +61,7 @@ def test_a_kernel_is_meant_by_text_glob_or_expression(pattern: str, places: list
 
 
 def test_a_key_is_one_launch_and_a_glob_over_keys_is_several() -> None:
-    """The key of a launch chooses it alone, though another one begins alike."""
+    """The key of a launch chooses only this launch, even if another key begins alike."""
     keys = Keys()
     kernels = [make_kernel(name="k<1>", grid=(size, 1, 1)) for size in (1, 1, 2)]
     given = AnalyzedReport(
@@ -87,7 +87,7 @@ def test_a_key_is_one_launch_and_a_glob_over_keys_is_several() -> None:
     ],
 )
 def test_a_range_is_meant_wherever_it_stands_on_the_stack(pattern: str, places: list[int] | None) -> None:
-    """A pattern covers any range that was open, or several from outside in; never a part of a range's name."""
+    """A pattern covers any range that was open, or several from outside in, but never a part of a range's name."""
     if places is None:
         with pytest.raises(NoMatchError):
             chosen(nvtx=(pattern,))
@@ -96,13 +96,13 @@ def test_a_range_is_meant_wherever_it_stands_on_the_stack(pattern: str, places: 
 
 
 def test_patterns_of_one_kind_add_and_of_two_kinds_restrict() -> None:
-    """Several kernels are any of them; a kernel and a range are both."""
+    """Several kernels mean any of them; a kernel and a range mean both."""
     assert chosen(("adamw", "add")) == [1, 2, 3]
     assert chosen(("adamw",), ("step 2",)) == [2]
 
 
 def test_without_patterns_everything_stays() -> None:
-    """No selection, and an empty one, keep the reports as they are."""
+    """Without a selection, or with an empty one, the reports stay unchanged."""
     given = report()
     assert select([given], None) == select([given], Selection()) == (given,)
 
@@ -125,7 +125,7 @@ def test_without_patterns_everything_stays() -> None:
 def test_nothing_chosen_names_what_is_called_alike(
     kernel: tuple[str, ...], nvtx: tuple[str, ...], message: str, hint: str
 ) -> None:
-    """The error says which pattern met nothing, and its hint names kernels or ranges that there are."""
+    """The error says which pattern matched nothing, and its hint names kernels or ranges that exist."""
     with pytest.raises(NoMatchError) as caught:
         chosen(kernel, nvtx)
     assert str(caught.value) == message
@@ -134,7 +134,7 @@ def test_nothing_chosen_names_what_is_called_alike(
 
 
 def test_reports_without_ranges_say_how_to_record_them() -> None:
-    """Where no launch has a range, the hint names ncu's option."""
+    """If no launch has a range, the hint names ncu's option."""
     bare = AnalyzedReport(samples.run(), (analyze(make_kernel()),))
     with pytest.raises(NoMatchError) as caught:
         select([bare], Selection(nvtx=("x",)))
@@ -145,7 +145,7 @@ def test_reports_without_ranges_say_how_to_record_them() -> None:
     "selection", [Selection(("re:(",)), Selection(("",)), Selection(nvtx=("re:(",)), Selection(nvtx=(" ",))]
 )
 def test_a_pattern_that_cannot_be_read_is_a_mistake_of_usage(selection: Selection) -> None:
-    """A broken expression and an empty pattern end with exit code 2, before any report is read."""
+    """An invalid expression and an empty pattern end with exit code 2, before any report is read."""
     with pytest.raises(UsageError):
         Chooser(selection)
 
@@ -160,7 +160,7 @@ def test_a_hint_never_steers_a_terminal() -> None:
 
 
 def test_reports_without_a_wanted_launch_are_left_out() -> None:
-    """Of two reports only the one that holds a wanted launch stays; what met nothing is known."""
+    """Of two reports only the one with a wanted launch stays, and patterns without a match are known."""
     other = AnalyzedReport(samples.run(), (analyze(make_kernel(name="other")),))
     chooser = Chooser(Selection(("other", "zzz")))
     assert chooser.chosen([report(), other]) == (other,)
@@ -189,7 +189,7 @@ TILED = tuple(
     ],
 )
 def test_the_short_name_of_a_table_is_that_kernel_and_no_other(pattern: str, places: list[int]) -> None:
-    """A printed name chooses its kernel before any text does; other spellings are text, globs cover short names."""
+    """A printed name chooses its kernel before any text does; other spellings are text, and globs cover short names."""
     names = (*TILED, "add(float *)", "add_relu(float *)")
     given = AnalyzedReport(samples.run(), tuple(analyze(make_kernel(name=name, function_name="f")) for name in names))
     (found,) = select([given], Selection((pattern,)))
@@ -197,7 +197,7 @@ def test_the_short_name_of_a_table_is_that_kernel_and_no_other(pattern: str, pla
 
 
 def test_a_hint_has_the_names_that_tables_print() -> None:
-    """Where nothing matches, the hint lists short names, and each of them chooses its kernel."""
+    """If nothing matches, the hint lists short names, each of which chooses its kernel."""
     given = AnalyzedReport(samples.run(), tuple(analyze(make_kernel(name=name)) for name in TILED))
     with pytest.raises(NoMatchError) as caught:
         select([given], Selection(("zzz",)))

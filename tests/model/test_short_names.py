@@ -1,4 +1,4 @@
-"""Short names: what tells a kernel from the others shown with it."""
+"""Short names distinguish a kernel from the others shown with it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ WRAPPED = {
 
 @pytest.mark.parametrize(("name", "short"), WRAPPED.items())
 def test_a_kernel_is_named_by_what_it_does(name: str, short: str) -> None:
-    """A wrapper is named by its functor or its tile, anything else by its function."""
+    """A wrapper is named after its functor or tile, any other kernel after its function."""
     assert short_names([name]) == {name: short}
 
 
 def test_namesakes_are_told_apart_by_the_arguments_that_differ() -> None:
-    """Only as many arguments are named as it takes; the nvjet pair differs in the cluster."""
+    """Only as many arguments are shown as needed; the nvjet pair differs in the cluster."""
     names = [
         "a::gemm<float, 8, 64>",
         "a::gemm<float, 8, 128>",
@@ -55,7 +55,7 @@ def test_namesakes_are_told_apart_by_the_arguments_that_differ() -> None:
 
 
 def test_short_names_are_unique_and_never_empty() -> None:
-    """Names that differ only in signs, or beyond what is shown, are numbered."""
+    """Names that differ only in punctuation, or beyond what is shown, are numbered."""
     names = ["f<a*>", "f<a&>", "", "x" * 300 + "a" + "y" * 300, "x" * 300 + "b" + "y" * 300]
     found = short_names(names)
     assert len(set(found.values())) == len(names)

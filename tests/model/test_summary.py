@@ -1,4 +1,4 @@
-"""Hold the summary of a kernel's launches: one of them represents it, and what can be added is added."""
+"""The summary of a kernel's launches: one of them represents it, and additive quantities are added."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rooflens.model.summary import median_launch, parted, summarize, whole
 
 
 def lasting(us: float, index: int = 0, *, launches: int = 1, digest: str = "d") -> Analysis:
-    """Make a launch of a kernel that takes so long."""
+    """Make a launch of a kernel with this duration."""
     one = samples.every_verdict()[0]
     counters = {**one.kernel.counters, "duration_ns": us * 1e3}
     return replace(one, kernel=replace(one.kernel, digest=digest, index=index, counters=counters), launches=launches)
 
 
 def test_the_median_launch_stands_in_the_middle_of_the_time() -> None:
-    """Half of the kernel's time is in launches no longer: many short ones do not stand for one long one."""
+    """Half of the kernel's time is in launches that are no longer, so many short launches do not represent one long."""
     short = [lasting(1, index) for index in range(9)]
     assert median_launch([*short, lasting(100, 9)]).kernel.duration_ns == 100e3
     assert median_launch([lasting(1, 0), lasting(2, 1), lasting(3, 2)]).kernel.duration_ns == 2e3
@@ -28,7 +28,7 @@ def test_the_median_launch_stands_in_the_middle_of_the_time() -> None:
 
 
 def test_sums_are_plain_and_the_representative_is_a_launch() -> None:
-    """Whatever launches there are and however they are given, nothing is averaged and nothing is lost."""
+    """Whatever the launches and their order, nothing is averaged and nothing is lost."""
     random = Random(7)  # noqa: S311 - no secret
     for _ in range(200):
         given = [
@@ -58,7 +58,7 @@ def _takes(analysis: Analysis) -> float:
 
 
 def test_failed_launches_are_a_summary_of_their_own() -> None:
-    """They count in no time; so does each launch where each is asked for."""
+    """They add to no time, and stay separate even if every launch is listed."""
     broken = replace(
         lasting(1, 2), kernel=replace(lasting(1, 2).kernel, counters={}, status="failed", status_reason=None)
     )
@@ -69,19 +69,19 @@ def test_failed_launches_are_a_summary_of_their_own() -> None:
 
 
 def test_a_kernel_of_two_reports_is_two_versions() -> None:
-    """What two reports hold under one name is not added up; the longer one comes first."""
+    """Kernels with one name in two reports are not added up; the longer comes first."""
     first, second = summarize([lasting(1), lasting(2, digest="other")])
     assert (first.duration_ns, second.duration_ns, first.time_share) == (2e3, 1e3, pytest.approx(2 / 3))
 
 
 def test_times_that_hardly_differ_are_no_spread() -> None:
-    """Within five per cent launches take the same time; beyond, least, median and most are said."""
+    """Launches within five per cent count as equally long; beyond that least, median and most are given."""
     assert summarize([lasting(100), lasting(104, 1)])[0].spread == ""
     assert summarize([lasting(100), lasting(110, 1), lasting(130, 2)])[0].spread == "median 110 µs, 100 µs to 130 µs"
 
 
 def test_a_kernel_parts_by_class() -> None:
-    """Launches of different classes are parts with their own median and time."""
+    """Launches of different classes form parts with their own median and time."""
     other = replace(lasting(5, 1), verdict=replace(lasting(5, 1).verdict, bound="latency"))
     (kernel,) = summarize([lasting(1), other])
     assert {part.representative.shown_class: part.duration_ns for part in parted(kernel)} == dict(kernel.class_ns)

@@ -31,7 +31,7 @@ SAME = (
 
 @for_all("spellings", SAME, lambda spellings: normal_name(spellings[0]))
 def test_spellings_of_one_name_compare_equal(spellings: tuple[str, ...]) -> None:
-    """Return type, parameters, blanks, casts and mangling are no difference."""
+    """Return type, parameters, white space, casts and mangling are ignored."""
     assert len({normal_name(name) for name in spellings}) == 1
 
 
@@ -40,7 +40,7 @@ def _launch(name: str, grid: tuple[int, int, int] | None = GRID, nvtx_range: str
 
 
 def test_template_arguments_tell_kernels_apart() -> None:
-    """Two instances of a template are two kernels; a name without arguments can be either."""
+    """Two instances of a template are two kernels; a name without arguments matches either."""
     kernels = [make_kernel(name=f"relu<{kind}>", function_name="relu", grid=GRID, block=BLOCK) for kind in ("a", "b")]
     matching = Matching(kernels)
     assert matching.next(_launch("void relu<b>(b*)")) == 1
@@ -49,7 +49,7 @@ def test_template_arguments_tell_kernels_apart() -> None:
 
 
 def test_launches_are_matched_by_shape_and_order() -> None:
-    """The n-th launch of a shape is the n-th of the report; a longer timeline begins again."""
+    """The n-th launch of a shape is the n-th of the report; a longer timeline starts again."""
     shapes = (GRID, (16, 1, 1), GRID)
     matching = Matching([make_kernel(name="gemm", grid=grid, block=BLOCK) for grid in shapes])
     events = [
@@ -63,7 +63,7 @@ def test_launches_are_matched_by_shape_and_order() -> None:
 
 
 def test_a_missing_shape_leaves_name_and_order() -> None:
-    """Where the timeline or the report does not say the shape, it is not compared."""
+    """If the timeline or the report lacks the shape, it is not compared."""
     matching = Matching(
         [make_kernel(name="gemm", grid=GRID, block=BLOCK), make_kernel(name="add", grid=None, block=None)]
     )
@@ -72,7 +72,7 @@ def test_a_missing_shape_leaves_name_and_order() -> None:
 
 
 def test_an_nvtx_range_is_preferred() -> None:
-    """Of launches of one name and shape the one in the same range is taken."""
+    """Among launches with the same name and shape, the one in the same range is preferred."""
     kernels = [make_kernel(name="gemm", grid=GRID, block=BLOCK, nvtx_range=name) for name in ("step/a", "step/b")]
     matching = Matching(kernels)
     events = [_launch("gemm", nvtx_range=name) for name in ("step/b", "step/b", "step/a", None)]

@@ -1,4 +1,4 @@
-"""What tests read from an open page: which launches its parts show, which are faint, its address, and axe's faults."""
+"""Read from an open page: the launches shown in its parts, faint ones, the address, and axe's faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPEN_ALL = """() => {
 
 
 class Opened(Struct, frozen=True):
-    """An open page, asked in the words of its readers."""
+    """An open page, queried in its readers' terms."""
 
     page: Page
 
@@ -58,12 +58,12 @@ class Opened(Struct, frozen=True):
         return self.page.evaluate("key => lens.state[key]", key)
 
     def fragment(self) -> str:
-        """Read what the address says."""
+        """Return the fragment of the address."""
         self.settle()
         return str(self.page.evaluate("lens.save(), location.hash"))
 
     def points(self) -> dict[str, bool]:
-        """Map the launches drawn in the roofline in sight to whether they are faint."""
+        """Map the launches shown in the roofline to whether they are faint."""
         return self._marks(".plane:not([hidden]) .chart", "[aria-roledescription=kernel]")
 
     def bars(self) -> dict[str, bool]:
@@ -107,14 +107,14 @@ class Opened(Struct, frozen=True):
 
 
 def choose_theme(page: Page, theme: str) -> None:
-    """Choose a theme in the sheet of keys, and close it: empty is the system's."""
+    """Choose a theme in the sheet of keys, and close it; empty means the system's theme."""
     page.click("#help")
     page.check(f"#theme input[value='{theme}']", force=True)
     page.click("#keys-close")
 
 
 def faults_everywhere(opened: Opened, axe: str) -> list[str]:
-    """List axe's faults in the light at full width, then of the colours in the dark, then of a telephone's layout."""
+    """List axe's faults in the light theme at full width, then of colours in the dark, then of a telephone's layout."""
     found = faults(opened.page, axe)
     opened.page.emulate_media(color_scheme="dark")
     opened.settle()
@@ -137,7 +137,7 @@ def placed() -> list[Analysis]:
 
 
 def apart(count: int) -> list[Analysis]:
-    """Make kernels of which no two have the same first move, so that each is a row of its own."""
+    """Make kernels with different first moves, so that each has its own row."""
     return [
         replace(one, verdict=replace(one.verdict, moves=(Move(f"try {i}", "fuse"), *one.verdict.moves[1:])))
         for i, one in enumerate(samples.many(count))
@@ -145,12 +145,12 @@ def apart(count: int) -> list[Analysis]:
 
 
 def faults(page: Page, axe: str, *, only: str = "") -> list[str]:
-    """List what axe calls serious or critical, with the elements; evaluating it here passes the content policy by.
+    """List what axe calls serious or critical, with the elements; evaluating it here is allowed by the content policy.
 
     Args:
-        page: What to judge, as it stands.
+        page: The page to check, as it is.
         axe: The script of axe.
-        only: One rule, where nothing else can have changed; all of `AXE_RULES` otherwise.
+        only: One rule, if nothing else can have changed; otherwise all of `AXE_RULES`.
     """
     page.evaluate(axe)
     rules = AXE_RULES | ({"runOnly": {"type": "rule", "values": [only]}} if only else {})

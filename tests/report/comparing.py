@@ -1,4 +1,4 @@
-"""Comparisons of hand-made kernels for the tests of their page."""
+"""Comparisons of made kernels for the tests of their page."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def side(analyses: Sequence[Analysis], times: Sequence[float] = EVEN, label: str
 def compared(
     base: Sequence[Analysis], head: Sequence[Analysis], times: Sequence[float] = EVEN, program: str = "layer"
 ) -> Ladder:
-    """Compare two lists of kernels, recorded as often as there are factors of time."""
+    """Compare two lists of kernels, recorded once per factor of time."""
     return compare(side(base, times, "base/"), side(head, times, "head/"), program=program)
 
 
 def layer() -> Ladder:
-    """Make a comparison with all that can become of a kernel: faster, slower, same, renamed, fused."""
+    """Make a comparison with every possible outcome of a kernel: faster, slower, same, renamed, fused."""
     softmax, gemm, gather, fill, stencil, mystery = (
         renamed(a, a.kernel.name.partition("(")[0]) for a in samples.every_verdict()
     )
@@ -95,7 +95,7 @@ def page_of(many: Sequence[Ladder], gated: Gated | None = None) -> str:
 
 
 def judged_page(many: Sequence[Ladder], gate: Gate) -> str:
-    """Write the page of comparisons that a gate judges."""
+    """Write the page of comparisons judged by a gate."""
     return page_of(many, gate.judge(many))
 
 

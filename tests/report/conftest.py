@@ -1,4 +1,4 @@
-"""A browser for the tests of the page: Debian's Chromium, held to no message, no error and no request."""
+"""A browser for the tests of the page: Debian's Chromium, which must give no message, error or request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 ARGUMENTS = (
     "--no-sandbox",  # containers run as root
     "--disable-gpu",
-    "--js-flags=--single-threaded --no-opt --no-maglev",  # no page lives long enough to be worth compiling
+    "--js-flags=--single-threaded --no-opt --no-maglev",  # no page is open long enough for compiling to pay off
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -54,7 +54,7 @@ VIEWPORT: Viewport = {"width": 1280, "height": 720}
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start a Chromium; skip the tests where there is none."""
+    """Start a Chromium; skip the tests if there is none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = os.environ.get("ROOFLENS_CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)
     if not found:
@@ -67,13 +67,13 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Tab:
-    """A page of the browser that tests use in turn: its process has read and compiled the charts' library before.
+    """A browser page that tests use in turn, as its process has already compiled the charts' library.
 
-    It has a dictionary, since Playwright notes on an object which of its methods listen.
+    It has a dictionary, as Playwright stores on an object which of its methods listen.
 
     Attributes:
-        own: Address of the file that is open.
-        troubles: What no page may do, and it did since it was opened.
+        own: Address of the open file.
+        troubles: Forbidden events since it was opened.
     """
 
     page: Page
@@ -81,7 +81,7 @@ class Tab:
     troubles: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Listen for trouble."""
+        """Listen for forbidden events."""
         self.page.on("console", lambda message: self.troubles.append(f"console: {message.text}"))
         self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: (self.troubles.append("a dialog opened"), dialog.dismiss()))
@@ -92,7 +92,7 @@ class Tab:
             self.troubles.append(request.url)
 
     def show(self, file: Path, fragment: str, viewport: Viewport, scheme: str, ready: str) -> Page:
-        """Open a file as a page does that is new: no media, and the pointer in the corner."""
+        """Open a file as in a new page: no emulated media, and the pointer in the corner."""
         self.own = file.as_uri()
         self.page.set_viewport_size(viewport)
         self.page.emulate_media(media="null", color_scheme=scheme, reduced_motion="null", forced_colors="null")
@@ -102,32 +102,32 @@ class Tab:
         return self.page
 
     def start_over(self) -> Page:
-        """Go back to the start of the page that is open."""
+        """Reset the open page."""
         self.page.mouse.move(0, 0)
         self.page.evaluate(START_OVER)
         return self.page
 
     def leave(self) -> list[str]:
-        """Close the file; return what it did that it may not."""
+        """Close the file; return its forbidden events."""
         if not self.page.is_closed():
             self.page.goto(BLANK)
         return self.taken()
 
     def taken(self) -> list[str]:
-        """Return what the page did since the last time that it may not."""
+        """Return the forbidden events since the last call."""
         troubles, self.troubles = self.troubles, []
         return troubles
 
 
 @pytest.fixture(scope="session")
 def tabs() -> Tabs:
-    """Keep the pages that no test uses, by the options of their context."""
+    """Keep the unused pages by the options of their context."""
     return defaultdict(list)
 
 
 @pytest.fixture
 def open_file(browser: Browser, tabs: Tabs) -> Iterator[Callable[..., Page]]:
-    """Open a page that lies in a file; at the end, hold it to no console message, no error and no request."""
+    """Open a page stored in a file; at the end, check that it gave no console message, error or request."""
     used: list[tuple[str, Tab]] = []
 
     def open_(
@@ -153,7 +153,7 @@ def open_file(browser: Browser, tabs: Tabs) -> Iterator[Callable[..., Page]]:
 
 @pytest.fixture(scope="session")
 def shared() -> dict[str, Tab]:
-    """Keep the pages that stay open from test to test, by what they show."""
+    """Keep the pages that stay open between tests, by their content."""
     return {}
 
 
@@ -161,9 +161,9 @@ def shared() -> dict[str, Tab]:
 def same_page(
     browser: Browser, shared: dict[str, Tab], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Page]]:
-    """Open the page of these analyses once for many tests; each finds it at its start, none zooms or changes themes.
+    """Open the page of these analyses once for many tests; each gets it reset, and none zooms or changes themes.
 
-    Loading a page and drawing its charts takes most of the time of a test: whoever does not test that, shares one.
+    Loading a page and drawing its charts takes most of a test's time, so tests of anything else share a page.
     """
     used: list[Tab] = []
 
@@ -205,7 +205,7 @@ def open_page(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., P
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    """Read axe-core: the build named by ROOFLENS_AXE, else the one that comes with the tests' requirements."""
+    """Read axe-core: the build named by ROOFLENS_AXE, otherwise the one in the tests' requirements."""
     given = os.environ.get("ROOFLENS_AXE")
     if given:
         return Path(given).read_text(encoding="utf-8")

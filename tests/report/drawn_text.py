@@ -1,7 +1,7 @@
-"""Where the text of a roofline stands, worked out from its specification alone: what the tests of labels measure.
+"""Positions of a roofline's text, calculated only from its specification, for the tests of labels.
 
-It shares no geometry with the package: a text is a grid of points, turned where its line is, and two overlap when a
-point of one lies in the other.
+It shares no geometry with the package: a text is a grid of points, rotated with its line, and two texts overlap if a
+point of one is inside the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EDGE_PX = 1.0
 
 
 class Shape(Struct, frozen=True):
-    """A rectangle about its centre, turned; `name` says what it is in a failed test."""
+    """A rectangle given by its centre and rotation; `name` identifies it in a failed test."""
 
     name: str
     x: float
@@ -32,7 +32,7 @@ class Shape(Struct, frozen=True):
     angle: float = 0.0
 
     def grid(self) -> Iterator[tuple[float, float]]:
-        """Yield points all over it."""
+        """Yield points in a grid over it."""
         columns, rows = (max(2, int(size / STEP_PX) + 1) for size in (self.wide, self.high))
         for i in range(columns):
             for j in range(rows):
@@ -41,7 +41,7 @@ class Shape(Struct, frozen=True):
                 yield self.x + along * c - down * s, self.y + along * s + down * c
 
     def holds(self, x: float, y: float) -> bool:
-        """Return whether a point lies in it."""
+        """Return whether a point is inside."""
         c, s = cos(self.angle), sin(self.angle)
         along, down = (x - self.x) * c + (y - self.y) * s, (y - self.y) * c - (x - self.x) * s
         return abs(along) < self.wide / 2 and abs(down) < self.high / 2
@@ -78,21 +78,21 @@ class Drawn(Struct, frozen=True):
 
     @property
     def ranged(self) -> str:
-        """The level whose range is seen: a level that the plane does not have shows that of all."""
+        """The level whose range is shown: for a level that the plane lacks, that of all levels."""
         return self.level if self.level in self.value("ranges") else "all"
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Give the pixels of a place."""
+        """Return the pixels of a place."""
         x0, x1, y0, y1 = self.value("ranges")[self.ranged]
         right = log10(x / x0) / log10(x1 / x0) * self.width
         return right, self.height - log10(y / y0) / log10(y1 / y0) * self.height
 
     def texts(self) -> list[Shape]:
-        """List everything that is written in the plane."""
+        """List everything written in the plane."""
         return [*self._slope_names(), *self._flat_names(), *self._labels()]
 
     def points(self) -> list[Shape]:
-        """List the points that are seen at the level."""
+        """List the points shown at the level."""
         kernels = {row["k"]: row for row in self.data["kernels"]}
         most = max(row["time"] for row in kernels.values()) or 1.0
         smallest, largest = (64, 800) if len(kernels) <= 40 else (48, 320)
@@ -131,7 +131,7 @@ class Drawn(Struct, frozen=True):
     def _labels(self) -> Iterator[Shape]:
         for row in self.data["labels"]:
             if row["level"] == self.level and (place := row["p"][self.slot]):
-                # A number stands in its own point, and nowhere else.
+                # A number is inside its own point, and nowhere else.
                 inside = "number " if row["s"] == "rank" else ""
                 yield _words(place, self.at(row["x"], row["y"]), row["t"], inside)
 
@@ -143,7 +143,7 @@ def _words(place: Sequence[Any], anchor: tuple[float, float], usual: str = "", k
 
 
 def troubles(drawn: Drawn) -> list[tuple[str, str]]:
-    """List the pairs of a text and what it overlaps: other text, a point, the edge of the plane."""
+    """List each text together with what it overlaps: another text, a point, or the edge of the plane."""
     texts, points = drawn.texts(), drawn.points()
     roofs = {
         place[0]
@@ -159,7 +159,7 @@ def troubles(drawn: Drawn) -> list[tuple[str, str]]:
         if not (one.name in roofs and other.name.startswith("number "))
     ]
     found = [(one.name, other.name) for one, other in pairs if one.overlaps(other)]
-    # The name of a roof may have to lie over a point: a roof without a name says nothing.
+    # The name of a roof may have to cover a point, as a roof without a name is useless.
     free = [text for text in texts if text.name not in roofs and not text.name.startswith("number ")]
     found += [(text.name, point.name) for text in free for point in points if text.overlaps(point)]
     inside = Shape("plane", drawn.width / 2, drawn.height / 2, drawn.width + EDGE_PX, drawn.height + EDGE_PX)

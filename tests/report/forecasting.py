@@ -1,4 +1,4 @@
-"""Forecasts for the tests of their page, and the planes they stand in."""
+"""Forecasts for the tests of their page, and their planes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
 
 
 def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", measured_ms: float | None = None, **sizes: str) -> Row:
-    """Predict an operation; sizes that are left out have their usual values."""
+    """Predict an operation; omitted sizes have their defaults."""
     usual = {size.name: str(size.default) for size in OPERATIONS[name].sizes if size.default is not None}
     options = Options(measured_ms=measured_ms)
     return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], options)

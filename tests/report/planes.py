@@ -1,4 +1,4 @@
-"""Planes for the tests of the roofline: of hand-made kernels, and of random ones."""
+"""Planes for the tests of the roofline: of made and of random kernels."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def make_plane(analyses: Sequence[Analysis], ranks: Mapping[str, int] = MappingP
 def make_spec(
     analyses: Sequence[Analysis], ranks: Mapping[str, int] = MappingProxyType({"k2": 1}), **more: Any
 ) -> dict[str, Any]:
-    """Specify the chart of one GPU, with its first point picked."""
+    """Specify the chart of one GPU, with its first point selected."""
     return roofline_spec(make_plane(analyses, ranks), **{"title": "A100", "picked": "k0"} | more)
 
 
 def version(at: int, *names: str, name: str = "", seconds: int | None = None) -> AnalyzedReport:
-    """Make the report of one version: each is faster than the last, and moves less."""
+    """Make the report of one version: each is faster than the last, and moves fewer bytes."""
     digest = f"{at:064d}"
     moved = {"dram": 1e9 / (at + 1), "l2": 2e9}
     kernels = [
@@ -51,7 +51,7 @@ def version(at: int, *names: str, name: str = "", seconds: int | None = None) ->
 
 
 def plane_of(reports: Sequence[AnalyzedReport]) -> Plane:
-    """Place what these reports hold."""
+    """Place the contents of these reports."""
     page = build_content(reports, "test", default_thresholds())
     return plane(page, page.gpus[0])
 

@@ -1,4 +1,4 @@
-"""Sweeps of hand-made reports for the tests of their picture."""
+"""Sweeps of made reports for the tests of their picture."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHIP = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_fp16
 def done(
     flop: float, dram_bytes: float, time_us: float, pipe: str = "fp32", bound: Any = "memory", **more: Any
 ) -> samples.Sample:
-    """Make a kernel that did this much."""
+    """Make a kernel with these amounts."""
     return samples.Sample(
         more.pop("name", "kernel"),
         bound,
@@ -48,7 +48,7 @@ def make_page(reports: Iterable[Report]) -> Content:
 
 
 def gemms(sizes: Iterable[int], dtype: str = "bf16") -> list[Report]:
-    """Make reports of square products: as many FLOP and bytes as predicted, at 60 % of the tensor peak."""
+    """Make reports of square products: FLOPs and bytes as predicted, at 60 % of the tensor peak."""
     return [
         (
             "gemm",
@@ -74,6 +74,6 @@ def ladder() -> list[Report]:
 
 
 def the_sweep(reports: Iterable[Report]) -> Sweep:
-    """Find the one sweep of a page."""
+    """Return the only sweep of a page."""
     (sweep,) = find_sweeps(make_page(reports))
     return sweep

@@ -1,4 +1,4 @@
-"""Every chart is what Vega-Lite's schema, as Altair has it, allows: pages build them without looking."""
+"""Every chart conforms to Vega-Lite's schema, as in Altair, which pages do not check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPEC = re.compile(r'<script type="application/json" id="spec-([^"]*)">(.*?)</sc
 
 
 def _pages(fixtures: Path, out: Path) -> Iterator[str]:
-    """Give a page of each kind."""
+    """Return a page of each kind."""
     published, synthetic = fixtures / "published", fixtures / "synthetic"
     sides = [str(published / f"GPU_workshop__MW_{side}.ncu-rep") for side in ("Baseline", "DivToMult")]
     sweep = [str(report) for report in synthetic.glob("sweep_gemm_bf16_*.synthetic.ncu-rep")]
@@ -33,7 +33,7 @@ def _pages(fixtures: Path, out: Path) -> Iterator[str]:
 
 
 def test_every_chart_keeps_to_the_schema_of_vega_lite(fixtures: Path, tmp_path: Path) -> None:
-    """Rooflines, bars, times, sweeps, waterfalls, arrows and predictions are validated whole."""
+    """Rooflines, bars, times, sweeps, waterfalls, arrows and predictions are validated as a whole."""
     kinds = set()
     for page in _pages(fixtures, tmp_path):
         for name, text in _SPEC.findall(page):

@@ -25,15 +25,15 @@ def make_page(*analyses: object) -> Content:
 
 
 def sample(name: str, duration_us: float, dram_bytes: float, **changes: object) -> samples.Sample:
-    """Make a memory-bound sample that moves so many bytes."""
+    """Make a memory-bound sample that moves this many bytes."""
     base = samples.Sample(name, "memory", duration_us, "dram", {"dram": dram_bytes}, {"fp32": 1e6})
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
 def test_launches_of_one_name_are_summed_by_time() -> None:
-    """A group's time and what can be won of it are sums over its launches, not means of their ratios.
+    """A group's time and what it can save are sums over its launches, not means of their ratios.
 
-    The limits are 2 / 0.9 and 2 / 0.1: of 100 us 55 lie above the floor, and of 900 us 855.
+    The limits are 2 / 0.9 and 2 / 0.1: of 100 us 55 are above the floor, and of 900 us 855.
     """
     fast, slow = sample("copy", 100, 0.9 * 1.555e8), sample("copy", 900, 0.1 * 9 * 1.555e8)
     page = make_page(samples.analysis(fast, 0), samples.analysis(slow, 1))
@@ -60,7 +60,7 @@ def test_failed_kernels_count_in_nothing() -> None:
 
 
 def test_missing_durations_are_missing_and_not_zero() -> None:
-    """A launch without a duration has no time, share or winnable time; one with a duration beside it keeps all time."""
+    """A launch without a duration has no time, share or savable time; one with a duration beside it has all time."""
     timed, untimed = samples.every_verdict()[0], without_durations()[1]
     page = make_page(timed, untimed)
     first, second = page.kernels
@@ -70,7 +70,7 @@ def test_missing_durations_are_missing_and_not_zero() -> None:
 
 
 def test_kernels_rank_by_what_can_be_won() -> None:
-    """Time above the floor of the limit ranks, and all of a kernel without one; 1.92 ms rank first."""
+    """They are sorted by time above the limit's floor, or all their time without a limit; 1.92 ms ranks first."""
     page = make_page(*samples.every_verdict())
     first = ranking(page)
     stakes = [row.group.at_stake_ns for row in first]
@@ -82,7 +82,7 @@ def test_kernels_rank_by_what_can_be_won() -> None:
 
 
 def test_what_the_first_move_wins_goes_before_the_limit() -> None:
-    """A move that makes 80 us of 100 wins 20, however far the limit is; without a model of it the limit's 75 rank."""
+    """A move that makes 80 us of 100 saves 20, however far the limit is; without a gain the limit's 75 count."""
     one = samples.analysis(sample("one", 100, 1e7))
     limit = Limit(4.0, 25e3, "DRAM traffic")
     for gain, won_ns in ((Gain(1.25, 80e3), 20e3), (None, 75e3)):
@@ -96,21 +96,21 @@ def test_what_the_first_move_wins_goes_before_the_limit() -> None:
 
 
 def test_no_kernel_is_dropped_from_the_ranking() -> None:
-    """What the list does not show is counted below it, and nothing is in neither."""
+    """Kernels that the list does not show are counted below it, and none is missing."""
     page = make_page(*samples.every_verdict(), *apart(2000))
     assert len(ranking(page)) == RANKED_SHOWN
     assert sum(len(row.group.members) or 1 for row in ranking(page)) + len(unranked(page)) == len(page.kernels)
 
 
 def test_kernels_of_two_reports_are_not_added_up() -> None:
-    """Two reports of one kernel are two versions of it: each has its own line."""
+    """A kernel in two reports has two versions, each with its own line."""
     analysis = samples.analysis(sample("copy", 100, 1e7))
     other = replace(analysis, kernel=replace(analysis.kernel, digest="b" * 64))
     assert [len(group.launches) for group in make_page(analysis, other).kernels] == [1, 1]
 
 
 def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
-    """The busiest unit is the verdict's own everywhere, whatever shares stand beside it."""
+    """The busiest unit is the verdict's everywhere, whatever shares stand beside it."""
     analysis = samples.every_verdict()[0]
     verdict = replace(analysis.verdict, resource="smem", at_roof=False, bottleneck=Bottleneck("smem", 0.97))
     found = replace(analysis, verdict=verdict)
@@ -126,7 +126,7 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
 
 
 def test_a_launch_that_stands_for_others_counts_as_often() -> None:
-    """A kernel profiled once and launched 9 times has 9 times its time, on the bar, in the list and in the counts."""
+    """A kernel profiled once and launched 9 times has 9 times its time, in the bar, the list and the counts."""
     often = replace(samples.analysis(sample("often", 100, 1e7)), launches=9)
     page = make_page(often, samples.analysis(sample("once", 100, 1e7)))
     assert page.launches[0].shown == "often x9"
@@ -135,7 +135,7 @@ def test_a_launch_that_stands_for_others_counts_as_often() -> None:
 
 
 def crowd(count: int, kernels: int) -> list[Analysis]:
-    """Make so many launches of so many kernels, whose times and verdicts differ from launch to launch."""
+    """Make this many launches of this many kernels, with times and verdicts that differ between launches."""
     base = samples.every_verdict()
     return [
         renamed(base[i * 5 // 3 % len(base)], f"kernel_{i % kernels}", 1e3 + 1e6 / (1 + i % kernels) + i % 7)
@@ -150,7 +150,7 @@ def renamed(analysis: Analysis, name: str, duration_ns: float) -> Analysis:
 
 
 def test_groups_and_launches_share_their_keys() -> None:
-    """A launch names its kernel by the kernel's place in order of time; failed ones are apart."""
+    """A launch refers to its kernel by the kernel's position by time; failed launches have their own."""
     page = make_page(samples.failed(), *samples.every_verdict(), samples.every_verdict()[0])
     assert [group.key for group in page.kernels] == [f"g{i}" for i in range(6)]
     assert all(launch.group_key == group.key for group in page.kernels for launch in group.launches)
@@ -158,7 +158,7 @@ def test_groups_and_launches_share_their_keys() -> None:
 
 
 def test_cumulative_share_is_of_all_longer_launches() -> None:
-    """The longest launch has nothing before it, and each next one the shares of those above it."""
+    """The longest launch has nothing before it, and each next one the shares of those above."""
     page = make_page(*samples.every_verdict())
     shares = [launch.time_share or 0.0 for launch in page.launches]
     expected = [sum(shares[:i]) for i in range(len(shares))]
@@ -167,13 +167,13 @@ def test_cumulative_share_is_of_all_longer_launches() -> None:
 
 
 def test_up_to_the_limit_every_launch_stands_for_itself() -> None:
-    """A page of few launches draws each, and has no others."""
+    """A page of few launches draws each of them."""
     page = make_page(*samples.many(MAX_LAUNCHES))
     assert (len(page.launches), page.aggregated, page.other) == (MAX_LAUNCHES, False, None)
 
 
 def test_over_the_limit_one_launch_stands_for_a_kernel() -> None:
-    """The median launch of each kernel is drawn, with the time and the number of all of its launches."""
+    """The median launch of each kernel is drawn, with the time and number of all its launches."""
     analyses = crowd(3000, 20)
     page = make_page(*analyses)
     assert page.aggregated
@@ -185,7 +185,7 @@ def test_over_the_limit_one_launch_stands_for_a_kernel() -> None:
 
 
 def test_adding_up_changes_no_total() -> None:
-    """Time, time by verdict, what can be won and counts of a page are the same as of the single launches."""
+    """Time, time by verdict, savable time and counts of a page equal those of the single launches."""
     analyses = crowd(3000, 900)
     page = make_page(*analyses)
     alone = [make_page(a) for a in analyses]
@@ -200,7 +200,7 @@ def test_adding_up_changes_no_total() -> None:
 
 
 def test_kernels_that_are_not_drawn_are_one_sum() -> None:
-    """What is drawn and the others make up all kernels, launches and time, whole kernels on either side."""
+    """Drawn kernels and the others add up to all kernels, launches and time, with whole kernels in either."""
     page = make_page(*crowd(6000, 900))
     other = page.other
     assert other is not None
@@ -217,7 +217,7 @@ def test_kernels_that_are_not_drawn_are_one_sum() -> None:
 
 
 def test_what_is_ranked_first_is_drawn_however_short() -> None:
-    """The kernels that the first screen names have their rows, also where others at their limit take more time."""
+    """Kernels named on the first screen have their rows, even if others at their limit take more time."""
     others = (one for one in apart(3000) if one.verdict.bound != "overhead")
     full = [replace(a, verdict=replace(a.verdict, at_roof=True, limit=Limit(1.01))) for a in others]
     slow = sample("slow", 19, 1e3)
@@ -227,14 +227,14 @@ def test_what_is_ranked_first_is_drawn_however_short() -> None:
 
 
 def test_failed_launches_of_a_crowd_are_counted_and_some_listed() -> None:
-    """Thousands of failures take a few rows, and the count keeps all of them."""
+    """Thousands of failures take a few rows, and the count includes all of them."""
     page = make_page(*samples.many(600), *(samples.failed(index=i) for i in range(2000)))
     assert (len(page.failed), page.failed_count) == (MAX_FAILED, 2000)
     assert page.launches[-1].failed
 
 
 def test_launches_without_a_duration_cost_a_crowd_no_time() -> None:
-    """A launch without a time leaves its kernel's time as it is."""
+    """A launch without a time leaves its kernel's time unchanged."""
     untimed = [replace(a, kernel=replace(a.kernel, counters={})) for a in crowd(10, 1)]
     page = make_page(*crowd(1000, 1), *untimed)
     assert page.kernels[0].duration_ns == pytest.approx(page.total_ns)
@@ -242,7 +242,7 @@ def test_launches_without_a_duration_cost_a_crowd_no_time() -> None:
 
 
 def test_keys_of_sums_lead_to_a_record() -> None:
-    """What is drawn has the key of the median launch: the number of its record as it was given."""
+    """A drawn kernel has the key of its median launch: the number of its record as given."""
     analyses = crowd(1000, 5)
     for launch in make_page(*analyses).launches:
         record = analyses[int(launch.key[1:])]

@@ -1,4 +1,4 @@
-"""Hold documents: the three writers show the same facts, a number is never cut, and nothing of a report is mark-up."""
+"""The three writers show the same facts, a number is never cut, and nothing from a report is markup."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def documents(fixtures: Path) -> dict[str, Document]:
 
 
 def words(text: str) -> list[str]:
-    """Return words and numbers without the signs around them."""
+    """Return words and numbers without the punctuation around them."""
     return re.findall(r"[\w.%µ]+", text.replace("\u2060", "").replace("\u00a0", " "))
 
 
@@ -77,7 +77,7 @@ def of_html(html: str) -> list[str]:
 
 
 def test_all_writers_hold_the_same_facts(fixtures: Path) -> None:
-    """Every word and number of a document stands in its terminal text, Markdown and HTML, in the same order."""
+    """Every word and number of a document is in its terminal text, Markdown and HTML, in the same order."""
     markdown = MarkdownIt("commonmark").enable("table")
     offenders = []
     for name, document in documents(fixtures).items():
@@ -97,7 +97,7 @@ def test_all_writers_hold_the_same_facts(fixtures: Path) -> None:
 
 
 def test_numbers_are_never_cut_on_a_narrow_terminal(fixtures: Path) -> None:
-    """Whatever the width, a cell of a column of numbers stands whole or its whole column has left."""
+    """Whatever the width, a number in a table is whole or its column is left out."""
     offenders = []
     for name, document in documents(fixtures).items():
         for table in (block for block in document if isinstance(block, Table)):
@@ -112,7 +112,7 @@ def test_numbers_are_never_cut_on_a_narrow_terminal(fixtures: Path) -> None:
 
 
 def test_colour_changes_no_character(fixtures: Path) -> None:
-    """What a coloured terminal shows is what a plain one shows, indents of wrapped lists included."""
+    """A coloured terminal shows the same characters as a plain one, including indents of wrapped lists."""
     differing = [
         name
         for name, document in documents(fixtures).items()
@@ -123,7 +123,7 @@ def test_colour_changes_no_character(fixtures: Path) -> None:
 
 
 def test_nothing_of_a_report_is_mark_up() -> None:
-    """A hostile name stays text in a heading, a list, a table and a sentence, with every writer."""
+    """A hostile name is text in a heading, a list, a table and a sentence, with every writer."""
     name = code(HOSTILE)
     document = (
         Heading((name, f": {HOSTILE}")),
@@ -143,14 +143,14 @@ def test_nothing_of_a_report_is_mark_up() -> None:
 
 
 def test_code_of_a_table_is_read_as_it_is() -> None:
-    """For a model, code has its own pipes and backslashes, in a cell and outside; words keep to their cell."""
+    """For a model, code keeps its own pipes and backslashes, in a cell and outside; words stay in their cell."""
     source = 'flags |= 1 | printf("\\n");'
     written = to_markdown((Table((Column("code"), Column("words")), ((code(source), "a|b"),)), Paragraph(("a|b",))))
     assert unescaped(written).splitlines()[2:] == [f"| `{source}` | a\\|b |", "", "a|b"]
 
 
 def test_a_table_of_ten_thousand_rows_measures_each_cell_once() -> None:
-    """A terminal's table has a line for each row, whatever there are, and colours only where they are shown."""
+    """A terminal's table has a line for each row, however many, and is coloured only where it is shown."""
     rows = tuple((code(f"kernel_{i}"), Span("memory: full", "memory"), "1.00 ms") for i in range(10_000))
     table = Table((Column("kernel", fit="name"), Column("verdict"), Column("time", right=True)), rows)
     lines = to_terminal((table,), 80).splitlines()

@@ -1,4 +1,4 @@
-"""The inside of a kernel in words, and how it gets from a report into them."""
+"""The loops of a kernel in words, and how they get from a report into the words."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def analysis() -> Analysis:
 
 
 def test_a_line_names_the_loop_with_most_of_the_time(analysis: Analysis) -> None:
-    """Its share is of warps' time; its place is the line of its statement."""
+    """Its share is of the warps' time; its place is the line of its statement."""
     line = inside_line(analysis)
     assert line.startswith("90 % of warps' time multiplies at ")
     assert "(gemm.cu:6)" in line
@@ -65,7 +65,7 @@ def test_a_line_names_the_loop_with_most_of_the_time(analysis: Analysis) -> None
 
 
 def test_loops_stand_before_the_places_in_an_explanation(analysis: Analysis) -> None:
-    """A table has a row for each with a twentieth of the time."""
+    """The table has a row for each loop with at least a twentieth of the time."""
     run = Run(digest="0" * 64, source="a.ncu-rep", file_bytes=1, kernel_count=1, synthetic=False)
     text = explain(AnalyzedReport(run, (analysis,)), analysis)
     assert text.index("## Loops") < text.index("## Where")
@@ -74,7 +74,7 @@ def test_loops_stand_before_the_places_in_an_explanation(analysis: Analysis) -> 
 
 
 def test_shares_of_shown_rows_are_of_all_samples(analysis: Analysis) -> None:
-    """What has less than a twentieth is left out."""
+    """Rows with less than a twentieth are left out."""
     assert [(loop_label(one), one.share_self) for one in shown_loops(analysis.loops)] == [
         ("gemm.cu:6", 0.9),
         ("epilogue, gemm.cu:9", 0.06),
@@ -82,7 +82,7 @@ def test_shares_of_shown_rows_are_of_all_samples(analysis: Analysis) -> None:
 
 
 def test_a_hot_line_says_what_it_waits_for(analysis: Analysis) -> None:
-    """The load stands in another line than its use."""
+    """The load is in another line than its use."""
     (spot,) = analysis.kernel.hotspots
     (found,) = waits_for(analysis.kernel.inside, spot)
     assert (found.wait.line, found.share) == (7, pytest.approx(80 / 90))
@@ -91,7 +91,7 @@ def test_a_hot_line_says_what_it_waits_for(analysis: Analysis) -> None:
 
 
 def test_json_holds_loops_and_waits(analysis: Analysis) -> None:
-    """Keys are those of the schema; a loop that makes all accesses moves all of the L2 bytes, hits in L1 left out."""
+    """Keys are the schema's; a loop with all accesses moves all of the L2 bytes, without hits in L1."""
     (kernel,) = to_document([analysis])["kernels"]
     loop = next(one for one in kernel["loops"] if one["kind"] == "loop")
     assert (loop["trips"], loop["share"], loop["line"], loop["flop"]) == (4, 0.9, 6, 8 * 32 * 2)
@@ -103,7 +103,7 @@ def test_json_holds_loops_and_waits(analysis: Analysis) -> None:
 
 
 def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
-    """Each with what it does and what limits it; none where nobody looked."""
+    """Each bar says what the loop does and what limits it; without loops there are no bars."""
     figure = loop_bars(analysis.loops, None)
     assert figure is not None
     assert [(line.label, line.share) for line in figure.lines] == [("gemm.cu:6", 0.9), ("epilogue, gemm.cu:9", 0.06)]
@@ -119,7 +119,7 @@ def test_integer_operations_of_a_loop_are_not_called_flops(analysis: Analysis) -
 
 
 def test_arithmetic_at_the_end_of_the_code_is_no_epilogue() -> None:
-    """A loop that was unrolled in full is a straight part: one with half of the operations computes."""
+    """A fully unrolled loop is straight code, and with half of the operations it is called computing."""
     straight = Loop(1, "straight", "epilogue", None, 0, 16, own_flop={"int8": 50.0})
     assert job_of(straight, 100.0) == "computes"
     assert job_of(replace(straight, own_flop={"int8": 5.0}), 100.0) == "finishes"

@@ -1,4 +1,4 @@
-"""A finding, a change and a forecast are each put into words in one place."""
+"""Findings, changes and forecasts are each put into words in one place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_words_of_changes_and_forecasts_stand_in_one_file() -> None:
 
 
 def test_a_finding_is_put_into_words_by_one_function() -> None:
-    """Only `report/words/findings.py` makes the words that cards, texts and Markdown show of a finding."""
+    """Only `report/words/findings.py` makes the words of a finding in cards, texts and Markdown."""
     makers = [
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Templates: what they compile to is kept, and never what our own code says."""
+"""Templates: compiled code is cached, but never what our own code writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """List the templates that are compiled, in turn."""
+    """List the templates that are compiled, in order."""
     names: list[str] = []
     compile_ = Environment.compile
 
@@ -35,14 +35,14 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def fill(text: str) -> str:
-    """Fill a template as a process does that starts now."""
+    """Fill a template as a new process does."""
     environment = templates._environment.__wrapped__()
     environment.loader = DictLoader({"a.html": text})
     return str(environment.get_template("a.html").render())
 
 
 def test_a_template_is_compiled_once(compiled: list[str]) -> None:
-    """The next process takes it from the cache; one whose text changed is compiled again."""
+    """The next process takes it from the cache; a template whose text changed is compiled again."""
     assert fill(CONSTANTS) == fill(CONSTANTS) == DONE
     assert compiled == ["a.html"]
     assert fill("other") == "other"
@@ -50,7 +50,7 @@ def test_a_template_is_compiled_once(compiled: list[str]) -> None:
 
 
 def test_a_damaged_template_is_compiled_again(compiled: list[str], tmp_path: Path) -> None:
-    """What is not whole in the cache is not run."""
+    """A damaged entry of the cache is not run."""
     fill(CONSTANTS)
     (file,) = (tmp_path / "rooflens" / "templates").iterdir()
     file.write_bytes(file.read_bytes()[:-1])
@@ -62,7 +62,7 @@ def test_a_damaged_template_is_compiled_again(compiled: list[str], tmp_path: Pat
 def test_another_compiler_compiles_again(
     compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
-    """A new Jinja, or another environment of ours, takes nothing from the cache."""
+    """A new Jinja, or a changed environment of ours, takes nothing from the cache."""
     fill(CONSTANTS)
     other = tmp_path / "other.py"
     other.touch()
@@ -72,7 +72,7 @@ def test_another_compiler_compiles_again(
 
 
 def test_constants_are_written_by_the_code_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A format that changed shows at once, although the template comes from the cache."""
+    """A changed format is used at once, although the template comes from the cache."""
     fill(CONSTANTS)
     monkeypatch.setattr(templates.fmt, "percent", lambda _: "half")
     monkeypatch.setattr(templates.fmt, "unbroken", lambda text: text.replace("A", "O"))

@@ -1,4 +1,4 @@
-"""Hand-made records of a report that holds no duration."""
+"""Made records of a report without durations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A stand-in recording of the workload `roofline` on an A100: what `rooflens profile roofline` would leave behind.
+"""A simulated recording of the workload `roofline` on an A100: the files that `rooflens profile roofline` would write.
 
-Imagined: FLOP and bytes by the workload's formulas, and times from the share of its roof that each kernel is made to
-reach.
+FLOPs and bytes follow the workload's formulas, and times the share of its roof that each kernel should reach.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MEMORY_SHARE, COMPUTE_SHARE, RIDGE_SHARE = 0.9, 0.95, 0.75
 
 
 def kernel_of(name: str, flop: float, moved_bytes: float, share: float) -> KernelSpec:
-    """Describe a kernel that does this much, at a share of the roof over it."""
+    """Describe a kernel with this work, at a share of the roof above it."""
     peak = A100.sm_count * A100.ffma_per_sm * 2 * A100.sm_clock_hz
     seconds = max(flop / peak, moved_bytes / A100.dram_bytes_per_s) / share
     shares = Shares(dram=moved_bytes / A100.dram_bytes_per_s / seconds, l2=0.2, l1=0.1, fp32=flop / peak / seconds)
@@ -30,7 +29,7 @@ def kernel_of(name: str, flop: float, moved_bytes: float, share: float) -> Kerne
 
 
 def along_kernels() -> tuple[KernelSpec, ...]:
-    """Describe SAXPY and the chains, as ncu names them."""
+    """Describe SAXPY and the chains, with the names that ncu gives them."""
     saxpy = kernel_of("<unnamed>::roofline_saxpy(long long, float, const float4 *, float4 *)", 2 * N, 12 * N, 0.91)
     chains = (
         kernel_of(

@@ -1,4 +1,4 @@
-"""Read what came home of a GPU day: the archives' files, and the ranges of a report."""
+"""Read the files from a GPU day: the contents of archives, and the ranges of a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def contents(home: Path) -> dict[str, bytes]:
-    """Return the files of all archives of a folder, by their names."""
+    """Return the files of all archives in a folder, by their names."""
     pieces: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
     for archive in sorted(home.glob("*.tar")):
         with tarfile.open(archive) as tar:
@@ -25,12 +25,12 @@ def contents(home: Path) -> dict[str, bytes]:
         try:
             found[name] = gzip.decompress(with_all)
         except EOFError:
-            continue  # its last pieces found no room
+            continue  # its last pieces did not fit
     return found
 
 
 def kernels_by_range(report: bytes, folder: Path) -> Mapping[str, int]:
-    """Count the kernels of a report by the NVTX ranges that they were launched in, in their order."""
+    """Count the kernels of a report by the NVTX ranges of their launches, in order."""
     from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - not every test of this module reads
 
     file = folder / "read.ncu-rep"

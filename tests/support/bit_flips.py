@@ -1,7 +1,7 @@
-"""Flip single bits in the values that reports hold and rooflens uses, and write everything that can be written of them.
+"""Flip single bits in the values of reports that rooflens uses, and write all outputs of the result.
 
-A flipped bit makes a clock of 1e308 Hz, a date in 36,000 years, a negative count. It may cost the kernel that it stands
-in, with a reason, or the report, with an error: never a traceback, never a bug that only the guards caught.
+A flipped bit makes a clock of 1e308 Hz, a date in 36,000 years, a negative count. It may cost its kernel, with a
+reason, or the report, with an error, but must never give a traceback or a bug that only a guard caught.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _SCALAR = re.compile(rb"\x08([\x80-\xff]{0,2}[\x00-\x7f])\x12(?:\x09\x19|[\x02-\
 
 
 class Tally(Struct):
-    """What became of the flips.
+    """Outcomes of the flips.
 
     Attributes:
         refused: Reports that could not be read, with an error.
-        failed: Kernels that were failed for an impossible value.
-        bugs: Place and words of each exception, caught by a guard or by nobody, with how often and after which flip.
+        failed: Kernels that failed because of an impossible value.
+        bugs: Place and words of each exception, caught by a guard or not at all, with its count and the flip before it.
     """
 
     flips: int = 0
@@ -70,7 +70,7 @@ class Tally(Struct):
 
     @contextmanager
     def heard(self, what: str, flip: str) -> Iterator[None]:
-        """Count an exception of some step, unless it is an error with words for the user."""
+        """Count the exception of a step, unless it is an error with words for the user."""
         try:
             yield
         except RooflensError:
@@ -98,7 +98,7 @@ def bit_flips(reports: Sequence[Path], count: int, seed: int, *, pages: float = 
 
 
 def _bit(report: Path, chance: Random, size: int) -> int:
-    """Choose a bit: in a value that is used, or now and then anywhere."""
+    """Choose a bit: usually in a value that is used, sometimes anywhere."""
     places = _places(report)
     if not places or chance.random() < ANYWHERE:
         return chance.randrange(size * 8)
@@ -110,7 +110,7 @@ def _bit(report: Path, chance: Random, size: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _places(report: Path) -> tuple[tuple[int, bool], ...]:
-    """Return where the used doubles and counts of a report stand, and which are doubles."""
+    """Return the places of the used doubles and counts of a report, and which are doubles."""
     data = report.read_bytes()
     names = outline(data).strings
     found = []
@@ -122,7 +122,7 @@ def _places(report: Path) -> tuple[tuple[int, bool], ...]:
 
 
 def _try(folder: Path, data: bytes, tally: Tally, flip: str, *, with_page: bool) -> None:
-    """Do with a damaged report whatever commands do."""
+    """Do with a damaged report all that commands do."""
     file = folder / "flipped.ncu-rep"
     file.write_bytes(data)
     with tally.heard("analyze", flip):
@@ -141,7 +141,7 @@ def _try(folder: Path, data: bytes, tally: Tally, flip: str, *, with_page: bool)
 
 
 def _look(found: Analyzed, tally: Tally, flip: str) -> None:
-    """Count the kernels that were failed, and the bugs that a guard caught."""
+    """Count the failed kernels, and the bugs that a guard caught."""
     for _, error in found.failures:
         tally.refused += 1
         if "bug" in error.hint:

@@ -1,4 +1,4 @@
-"""What synthetic reports take from each GPU: names, sizes, clocks and peaks.
+"""Properties of each GPU for synthetic reports: names, sizes, clocks and peaks.
 
 Peaks are units per cycle of the unit's clock. Those of CC 7.0, 7.5, 8.0, 9.0 and 12.0 follow
 `.peak_sustained` values of published reports; the others (CC 8.6 tensor, 8.9, 10.0) follow datasheets.
@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 
 class Chip(Struct, frozen=True):
-    """One GPU at its profiling clocks.
+    """A GPU at its profiling clocks.
 
     Attributes:
         chip_id: Value of `device__attribute_chip`.
@@ -23,7 +23,7 @@ class Chip(Struct, frozen=True):
         ffma_per_sm: Thread instructions per SM and cycle; likewise for double and packed half.
         alu_per_sm: Warp instructions per SM and cycle; likewise for the XU and LSU pipes.
         tensor_per_sm: Dense operations per SM and cycle by base name of the tensor counter.
-        tensor_opcode: Tensor instruction of a 16-bit GEMM, with the FLOP of one; None where opcodes cannot tell.
+        tensor_opcode: Tensor instruction of a 16-bit GEMM, with the FLOP of one; None if opcodes do not show it.
         opcodes: This architecture's spelling of load, store, asynchronous copy and matrix load.
     """
 
@@ -256,7 +256,7 @@ B200 = Chip(
     hfma_per_sm=128,
     tensor_opcode=("UTCHMMA", 2 * 128 * 256 * 16),
     tensor_per_sm={
-        # The base counters' own peaks are the sparse ones, twice the dense.
+        # The base counters' own peaks are sparse, twice the dense ones.
         "src_bf16_dst_fp32": 16384.0,
         "src_fp16_dst_fp16": 16384.0,
         "src_fp16_dst_fp32": 16384.0,

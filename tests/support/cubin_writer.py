@@ -1,7 +1,7 @@
-"""Writes cubins from their line table, and such as would take a careless reader gigabytes or minutes.
+"""Write cubins from their line table, including some that would cost a careless reader gigabytes or minutes.
 
-Reports that hold them are written by `support.ncu_rep_writer`; in `report_with` kernels store samples by instruction,
-so that their code is read.
+`support.ncu_rep_writer` writes reports with these; the kernels of `report_with` have samples by instruction, so that
+their code is read.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def source_of(
     files: Mapping[bytes, bytes] | None = None,
     reference: int = 1,
 ) -> bytes:
-    """Encode the message by which a report holds a module: its code, its functions by address, and its source files."""
+    """Encode a report's message of a module: its code, its functions by address, and its source files."""
     source = message("SourceData")(Binary=binary, Reference=reference)
     for address, name in (functions or {_START: b"kernel"}).items():
         source.Functions.Functions.add(Name=name, Address=address)
@@ -117,7 +117,7 @@ def source_of(
 
 
 def sampled(name: str = "kernel", instruction_count: int = 3, reference: int = 1) -> KernelSpec:
-    """Describe a kernel that stores samples by instruction."""
+    """Describe a kernel with samples by instruction."""
     addresses = range(_START, _START + 16 * instruction_count, 16)
     metrics = {
         "gpu__time_duration.sum": 1000.0,
@@ -134,12 +134,12 @@ def report_with(*sources: bytes, kernels: Sequence[KernelSpec] | None = None) ->
 
 
 class Bomb(NamedTuple):
-    """A report that takes too much.
+    """A report that would need too much memory or time.
 
     Attributes:
-        name: What of it is too much.
+        name: What is too much.
         write: Writes it.
-        note: What the user is told; empty if it takes a while, but is read.
+        note: The message to the user; empty if the report is read, after a while.
     """
 
     name: str
@@ -174,7 +174,7 @@ def _long_name() -> bytes:
 
 
 def brimful() -> bytes:
-    """Write a report that takes nearly all that may be taken of everything at once."""
+    """Write a report that nearly reaches all limits at once."""
     files = [(b"d" * 100 + b"%06d" % number, 1) for number in range(60_000)]
     used = b"".join(b"\x04" + _number(1 + number) + STEP for number in range(len(files)))
     table = line_table(SET_ADDRESS + STEP * 1000 + used + STEP * 450_000 + b"\x08" * 400_000 + END, files=files)
@@ -207,23 +207,23 @@ def _plain(row_count: int) -> bytes:
 
 
 def _long_symbols(name_bytes: int, count: int) -> bytes:
-    """Write a line table whose relocations name symbols that all start within one long name."""
+    """Write a line table whose relocations name symbols that are all tails of one long name."""
     symbols = b"".join(struct.pack("<IBBHQQ", number % name_bytes, 0x12, 0, 6, 0, 0) for number in range(count))
     relocations = b"".join(struct.pack("<QII", place, 2, place) for place in range(count))
     return cubin(line_table(_plain(1)), strings=b"x" * name_bytes + b"\0", symbols=symbols, relocations=relocations)
 
 
 def _long_files() -> bytes:
-    """Write units that use many files in one long folder each."""
+    """Write units that each use many files in one long folder."""
     files = [(b"f" * 100, 1) for _ in range(1_000)]
     program = b"".join(b"\x04" + _number(1 + number) + b"\x01" for number in range(len(files)))
     return b"".join(line_table(SET_ADDRESS + program + END, (b"d" * 100_000,), files) for _ in range(30))
 
 
 def _overlapping() -> bytes:
-    """Write units of which each takes all that follows, other units too, for the names of its folders."""
-    length = 0x010101  # none of its bytes but the last is zero, so no list of names ends there
-    head = struct.pack("<BBbBB", 1, 1, -5, 14, 1)  # no opcodes before the first special one, thus no numbers of them
+    """Write units that each take everything after them, other units too, for the names of their folders."""
+    length = 0x010101  # only its last byte is zero, so no list of names ends there
+    head = struct.pack("<BBbBB", 1, 1, -5, 14, 1)  # no opcodes before the first special one, so no numbers of operands
     unit = struct.pack("<IHI", length, 2, 0x01010101) + head
     return (unit + b"d\0" * ((length + 4 - len(unit)) // 2)) * 120 + b"\0\0"
 
@@ -241,7 +241,7 @@ def _file_a_row() -> bytes:
 
 
 def _many_sequences(count: int) -> bytes:
-    """Write a function of many sequences, which begin by relocations to one symbol."""
+    """Write a function of many sequences, which begin at relocations to one symbol."""
     table = line_table((SET_ADDRESS + STEP + END) * count)
     first = table.index(SET_ADDRESS) + 3
     step = len(SET_ADDRESS + STEP + END)
@@ -250,7 +250,7 @@ def _many_sequences(count: int) -> bytes:
 
 
 def _shared_code() -> bytes:
-    """Write a module whose functions are all sections of the same large code."""
+    """Write a module in which the sections of all functions are the same large code."""
     functions = [b"kernel_%d" % number for number in range(3_000)]
     whole = bytearray(cubin(line_table(_plain(1)), functions, code=b""))
     code_at = len(whole)

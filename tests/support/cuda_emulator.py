@@ -1,4 +1,4 @@
-"""Builds CUDA workloads for the CPU: launches rewritten, CUDA's headers replaced by those in `cuda/`."""
+"""Build CUDA workloads for the CPU: launches are rewritten, CUDA's headers replaced by those in `cuda/`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAUNCH = re.compile(r"([\w:]+(?:<\w+>)?)<<<(.+?)>>>\((.*?)\);", re.DOTALL)
 
 
 def build_for_cpu(workloads: Sequence[Workload], folder: Path, compiler: str, defines: Sequence[str] = ()) -> Path:
-    """Compile workloads into one program that runs the one its first argument names on the CPU; return its path."""
+    """Compile workloads into one CPU program whose first argument names the workload to run; return its path."""
     for common in sorted(workloads[0].folder.parent.glob("*.cuh")):
         (folder / common.name).write_text(rewrite(common.read_text(encoding="utf-8")), encoding="utf-8")
     rewritten = [replace(workload, folder=_rewritten(workload.folder, folder)) for workload in workloads]
@@ -37,7 +37,7 @@ def build_for_cpu(workloads: Sequence[Workload], folder: Path, compiler: str, de
 
 
 def _rewritten(original: Path, folder: Path) -> Path:
-    """Write a workload's sources, for the CPU, into a folder of the same name; return it."""
+    """Write a workload's sources for the CPU into a folder of the same name; return the folder."""
     sources = folder / original.name
     sources.mkdir()
     for path in original.glob("*.cu*"):
@@ -46,7 +46,7 @@ def _rewritten(original: Path, folder: Path) -> Path:
 
 
 def rewrite(source: str) -> str:
-    """Turn `kernel<<<grid, block>>>(arguments);` into calls of the emulator, and PTX into its stand-in."""
+    """Turn `kernel<<<grid, block>>>(arguments);` into calls of the emulator, and replace PTX."""
     for ptx, stand_in in _STAND_INS.items():
         source = source.replace(f'#include "{ptx}"', f"#include <{stand_in}>")
     return _LAUNCH.sub(_call, source)
@@ -59,7 +59,7 @@ def _call(match: re.Match[str]) -> str:
 
 
 def _top_level(text: str) -> list[str]:
-    """Split at the commas that stand in no parentheses."""
+    """Split at the commas outside all parentheses."""
     parts, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")

@@ -1,4 +1,4 @@
-"""Damages reports in the ways that disks, copies and interrupted runs do."""
+"""Damage reports as disks, copies and interrupted runs do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def block_starts(data: bytes) -> list[int]:
 
 
 def certain_damage(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield name and bytes of copies of `data` that no reader may take for a report."""
+    """Yield name and bytes of copies of `data` that no reader may accept as a report."""
     yield "empty", b""
     yield "no magic", b"XXXX" + data[_MAGIC_BYTES:]
     yield "first byte lost", data[1:]
@@ -41,7 +41,7 @@ def certain_damage(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _cuts(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield `data` cut at several places; not between blocks, which leaves a shorter but intact report."""
+    """Yield `data` cut at several places, except between blocks, which leaves a shorter but intact report."""
     starts = set(block_starts(data))
     for per_cent in _CUT_PER_CENT:
         end = len(data) * per_cent // 100
@@ -107,7 +107,7 @@ def with_unknown_fields(data: bytes, *, instead_of: bytes = b"") -> bytes:
 
 
 def _with_unknown(encoded: bytes, strings: list[bytes], instead_of: bytes) -> bytes:
-    """Add unknown fields to a kernel: what is added to the bytes of a message is an unknown field of it."""
+    """Add unknown fields to a kernel, since bytes appended to a message are an unknown field."""
     result = message("ProfileResult").FromString(encoded)
     metrics = [_changed(metric, is_lost=strings[metric.NameId] == instead_of) for metric in result.MetricResults]
     del result.MetricResults[:]

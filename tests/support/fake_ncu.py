@@ -1,7 +1,7 @@
-"""Stands in for `ncu` in tests: a program that behaves as the variable FAKE_NCU says.
+"""Replacement for `ncu` in tests: a program that behaves according to the variable FAKE_NCU.
 
-What it says is what real ncu says: taken from ncu 2022.3 and 2024.1 run without a GPU, from the texts inside them, and
-from logs that people published. It uses the standard library only, and runs by itself.
+Its output is that of real ncu: of ncu 2022.3 and 2024.1 run without a GPU, from the texts in their binaries, and from
+published logs. It uses only the standard library, and runs by itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CONNECTED = "==PROF== Connected to process 4711 (/home/me/saxpy)\n"
 
 @dataclass(frozen=True)
 class Says:
-    """What ncu writes where, and what it returns."""
+    """What ncu writes to each stream, and its exit code."""
 
     log: str = ""
     stderr: str = ""
@@ -172,7 +172,7 @@ FAILURES = {
         log="==ERROR== Failed to attach ApiDebugger.\n==ERROR== An error occurred while trying to profile.\n"
         "==WARNING== No kernels were profiled.\n"
     ),
-    # Nobody of us has seen ncu name MPS: the words are ours, and any error that names it is taken for this.
+    # We have not seen ncu name MPS: the words are ours, and any error that names it is taken for this.
     "mps": Says(log=f"{_CONNECTED}==ERROR== Profiling is not possible with CUDA MPS.\n{_SHUTDOWN}"),
     "sli": Says(
         log=f"{_CONNECTED}==ERROR== Profiling is not supported on device 0 as it is part of an active SLI group.\n"
@@ -318,7 +318,7 @@ def split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _refused(options: dict[str, str]) -> str:
-    """Say what ncu 2022.3 and 2024.1 say of options that do not go with ranges and whole graphs; empty if all do."""
+    """Return the error of ncu 2022.3 and 2024.1 for options refused with ranges and whole graphs; empty if allowed."""
     ranged = options["--replay-mode"] in {"range", "app-range"}
     graphs = options.get("--graph-profiling") == "graph"
     if graphs and options["--replay-mode"] != "kernel":
@@ -333,7 +333,7 @@ def _refused(options: dict[str, str]) -> str:
 
 
 def _report(export: str) -> Path:
-    """Do with the name what ncu does: add the suffix, and read `%%` as `%`."""
+    """Treat the name as ncu does: add the suffix, and read `%%` as `%`."""
     name = export.replace("%%", "%")
     behind = "" if name.endswith(".ncu-rep") else ".ncu-rep"
     return Path(name + os.environ.get(PUTS_BEHIND, behind))
@@ -369,7 +369,7 @@ def _success(log: Path, report: Path, program: list[str]) -> int:
 
 
 def _next_report(folder: Path) -> Path:
-    """Take another one for each report that stands in the folder, where several are named, separated by `:`."""
+    """Use another report from the folder each time, if several are named, separated by `:`."""
     reports = os.environ[REPORT].split(os.pathsep)
     return Path(reports[len(list(folder.glob("[!.]*.ncu-rep"))) % len(reports)])
 
@@ -393,7 +393,7 @@ def _crash(log: Path, report: Path, program: list[str]) -> int:
 
 
 def _broken_off(log: Path, report: Path, _program: list[str]) -> int:
-    """Fail on the fourth kernel, and write the report of those before it, as ncu does."""
+    """Fail at the fourth kernel, and write the report of those before it, as ncu does."""
     for index in range(3):
         _profile(log, index)
     _write(
@@ -408,7 +408,7 @@ def _broken_off(log: Path, report: Path, _program: list[str]) -> int:
 
 
 def _application(log: Path, report: Path, _program: list[str]) -> int:
-    """Run the program for each pass, and say of kernels what FAKE_NCU_KERNELS says: some versions name none."""
+    """Run the program once per pass, and report kernels as FAKE_NCU_KERNELS says: some versions name none."""
     kernels = int(os.environ.get("FAKE_NCU_KERNELS", "0"))
     for number in range(1, 4):
         _write(log, _CONNECTED)
@@ -422,14 +422,14 @@ def _application(log: Path, report: Path, _program: list[str]) -> int:
 
 
 def _killed(log: Path, report: Path, _program: list[str]) -> int:
-    """End the program behind the last profile that was asked for, and return its status."""
+    """End the program after the last requested profile, and return its status."""
     _success(log, report, ["/bin/true"])
     _write(log, "==ERROR== The application returned an error code (15).\n")
     return 15
 
 
 def _hang(log: Path, report: Path, program: list[str]) -> int:
-    """Start children in every way there is, begin to write a report, and never end."""
+    """Start children in every possible way, begin to write a report, and never end."""
     for own_session in (False, True):
         subprocess.Popen(program, start_new_session=own_session)  # noqa: S603 - the program of the test
     subprocess.Popen(["/bin/sh", "-c", "setsid sleep 60 & exit 0"]).wait()  # an orphan in its own session
@@ -447,7 +447,7 @@ def _stubborn(log: Path, report: Path, program: list[str]) -> int:
 
 
 def _many(log: Path, report: Path, _program: list[str]) -> int:
-    """Profile one kernel after another; write the report of those when interrupted, as ncu does."""
+    """Profile one kernel after another; when interrupted write the report of those, as ncu does."""
     try:
         for index in range(1000):
             _profile(log, index, 0.02)
@@ -473,7 +473,7 @@ _BEHAVIOURS = {
 
 
 def install(folder: Path) -> Path:
-    """Put an `ncu` that is this program, and an `nvidia-smi` with one GPU, into a folder."""
+    """Install this program as `ncu`, and an `nvidia-smi` with one GPU, in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     _script(folder / "nvidia-smi", 'echo "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Disabled"')
     return _script(folder / "ncu", f'exec "{sys.executable}" -IS "{Path(__file__).resolve()}" "$@"')

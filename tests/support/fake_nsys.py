@@ -1,4 +1,4 @@
-"""Stands in for `nsys` in tests: runs the program, and leaves an SQLite export with the launches that were named."""
+"""Replacement for `nsys` in tests: runs the program, and writes an SQLite export with the named launches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ exec "$@"
 
 
 def install(folder: Path, launched: Iterable[Launched]) -> Path:
-    """Put an `nsys` that is this program into a folder."""
+    """Install this program as `nsys` in a folder."""
     export = folder / "made.sqlite"
     with closing(sqlite3.connect(export)) as database, database:
         database.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")

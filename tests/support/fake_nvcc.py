@@ -1,4 +1,4 @@
-"""Stands in for `nvcc` in tests: every program it compiles prints one line and ends well."""
+"""Replacement for `nvcc` in tests: every program it compiles prints one line and succeeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ chmod +x "$output"
 
 
 def install(folder: Path, line: Mapping[str, Any]) -> Path:
-    """Put an `nvcc` into a folder, whose programs print `line` as JSON."""
+    """Install an `nvcc` in a folder, whose programs print `line` as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "nvcc"
     path.write_text(_SCRIPT.replace("{line}", shlex.quote(shlex.quote(json.dumps(dict(line))))))

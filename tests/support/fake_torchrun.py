@@ -1,4 +1,4 @@
-"""Stands in for `torchrun` in tests: starts a program once for each rank, one after another, with RANK set."""
+"""Replacement for `torchrun` in tests: starts a program once per rank, one after another, with RANK set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def main(arguments: list[str]) -> int:
-    """Run all ranks; the first that fails ends it."""
+    """Run all ranks until one fails."""
     count, python = 1, [sys.executable, "-u"]
     while arguments[0].startswith("--"):
         option = arguments.pop(0)
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
 
 
 def install(folder: Path) -> Path:
-    """Put a `torchrun` that is this program into a folder."""
+    """Install this program as `torchrun` in a folder."""
     path = folder / "torchrun"
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" "$@"\n')
     path.chmod(0o755)

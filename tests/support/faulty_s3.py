@@ -1,4 +1,4 @@
-"""An S3 server of this process (moto) behind a proxy that refuses, drops, cuts or delays chosen requests."""
+"""An S3 server in this process (moto) behind a proxy that refuses, drops, cuts or delays chosen requests."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Proxy(Struct):
     """The proxy.
 
     Attributes:
-        port: Where it listens.
-        fault: Given the number of a request, from 1 on, what becomes of it.
-        seen: Each request since `begin`: its method (`LIST` for a list) and the end of its path.
+        port: Its port.
+        fault: Gives the fault for the number of a request, from 1 on.
+        seen: The requests since `begin`: the method (`LIST` for a list) and the end of the path.
     """
 
     port: int = 0
@@ -45,11 +45,11 @@ class Proxy(Struct):
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, fault: Callable[[int], Fault] = lambda _: "") -> None:
-        """Count anew from 1, with other faults."""
+        """Start counting from 1, with other faults."""
         self.fault, self.seen = fault, []
 
     def files(self) -> pafs.S3FileSystem:
-        """Open the server through the proxy, as a client that soon gives up."""
+        """Open the server through the proxy, as a client with a short timeout."""
         return pafs.S3FileSystem(
             access_key="test",
             secret_key="test",  # noqa: S106 - of a server of this process
@@ -87,7 +87,7 @@ def faulty_s3() -> Iterator[Proxy]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection to a proxy."""
+    """A connection to a proxy."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def _answer(self) -> None:
         proxy, server = self.to
@@ -124,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(int(status.split()[0]), dict(headers.items()), answer, is_cut=fault == "cut")
 
     def _environ(self, body: bytes) -> dict[str, Any]:
-        """Write a request as WSGI has it."""
+        """Convert a request to WSGI's form."""
         place, _, query = self.path.partition("?")
         kept = {name: self.headers[name] for name in self.headers if name.lower() not in _OF_A_CONNECTION}
         return {
@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
         }
 
     def _body(self) -> bytes:
-        """Read what was sent, in one piece or in chunks."""
+        """Read the request's body, in one piece or in chunks."""
         if "Transfer-Encoding" not in self.headers:
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
         chunks = []
@@ -160,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(chunks)
 
     def _send(self, status: int, headers: dict[str, str], content: bytes, *, is_cut: bool = False) -> None:
-        """Answer in one packet, or cut in the middle of the body, of one without a body in the middle of its head."""
+        """Answer in one packet, or cut in the middle of the body, or of the head if there is no body."""
         if self.command == "HEAD":
             content = b""
         else:

@@ -1,4 +1,4 @@
-"""Facts made of the few things a test names, for the rules of the findings, and what a move must say of its numbers."""
+"""Facts made from a few given values, for the rules of findings, and checks of the numbers in their moves."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rooflens.model.verdict.thresholds import default_thresholds
 def make_facts(
     counters: Mapping[str, float] | None = None, shares: Mapping[str, float] | None = None, **changes: Any
 ) -> Facts:
-    """Make the facts of a kernel that waits, of 1 ms: `changes` change the facts, and `kernel` in them the kernel.
+    """Make the facts of a waiting kernel of 1 ms: `changes` change the facts, and `kernel` in them the kernel.
 
-    What the busiest unit allows follows from the shares.
+    The busiest unit's room follows from the shares.
     """
     shares = shares or {}
     top = max(shares.values(), default=0.0)
@@ -47,9 +47,9 @@ def at_limiter(resource: str, share: float) -> dict[str, Any]:
 
 
 def unsaid(evidence: Iterable[Evidence], text: str) -> list[Evidence]:
-    """Return the evidence whose number does not stand in a text as `rooflens.format` writes it.
+    """Return the evidence whose number is not in a text as `rooflens.format` writes it.
 
-    A number that was counted with one that stands there, or is a part of its ratio, need not be said as well.
+    A number that was counted together with one in the text, or is a part of its ratio, may be missing.
     """
     told, rest = [], []
     for one in evidence:
@@ -69,5 +69,5 @@ def _forms(one: Evidence) -> tuple[str, ...]:
 
 
 def findings_of(facts: Facts) -> tuple[Finding, ...]:
-    """Return what is found of one kernel."""
+    """Return the findings of a kernel."""
     return find_findings([facts])[0]

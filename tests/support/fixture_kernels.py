@@ -1,4 +1,4 @@
-"""The imagined kernels of the fixtures: some from a formula, the others from the shares of peaks they shall reach."""
+"""The synthetic kernels of the fixtures: some from a formula, the others from shares of peaks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _LDSM_BYTES = 512  # `ldmatrix.x4` of a warp
 
 
 class Shares(Struct, frozen=True):
-    """Shares of the peaks that a kernel shall reach, 0 to 1.
+    """Shares of the peaks that a kernel should reach, 0 to 1.
 
     Attributes:
-        dram_write: Part of the DRAM traffic that is written.
+        dram_write: Share of the DRAM traffic that is written.
         l2: Share of the return path from L2.
         l1: Share of the L1 data stage by global memory; likewise `smem`.
         sectors_per_wavefront: 4 where global accesses are coalesced.
-        conflicts: Part of the shared-memory wavefronts that bank conflicts added.
+        conflicts: Share of the shared-memory wavefronts added by bank conflicts.
         other_issue: Issue slots of instructions that need none of the other pipes.
     """
 
@@ -38,7 +38,7 @@ class Shares(Struct, frozen=True):
 
 
 def by_shares(name: str, chip: Chip, duration_ns: int, shares: Shares, launch: Launch) -> Work:
-    """Describe a kernel by what it shall reach on `chip`."""
+    """Describe a kernel by the shares it should reach on `chip`."""
     seconds = duration_ns * 1e-9
     sm_cycles = chip.sm_count * chip.sm_clock_hz * seconds
     dram_bytes = _even(shares.dram * chip.dram_bytes_per_s * seconds)
@@ -117,7 +117,7 @@ class Gemm(Struct, frozen=True):
 
     @property
     def operand_bytes(self) -> int:
-        """Bytes of both operands, each once: what DRAM reads."""
+        """Bytes of both operands, each once, as read from DRAM."""
         return self.batch * (self.m + self.n) * self.k * _BF16_BYTES
 
     @property
@@ -132,14 +132,14 @@ class Gemm(Struct, frozen=True):
 
     @property
     def fragment_bytes(self) -> int:
-        """Bytes that 8 warps a tile, each with a 64 x 64 part, load from shared memory."""
+        """Bytes that 8 warps per tile, each with a 64 x 64 part, load from shared memory."""
         return self.tiles * 8 * (64 + 64) * self.k * _BF16_BYTES
 
 
 def tensor_gemm(name: str, chip: Chip, gemm: Gemm, duration_ns: int) -> Work:
     """Describe a GEMM on the tensor cores.
 
-    Where a TMA unit copies, staging passes neither the L1 tag stage nor the LSU; with tcgen05 the tensor cores read
+    With TMA copies, staging passes neither the L1 tag stage nor the LSU; with tcgen05 the tensor cores read
     shared memory themselves.
     """
     opcode, flop_each = chip.tensor_opcode or ("", 1)
@@ -199,7 +199,7 @@ def sgemm(chip: Chip, share: float = 0.85) -> Work:
 
 
 def _is_peak_of(base: str, opcode: str) -> bool:
-    """Return whether a tensor counter's peak is the one that 16-bit products with `opcode` run at."""
+    """Return whether a tensor counter's peak is that of 16-bit products with `opcode`."""
     family = "op_utchmma_" if opcode.startswith("UTC") else "op_hmma_" if "op_" in base else ""
     return base.startswith((f"{family}src_bf16_dst_fp32", f"{family}src_fp16_bf16_tf32"))
 

@@ -1,8 +1,8 @@
-"""Stands in for a lent GPU machine: ncu, nvcc, nvidia-smi and PyTorch, each with what it costs.
+"""Replacement for a GPU machine: ncu, nvcc, nvidia-smi and PyTorch, each with its costs.
 
-The costs are two seconds a start of ncu, 20 ms a pass and kernel, eight seconds a start of PyTorch, three a program
-that nvcc compiles; `DAY_SCALE` scales them all. ncu writes reports whose kernels carry the ranges that were open.
-Run as `gpu_day.py ncu ...` it is that ncu.
+The costs are two seconds per start of ncu, 20 ms per pass and kernel, eight seconds per start of PyTorch, three per
+program compiled by nvcc; `DAY_SCALE` scales them all. ncu writes reports whose kernels have the ranges that were open.
+As `gpu_day.py ncu ...` it acts as ncu.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ _TRITON = "def jit(function): return function\n"
 
 
 def install(folder: Path, scale: float, refuses: str = "") -> dict[str, str]:
-    """Put the machine into a folder, and return the variables that make it this one."""
+    """Install the machine in a folder, and return the variables that activate it."""
     programs, packages = folder / "bin", folder / "packages"
     costs = {"nvcc_s": NVCC_S, "program_s": PROGRAM_S, "torch_s": TORCH_S, "case_s": CASE_S}
 
@@ -164,7 +164,7 @@ def _program(path: Path, text: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Do what ncu would."""
+    """Act as ncu."""
     scale = float(os.environ[SCALE])
     if arguments == ["--version"]:
         sys.stdout.write(
@@ -230,7 +230,7 @@ def _passes(options: dict[str, str]) -> int:
 
 
 def report_of(kernels: list[dict[str, str]], passes: int) -> bytes:
-    """Write a report of kernels that lie in the ranges which were open around them."""
+    """Write a report of kernels within the ranges that were open around them."""
     from msgspec.structs import replace  # noqa: PLC0415
     from support.chips import H200  # noqa: PLC0415 - the other calls of ncu need not wait for these
     from support.fixture_kernels import triad  # noqa: PLC0415

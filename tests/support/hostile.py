@@ -1,4 +1,4 @@
-"""Texts that try to break out of what shows them, and records that hold one wherever reports hold text.
+"""Texts that try to break out of their display, and records that have one wherever reports have text.
 
 None has lone surrogates: readers replace them.
 """
@@ -91,7 +91,7 @@ _OURS = frozenset({"digest", "status", "workload", "compute_capability", "by", "
 
 
 def hostile(record: Record, texts: Iterator[str] | None = None) -> Record:
-    """Put the next text into every field of a record, and of the records in it, that holds text of a report."""
+    """Put the next text into every text field of a record, and of the records in it, that comes from a report."""
     texts = texts or cycle(ALL)
     values = {name: getattr(record, name) for name in type(record).__match_args__}  # type: ignore[attr-defined]
     return type(record)(**{name: value if name in _OURS else _hostile(value, texts) for name, value in values.items()})

@@ -1,4 +1,4 @@
-"""Reports that need more memory than there is, and little of the disk: sparse, or compressed."""
+"""Reports that need more memory than available, but little of the disk: sparse, or compressed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _PAIR = b"\x1a\x13\x0a\x06\x0a\x04IMAD\x12\x09\x19"
 
 
 def write_csv(file: Path, byte_count: int) -> None:
-    """Write an export that goes on in zeros, of which a sparse file stores none; as one line they are read thrice."""
+    """Write an export that continues with zeros, which a sparse file does not store; one line is read three times."""
     with file.open("w") as text:
         text.write(_HEADER + 1_000 * _ROW)
         text.truncate(byte_count)
 
 
 def write_name(file: Path, byte_count: int) -> None:
-    """Write a report of a kernel with a long name, sparse likewise."""
+    """Write a sparse report of a kernel with a long name."""
     with file.open("wb") as report:
         report.write(_opened(_NAME, byte_count))
         report.truncate(report.tell() + byte_count)
@@ -79,7 +79,7 @@ def _report() -> bytes:
 
 
 def _opened(tag: bytes, byte_count: int) -> bytes:
-    """Return a report that ends within its only result, before a field of so many bytes."""
+    """Return a report that ends within its only result, before a field of this many bytes."""
     data = _report()
     (place,) = outline(data).places
     start = max(start for start in block_starts(data) if start < place.start)

@@ -1,4 +1,4 @@
-"""Which files of this repository a file of tests depends on, walked from import to import."""
+"""Find the files that a test file depends on, by following imports."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _STARTED = re.compile(rf"[\"']{PACKAGE}[\"']")
 
 
 def reached(root: Path, tests: str, named: Iterable[str], without: Iterable[str] = ()) -> set[str]:
-    """Return a file of tests, the named files, and what these import, at any depth, with the data beside it.
+    """Return a test file, the named files, and what these import at any depth, with the data beside them.
 
-    What is at the places `without` is left out, and what only that imports. All are paths from the root, behind `/`.
+    The places `without` are left out, together with what only they import. All paths are from the root, behind `/`.
 
-    Imports count wherever they stand, and so do names of modules in quotes: better once too often than once too seldom.
-    Of a package of which only a module is imported, what it imports at once counts.
+    Imports count wherever they are, and so do module names in quotes: rather once too often than once too few.
+    If only a module of a package is imported, what the package imports at once counts.
     """
     there, left_out = listing(root), tuple(without)
     folders = tests.split("/")[:-1]
@@ -53,7 +53,7 @@ def reached(root: Path, tests: str, named: Iterable[str], without: Iterable[str]
 
 @cache
 def listing(root: Path) -> frozenset[str]:
-    """Return the files of the package and of what is tested besides, from the root."""
+    """Return the files of the package and of other tested code, from the root."""
     walked = (one for place in (f"{PACKAGE}/", *PLACES) for one in os.walk(root / place))
     return frozenset(
         Path(folder, file).relative_to(root).as_posix()
@@ -65,20 +65,20 @@ def listing(root: Path) -> frozenset[str]:
 
 @cache
 def _folders(root: Path) -> frozenset[str]:
-    """Return the folders of the listing: one may be a package without saying so."""
+    """Return the folders of the listing, as a package need not have an `__init__` file."""
     return frozenset(folder.as_posix() for file in listing(root) for folder in PurePosixPath(file).parents)
 
 
 @cache
 def _data(root: Path, room: str) -> tuple[str, ...]:
-    """Return what nobody imports in a room: tables, templates, and the programs of workloads."""
+    """Return the files of a room that nobody imports: tables, templates, and the programs of workloads."""
     files = (file for file in listing(root) if file.startswith(f"{room}/"))
     return tuple(file for file in files if room == f"{PACKAGE}/workloads" or not file.endswith(".py"))
 
 
 @cache
 def _imported(root: Path, file: str, *, is_whole: bool) -> tuple[tuple[str, bool], ...]:
-    """Return the modules that a file may import, and of each whether all of it is used."""
+    """Return the modules that a file may import, and for each whether all of it is used."""
     text = (root / file).read_text(encoding="utf-8")
     names = {name for indent, line in _IMPORT.findall(text) if is_whole or not indent for name in re.split(", *", line)}
     names |= {
@@ -96,13 +96,13 @@ def _imported(root: Path, file: str, *, is_whole: bool) -> tuple[tuple[str, bool
 
 
 def _is_module(root: Path, name: str) -> bool:
-    """Return whether a name in quotes is in a module of the package: formats of messages have names like it."""
+    """Return whether a name in quotes is in a module of the package, as formats of messages look alike."""
     place = "/".join(name.split(".")[:2])
     return f"{place}.py" in listing(root) or f"{place}/__init__.py" in listing(root)
 
 
 def _modules(root: Path, places: Iterable[str], name: str) -> Iterator[tuple[str, bool]]:
-    """Yield the files that importing a name, of a module or in one, runs."""
+    """Yield the files that run on importing a name, of a module or in one."""
     there, folders = listing(root), _folders(root)
     parts = name.split(".")
     for place in [""] if parts[0] == PACKAGE else places:

@@ -1,4 +1,4 @@
-"""Kernels made of the counters a test names and of nothing else, and what the model makes of them."""
+"""Kernels made from only the given counters, and what the model makes of them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rooflens.model.verdict.thresholds import default_thresholds
 
 
 def make_kernel(counters: Mapping[str, float] | None = None, **overrides: Any) -> Kernel:
-    """Make a kernel of 1 ms on a chip of no known name: every other counter is missing, never 0.
+    """Make a kernel of 1 ms on a chip without a known name: every other counter is missing, never 0.
 
-    A counter given as None is taken away again, `duration_ns` too.
+    A counter given as None is removed, `duration_ns` too.
     """
     values = {"duration_ns": 1e6, **(counters or {})}
     identity = {"digest": "0" * 64, "source": "made.ncu-rep", "index": 0, "name": "k<4>", "function_name": "k"}
@@ -36,7 +36,7 @@ def make_case(
     flags: tuple[str, ...] = (),
     **overrides: Any,
 ) -> Facts:
-    """Make the facts of a kernel from the share of every level and pipe that matters; `overrides` change the facts."""
+    """Make the facts of a kernel from its shares of levels and pipes; `overrides` change the facts."""
     kernel = overrides.pop("kernel", None) or make_kernel(counters)
     levels = {name: Level(share=shares.get(name)) for name in LEVELS}
     pipes = {
@@ -53,14 +53,14 @@ def place(kernel: Kernel) -> Facts:
 
 
 def placed(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> Facts:
-    """Make the facts of a kernel of which no more is known than its place."""
+    """Make the facts of a kernel of which only its place is known."""
     library = library_of(kernel.name, kernel.function_name)
     shares = shares_of(levels, pipes)
     return Facts(kernel, levels, pipes, shares, stall_shares(kernel), default_thresholds(), library=library)
 
 
 def reach(facts: Facts) -> Verdict:
-    """Reach the verdict of a kernel, with its findings, as the model does."""
+    """Return the verdict of a kernel, with its findings, as the model does."""
     decided = decide(facts)
     return write_verdict(decided, find_findings([decided])[0])
 

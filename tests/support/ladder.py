@@ -1,7 +1,7 @@
-"""A stand-in recording of the GEMM ladder on an A100: what `rooflens profile gemm_ladder` would leave behind.
+"""A simulated recording of the GEMM ladder on an A100: the files that `rooflens profile gemm_ladder` would write.
 
-Imagined: FLOP are 2 n^3, the time follows from the share of the fp32 or tensor peak that a rung is made to reach, and
-every other unit has a share of its own. Each report has the un-profiled run beside it, with cuBLAS's time.
+FLOPs are 2 n^3, the time follows from the share of the fp32 or tensor peak that a rung should reach, and every other
+unit has a share of its own. Each report has the un-profiled run beside it, with cuBLAS's time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GRID = Launch((1024, 1, 1), (256, 1, 1), registers=64, stalls={"long_scoreboard
 
 
 class Rung(Struct, frozen=True):
-    """One rung as it is made to be."""
+    """The properties of a rung."""
 
     number: int
     name: str
@@ -66,7 +66,7 @@ def ladder_kernels() -> dict[int, KernelSpec]:
 
 
 def record_ladder(folder: Path, *, with_cublas: bool = True) -> list[Path]:
-    """Write a report and an un-profiled run for each rung; return the reports in their order."""
+    """Write a report and an un-profiled run for each rung; return the reports in order."""
     written = []
     for number, kernel in ladder_kernels().items():
         name = f"gemm_ladder.{number:02}"

@@ -1,4 +1,4 @@
-"""Find what one test started and nobody ended; other tests run beside it."""
+"""Find the processes that a test started and nobody ended, beside those of other tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEST = "ROOFLENS_TEST"
 
 
 def left_processes(value: str) -> list[int]:
-    """List the processes of a run of ours that inherited this value of `TEST`."""
+    """List our processes that inherited this value of `TEST`."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""One test over many cases: it runs all of them, and its message lists every one that failed."""
+"""One test over many cases, which runs all of them and lists every failure in its message."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def for_all(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test with each case for its arguments `names`, as `pytest.mark.parametrize` does, in one item.
 
-    For cases by the hundred that take no time: an item of pytest each would cost more than what it checks. What the
-    test takes besides is a fixture, the same one for all cases.
+    For hundreds of fast cases, for which an item each would cost more than the check itself. The test's other arguments
+    are fixtures, the same for all cases.
     """
     arguments, all_cases = [name.strip() for name in names.split(",")], list(cases)
 

@@ -1,4 +1,4 @@
-"""Write machine code as a disassembler shows it, with what was counted of it."""
+"""Write machine code as a disassembler shows it, with its counts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BASE = 0x7F0000000000
 
 
 def control(written: int = 7, read: int = 7, waits: int = 0) -> bytes:
-    """Encode the control bits of an instruction: the scoreboards that it sets, and the mask of those it waits for."""
+    """Encode the control bits of an instruction: the scoreboards it sets, and the mask of those it waits for."""
     return (written << 110 | read << 113 | waits << 116).to_bytes(INSTRUCTION_BYTES, "little")
 
 
 def listed(*texts: str | tuple[str, bytes], lines: Sequence[int | None] = ()) -> list[Instruction]:
-    """Parse instructions that stand one after the other; `->N` in a text is the address of the Nth one."""
+    """Parse consecutive instructions; `->N` in a text is the address of the Nth."""
     found = []
     for place, given in enumerate(texts):
         text, code = given if isinstance(given, tuple) else (given, control())
@@ -42,7 +42,7 @@ def listed(*texts: str | tuple[str, bytes], lines: Sequence[int | None] = ()) ->
 def machine_code(
     instructions: Sequence[Instruction], runs: Sequence[float], **amounts: Mapping[int, float]
 ) -> MachineCode:
-    """Count how often warps ran each instruction; other amounts are by position, by measure."""
+    """Make machine code with the number of warps that ran each instruction; other amounts by position, by measure."""
     at = {place: one.offset for place, one in enumerate(instructions)}
     executed = {at[place]: float(count) for place, count in enumerate(runs) if count}
     measured = {measure: {at[place]: amount for place, amount in found.items()} for measure, found in amounts.items()}

@@ -1,7 +1,7 @@
-"""Writes the synthetic fixture reports and their part of the manifest: `python -m support.make_fixtures` in `tests`.
+"""Write the synthetic fixture reports and their part of the manifest: `python -m support.make_fixtures` in `tests`.
 
-Nothing here was measured. The amounts come from formulas, the durations from the share of a peak that a kernel is made
-to reach; `fixtures/manifest.toml` says of each file what it shows.
+Nothing was measured. Amounts come from formulas, durations from the share of a peak that a kernel should reach;
+`fixtures/manifest.toml` says for each file what it shows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MEMORY_STALLS = {"long_scoreboard": 780, "wait": 120, "not_selected": 40, "sele
 
 
 class Fixture(Struct, frozen=True):
-    """One fixture report.
+    """A fixture report.
 
     Attributes:
         stem: File name without `.synthetic.ncu-rep`.
-        shows: The verdict or property it is made to show.
-        what: A sentence on its kernels.
-        program: Command that ncu is said to have run; by default one of the fixture's own name.
+        shows: The verdict or property that it should show.
+        what: A sentence about its kernels.
+        program: The program on ncu's command line; by default named after the fixture.
         options: Options of ncu on its command line.
     """
 
@@ -46,7 +46,7 @@ class Fixture(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Path below the folder of fixtures."""
+        """Path below the fixtures' folder."""
         return f"synthetic/{self.stem}.synthetic.ncu-rep"
 
     def encode(self) -> bytes:
@@ -66,7 +66,7 @@ def synthetic_fixtures() -> tuple[Fixture, ...]:
 
 
 def manifest_entries() -> str:
-    """Return the manifest's text on the synthetic fixtures."""
+    """Return the manifest's text about the synthetic fixtures."""
     return "\n".join(
         f'["{fixture.path}"]\n'
         f"synthetic = true\n"
@@ -80,7 +80,7 @@ def manifest_entries() -> str:
 
 
 def write_fixtures(folder: Path) -> None:
-    """Write all synthetic fixtures below `folder`, and the manifest's part on them."""
+    """Write all synthetic fixtures, and the manifest's part about them, below `folder`."""
     (folder / "synthetic").mkdir(parents=True, exist_ok=True)
     for fixture in synthetic_fixtures():
         (folder / fixture.path).write_bytes(fixture.encode())
@@ -152,7 +152,7 @@ def _compute() -> tuple[Fixture, ...]:
 
 
 def _latency() -> tuple[Fixture, ...]:
-    """Make the fixtures that no roof holds back."""
+    """Make the fixtures that no roof limits."""
     small = Launch((32, 1, 1), (128, 1, 1), occupancy=0.06, eligible_warps=0.2, stalls=_MEMORY_STALLS)
     gather = Launch((8448, 1, 1), (256, 1, 1), 40, occupancy=0.7, eligible_warps=0.3, stalls=_MEMORY_STALLS)
     tiny = Launch((264, 1, 1), (256, 1, 1), occupancy=0.3, active_share=0.6, eligible_warps=0.5)
@@ -183,7 +183,7 @@ def _latency() -> tuple[Fixture, ...]:
 
 
 def _incomplete() -> tuple[Fixture, ...]:
-    """Make the fixtures in which counters are missing or the profiling failed."""
+    """Make the fixtures with missing counters or failed profiling."""
     name = "copy_rows(const float4 *, float4 *, int)"
     time = {"gpu__time_duration.sum": 50_000.0, "sm__cycles_elapsed.avg.per_second": H200.sm_clock_hz}
     timed = KernelSpec(name, device_metrics(H200) | launch_metrics(H200, _WIDE) | time, _WIDE.grid, _WIDE.block)
@@ -223,7 +223,7 @@ def _attention() -> Fixture:
 
 
 def _sweep() -> tuple[Fixture, ...]:
-    """Make a report of every step of the sweep, with the command line of the workload."""
+    """Make a report for every step of the sweep, with the workload's command line."""
     return tuple(
         Fixture(
             f"sweep_gemm_bf16_{step.size}",

@@ -1,4 +1,4 @@
-"""Reads the project's Markdown: its links, the anchors of its headings, its lists of contents and its code."""
+"""Read the project's Markdown: links, anchors of headings, lists of contents, and code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 
 def links(page: Path) -> Iterator[str]:
-    """Give where the links and pictures of a page lead that stay in the repository, those in HTML too."""
+    """Return the targets of a page's links and pictures inside the repository, including those in HTML."""
     targets = [str(token.attrGet("href") or token.attrGet("src") or "") for token in _inline(page)]
     written = "".join(token.content for token in (*_parsed(page), *_inline(page)) if token.type.startswith("html_"))
     targets += re.findall(r"(?:href|src|srcset)=\"([^\"]+)\"", written)
@@ -24,7 +24,7 @@ def links(page: Path) -> Iterator[str]:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Return the anchors of a page's headings: as GitHub makes them, and MyST."""
+    """Return the anchors of a page's headings, as GitHub and MyST make them."""
     found: list[str] = []
     tokens = _parsed(page)
     for opening, title in pairwise(tokens):
@@ -37,13 +37,13 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 def contents(index: Path) -> list[str]:
-    """List the pages of an index's lists, which the site takes for its table of contents."""
+    """List the pages in an index's lists, which the site uses as its table of contents."""
     text = to_site(index.read_text(encoding="utf-8"), index)
     return re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)", text, flags=re.MULTILINE)
 
 
 def lists_in_paragraphs(page: Path) -> list[int]:
-    """Return the number of each line that a paragraph runs on with and Markdown takes for an item of a list."""
+    """Return the number of each line that continues a paragraph but is taken for a list item by Markdown."""
     tokens = _parsed(page)
     ends = {before.map[1] for before in tokens if before.type == "paragraph_open" and before.map}
     return [
@@ -65,11 +65,11 @@ def _inline(page: Path) -> Iterator[Token]:
 
 
 class Block(NamedTuple):
-    """A piece of code of a page.
+    """A code block of a page.
 
     Attributes:
-        line: Where it begins, from 1.
-        language: First word behind its fence; empty if there is none.
+        line: First line, from 1.
+        language: First word after its fence; empty if there is none.
         mark: Second word: why it is not run.
     """
 
@@ -81,7 +81,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    """List the code of a page, in its order."""
+    """List the code blocks of a page, in order."""
     found = []
     for token in _parsed(page):
         if token.type in {"fence", "code_block"} and token.map:

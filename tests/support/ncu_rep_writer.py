@@ -1,4 +1,4 @@
-"""Writes reports to files, as tests make them up."""
+"""Write made-up reports of tests to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All numbers that reports store, kernel by kernel, and kernels that hold only some of them."""
+"""All stored numbers of reports, kernel by kernel, and kernels with only some of them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rooflens.model.records import Kernel
 
 
 class Stored(Struct, frozen=True):
-    """A kernel, and every number that its report stores of it, by metric name in base units."""
+    """A kernel, and every number stored for it, by metric name in base units."""
 
     kernel: Kernel
     numbers: Mapping[str, float]
 
     def but(self, *gone: str) -> Kernel:
-        """Return the kernel as it is without the metrics whose names start with one of these."""
+        """Return the kernel without the metrics whose names start with one of these."""
         resolved = resolve({name: value for name, value in self.numbers.items() if not name.startswith(gone)})
         return replace(self.kernel, counters=resolved.values, counter_sources=resolved.sources)
 
 
 def stored_in(path: Path) -> list[Stored]:
-    """Read the kernels of a report that did not fail; none of a file that is refused."""
+    """Read the kernels of a report that did not fail; a refused file gives none."""
     try:
         report = read_report(path, path.name, ReadOptions(raw="all", texts_later=True))
     except InputError:

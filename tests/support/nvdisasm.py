@@ -1,4 +1,4 @@
-"""The flow of control as NVIDIA's own disassembler draws it: `nvdisasm -cfg`."""
+"""The flow of control as drawn by NVIDIA's disassembler: `nvdisasm -cfg`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VERSION, _FLAGS, _NEW_FLAGS = 0x14, 0x30, 0x0A000002
 
 
 class Drawn(Struct, frozen=True):
-    """One function: its instructions, and each way from the last instruction of a part to the first of a node."""
+    """A function: its instructions, and each edge from the last instruction of a part to the first of a node."""
 
     name: str
     instructions: list[Instruction]
@@ -40,7 +40,7 @@ class Drawn(Struct, frozen=True):
 
 
 def nvdisasm() -> Path:
-    """Return where it is; skip the test where it is not installed."""
+    """Return its path; skip the test if it is not installed."""
     spec = find_spec("nvidia")
     for folder in spec.submodule_search_locations or () if spec else ():
         for found in sorted(Path(folder).glob("*/bin/nvdisasm")):
@@ -104,7 +104,7 @@ def _told(*command: str) -> str:
 
 
 def _in_todays_form(data: bytes) -> bytes:
-    """Write the header as CUDA 13 does: of the form before, it draws nothing."""
+    """Write the header as CUDA 13 does, since it draws nothing for the older form."""
     if data[_ABI] != _OLD_ABI:
         return data
     header = bytearray(data)
@@ -138,7 +138,7 @@ def _listed(lines: list[str]) -> tuple[dict[str, list[tuple[int, str]]], dict[st
 def _pictured(
     lines: list[str],
 ) -> dict[str, tuple[dict[str, list[tuple[str, int]]], list[tuple[str, str, str]]]]:
-    """Return, by function, the parts of each node with how many instructions they have, and all edges."""
+    """Return, by function, the parts of each node with their numbers of instructions, and all edges."""
     found: dict[str, tuple[dict[str, list[tuple[str, int]]], list[tuple[str, str, str]]]] = {}
     nodes: dict[str, list[tuple[str, int]]] = {}
     edges: list[tuple[str, str, str]] = []

@@ -1,4 +1,4 @@
-"""Reports as NVIDIA's module reads them, all in the one child that calls this."""
+"""Read reports with NVIDIA's module, all in the single child that calls this."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes one source that holds many CUDA workloads, so that a compiler reads their headers once and not ten times."""
+"""Write one source with many CUDA workloads, so that a compiler reads their headers only once."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CUBLAS = "#include <cublas_v2.h>"
 
 
 def namespace_of(name: str) -> str:
-    """Name the namespace that holds a workload's code; it stands in the mangled names of its kernels."""
+    """Name the namespace of a workload's code, which is part of the mangled names of its kernels."""
     return f"workload_{name}"
 
 
 def write_one_source(workloads: Iterable[Workload], path: Path) -> Path:
     """Write a program whose first argument names the workload to run; the others are that workload's.
 
-    Every workload's own file is included as it stands, in a namespace of its own. What it includes from the system,
-    and the headers that workloads share, come before all of them, in no namespace.
+    Every workload's own file is included unchanged, in a namespace of its own. The system headers it includes, and the
+    headers shared by workloads, precede all of them, outside the namespaces.
     """
     workloads = list(workloads)
     texts = [file.read_text(encoding="utf-8") for one in workloads for file in sorted(one.folder.glob("*.cu*"))]

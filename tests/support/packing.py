@@ -13,6 +13,6 @@ def packed(report: bytes) -> bytes:
 
 
 def pack(report: Path, place: Path) -> Path:
-    """Write a report compressed to `place`, and return that."""
+    """Write a report, compressed, to `place`, and return `place`."""
     place.write_bytes(packed(report.read_bytes()))
     return place

@@ -1,4 +1,4 @@
-"""Print a details export as ncu prints its page for people: column widths, lines of dashes, rules at 120 columns."""
+"""Print a details export as ncu prints it for people: column widths, lines of dashes, rules at 120 columns."""
 
 from __future__ import annotations
 

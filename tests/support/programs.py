@@ -1,4 +1,4 @@
-"""Run a traced program in Python, as the page's script does: what tests hold against the formulas."""
+"""Run a traced program in Python, as the page's script does, to compare it with the formulas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def _divided(a: float, b: float) -> float:
-    """Divide as a browser does, which raises nothing: a branch that is not taken may divide by zero."""
+    """Divide as a browser does, without exceptions, as a branch that is not taken may divide by zero."""
     return a / b if b else inf
 
 
@@ -31,7 +31,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def run(steps: Sequence[Any], inputs: Mapping[str, Any]) -> list[Any]:
-    """Give what every step makes; one whose operand is missing, in a branch that is not taken, makes None."""
+    """Return the value of every step; None if its operand is missing, in a branch that is not taken."""
     made: list[Any] = []
     for step in steps:
         if not isinstance(step, list):

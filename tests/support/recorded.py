@@ -1,4 +1,4 @@
-"""A recording as the manifest describes it, and the options that take few of them."""
+"""A recording as described in the manifest, and the options to record only a few."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ ENTRY = Entry(
 
 
 def only(*names: str) -> tuple[str, ...]:
-    """Write the options that record these and no more."""
+    """Return the options that record only these."""
     return tuple(part for name in names for part in ("--only", name))

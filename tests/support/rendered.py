@@ -1,4 +1,4 @@
-"""Pages of the tests, each rendered once: many tests open the same one."""
+"""Pages of the tests, each rendered once, as many tests open the same page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAGES: dict[bytes, str] = {}
 
 
 def rendered(reports: Sequence[AnalyzedReport], title: str) -> str:
-    """Render the page of these reports, or return it where that was done before."""
+    """Render the page of these reports, or return it if it was rendered before."""
     key = pickle.dumps((list(reports), title))
     if key not in _PAGES:
         _PAGES[key] = render_page(reports, title=title)

@@ -1,4 +1,4 @@
-"""Where two reports of one file differ, apart from who read them."""
+"""Find differences between two reports of one file, apart from who read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rooflens.ingest.reports.report import Report
 
 
 def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
-    """Yield what differs: the run, fields of kernels, stored values and instances."""
+    """Yield the differences: the run, fields of kernels, stored values and instances."""
     if replace(ours.run, reader="direct") != replace(theirs.run, reader="direct"):
         yield "the run"
     if len(ours.kernels) != len(theirs.kernels):

@@ -1,4 +1,4 @@
-"""Hand-made records for tests of the reports: one kernel per verdict, the awkward ones, and whole pages of them."""
+"""Made records for tests of reports: one kernel per verdict, unusual kernels, and whole pages of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LONG_NAME = "void cutlass::Kernel<" + "cutlass::gemm::device::GemmUniversal, " *
 
 
 class Chip(Struct, frozen=True):
-    """A GPU at one profiled clock, with the roofs a report of it would hold."""
+    """A GPU at one profiled clock, with the roofs that a report would have."""
 
     name: str
     compute_capability: str
@@ -65,12 +65,12 @@ T4 = Chip(
 
 
 class Sample(Struct, frozen=True):
-    """What a hand-made kernel does; rates, shares and positions follow from it.
+    """The amounts of a made kernel, from which rates, shares and positions follow.
 
     Attributes:
         level_bytes: Bytes by level; a level without an entry was not measured.
         flop: FLOPs by dtype; None if the report has no FLOP counters.
-        inst: Instructions by pipe that does no FLOPs.
+        inst: Instructions by pipe, for pipes without FLOPs.
     """
 
     name: str
@@ -112,13 +112,13 @@ def report(analyses: Iterable[Analysis], **changes: object) -> AnalyzedReport:
 
 
 def reports(runs: Sequence[Run], analyses: Iterable[Analysis]) -> list[AnalyzedReport]:
-    """Make reports of which the first holds all kernels."""
+    """Make reports, the first of which has all kernels."""
     kernels = tuple(analyses)
     return [AnalyzedReport(run, () if at else kernels) for at, run in enumerate(runs)]
 
 
 def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis:
-    """Work a sample out into the record that the model would give."""
+    """Calculate the record that the model would give for a sample."""
     seconds = sample.duration_us * 1e-6
     flop_total = None if sample.flop is None else float(sum(sample.flop.values()))
     levels = {name: _level(sample, name, seconds, flop_total) for name in LEVELS}
@@ -147,7 +147,7 @@ def integer_product(index: int = 0) -> Analysis:
 
 
 def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
-    """Make the record of a kernel that failed while being profiled: no counter, no verdict."""
+    """Make the record of a kernel whose profiling failed: no counter, no verdict."""
     kernel = Kernel("a" * 64, "reports/attention.ncu-rep", index, name, name, "failed", gpu=A100.name)
     verdict = Verdict("unknown", None, at_roof=False, cause="failed", limit=Limit(), confidence="low",
                       sentence="Unknown: the kernel failed while it was profiled.",
@@ -205,7 +205,7 @@ def hostile() -> list[Analysis]:
 
 
 def without_flops() -> list[Analysis]:
-    """Make a page of copies: bandwidth shares and not one FLOP."""
+    """Make a page of copies: bandwidth shares without FLOPs."""
     bytes_moved = {"dram": 1.2e8, "l2": 1.2e8, "l1": 1.2e8}
     copies = (
         Sample("copy_kernel", "memory", 110, "dram", bytes_moved),

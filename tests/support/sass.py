@@ -1,4 +1,4 @@
-"""Read what `cuobjdump -sass` prints: the instructions of each kernel and the loops among them."""
+"""Read the output of `cuobjdump -sass`: the instructions of each kernel and its loops."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Kernel(Struct, frozen=True):
         return tuple(opcode for _, opcode, _ in self.code)
 
     def loops(self) -> Iterator[tuple[str, ...]]:
-        """Yield the opcodes of every loop: what stands between a branch back and its target."""
+        """Yield the opcodes of every loop: the instructions between a backward branch and its target."""
         for address, opcode, operands in self.code:
             target = _TARGET.search(operands)
             if opcode.startswith("BRA") and target and int(target[1], 16) < address:
                 yield tuple(op for at, op, _ in self.code if int(target[1], 16) <= at <= address)
 
     def loop_of(self, opcode: str) -> tuple[str, ...]:
-        """Return the shortest of the loops with the most instructions that match `opcode`."""
+        """Return the shortest of the loops with the most instructions matching `opcode`."""
         return max(self.loops(), key=lambda loop: (count(loop, opcode), -len(loop)), default=())
 
 

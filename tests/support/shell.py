@@ -1,4 +1,4 @@
-"""Runs the shell lines that the documentation shows, `rooflens` in this process and the rest in a shell."""
+"""Run the shell lines shown in the documentation, `rooflens` in this process and the rest in a shell."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PLACEHOLDERS = {"NAME": "semi_discrete", "REPORT": "report.ncu-rep", "BEFORE": "
 
 
 class Command(NamedTuple):
-    """A line that is typed, and what is shown below it."""
+    """A typed line, and the output shown below it."""
 
     typed: str
     shown: str
 
 
 def commands(code: str, *, prompted: bool) -> list[Command]:
-    """Split a block into commands: with prompts, what stands below each is its output; without, each line is one."""
+    """Split a block into commands: with prompts, the lines below each are its output; without, each is a command."""
     joined = re.sub(r"\\\n\s*", " ", code)
     if not prompted:
         return [Command(line, "") for line in joined.splitlines() if line.strip() and not line.startswith("#")]
@@ -42,7 +42,7 @@ def commands(code: str, *, prompted: bool) -> list[Command]:
 
 
 def calls(typed: str) -> Iterator[list[str]]:
-    """Give every simple command of a line, without redirections, assignments and comments."""
+    """Yield every simple command of a line, without redirections, assignments and comments."""
     words: list[str] = []
     skip = False
     for word in [*_words(typed), ";"]:
@@ -72,7 +72,7 @@ def unknown_option(arguments: list[str]) -> str | None:
 
 
 class Shell:
-    """A folder in which lines are run one after the other."""
+    """A folder in which lines are run in order."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -84,7 +84,7 @@ class Shell:
         """Run a line; return what it prints, stdout and stderr together.
 
         Raises:
-            AssertionError: A program in it is none that the documentation may call unmarked.
+            AssertionError: The documentation may not call a program in it without a mark.
         """
         output, printed = "", ""
         words: list[str] = []
@@ -128,12 +128,12 @@ class Shell:
 
 
 def widen(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    """Let rooflens print as on a terminal of this width; else it prints as for a pipe."""
+    """Let rooflens print as on a terminal of this width; otherwise it prints as for a pipe."""
     monkeypatch.setattr(console, "terminal_width", lambda: columns)
 
 
 def as_shown(shown: str, printed: str) -> bool:
-    """Tell whether a text is what the documentation shows: a line of `...` is any lines, `...` in a line any text."""
+    """Tell whether a text matches the documentation, where a line `...` is any lines, and `...` in a line any text."""
     pattern = "".join(_pattern(line) for line in shown.strip("\n").splitlines())
     text = "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())
     return re.fullmatch(pattern, text) is not None

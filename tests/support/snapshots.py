@@ -1,6 +1,6 @@
 """Snapshots of chart specifications: sorted JSON in `tests/report/snapshots`, so that a change is a reviewable diff.
 
-`ROOFLENS_REWRITE=1 pytest tests/report` writes them anew; read the diff before it is kept.
+`ROOFLENS_REWRITE=1 pytest tests/report` rewrites them; read the diff before keeping it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DIGITS = 6
 
 
 def check_snapshot(name: str, spec: dict[str, Any]) -> None:
-    """Compare a specification with its stored one, or store it where the switch is set."""
+    """Compare a specification with the stored one, or store it if the switch is set."""
     path = FOLDER / f"{name}.json"
     text = json.dumps(_rounded(spec), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     if os.environ.get(SWITCH) == "1":

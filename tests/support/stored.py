@@ -1,4 +1,4 @@
-"""Small stores for tests: reports made of a few numbers, with no file to read."""
+"""Small stores for tests: reports made from a few numbers, without files to read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rooflens.model.store.tables import ReportRows, report_tables
 
 
 def digest_of(number: int) -> str:
-    """Return a digest that sorts as its number does."""
+    """Return a digest that sorts like its number."""
     return f"{number:064x}"
 
 

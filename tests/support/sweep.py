@@ -1,7 +1,7 @@
 """The sweep of square bf16 GEMMs on an H200, N = 128 to 8192, as the bundled workload `gemm` would run it.
 
-FLOP are 2 N^3 and the operands N x N of 2 bytes. A small product is over before a launch has paid off; the next has too
-few tiles for the SMs and leaves its result in L2; the large ones read operands again from memory, for they exceed L2.
+FLOPs are 2 N^3 and the operands N x N of 2 bytes. A small product ends before a launch has paid off; the next has too
+few tiles for the SMs and leaves its result in L2; the large ones reread operands from memory, as they exceed L2.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Step(Struct, frozen=True):
     Attributes:
         tile: Rows and columns of a block's part of the result.
         reads: How often DRAM delivers the operands.
-        written: Part of the result that goes on from L2 to DRAM.
-        occupancy: Warps resident, of all that an SM can hold.
+        written: Share of the result that L2 passes on to DRAM.
+        occupancy: Resident warps as a share of an SM's maximum.
     """
 
     size: int
@@ -46,7 +46,7 @@ STEPS = (
 
 
 def sweep_kernel(step: Step) -> KernelSpec:
-    """Describe the kernel of one step, with the counter that tells writes to L2 from those that go on to DRAM."""
+    """Describe the kernel of one step, with the counter that tells writes to L2 from those passed on to DRAM."""
     gemm = Gemm(step.size, step.size, step.size, tile_m=step.tile[0], tile_n=step.tile[1])
     name = f"gemm_bf16_nn<{step.tile[0]}, {step.tile[1]}, 64>(GemmParams)"
     work = tensor_gemm(name, H200, gemm, step.duration_ns)

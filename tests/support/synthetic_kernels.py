@@ -1,4 +1,4 @@
-"""Turns the amounts of an imagined kernel into the metrics that a `standard` collection of it would hold.
+"""Turn the amounts of a synthetic kernel into the metrics that a `standard` collection of it would have.
 
 Everything follows from a few amounts, the duration and the chip's peaks, so that rates, per cents and opcode tables
 cannot contradict each other.
@@ -21,7 +21,7 @@ _RESERVED_SMEM_BYTES = 1024
 THREAD_TABLE = "sass__thread_inst_executed_true_per_opcode_with_modifier_all"
 WARP_TABLE = "sass__inst_executed_per_opcode_with_modifier_all"
 
-# Pipe by the first word of the opcode; what is not named here issues and nothing more.
+# Pipe by the first word of the opcode; other instructions only issue.
 _PIPES = {
     "alu": ("IADD3", "LOP3", "SHF", "ISETP", "FMNMX", "SEL", "FSETP", "PRMT"),
     "xu": ("MUFU", "I2F", "F2I", "F2F"),
@@ -56,16 +56,16 @@ class Launch(Struct, frozen=True):
 
 
 class Work(Struct, frozen=True):
-    """What one launch did.
+    """The amounts of one launch.
 
     Attributes:
         l2_read_bytes: Bytes that L2 returned to the SMs.
         l2_write_bytes: Bytes that the SMs sent to L2.
         l1_tag_bytes: Bytes looked up in the L1 tag stage.
         global_wavefronts: LSU data-stage wavefronts of global memory; likewise of shared memory.
-        smem_conflicts: Shared-memory wavefronts that bank conflicts added.
+        smem_conflicts: Shared-memory wavefronts added by bank conflicts.
         warp_opcodes: SASS opcode -> warp instructions, all threads on.
-        tensor_ops: Base name of a tensor counter -> operations, where the collection holds such counters.
+        tensor_ops: Base name of a tensor counter -> operations, if the collection has such counters.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Work(Struct, frozen=True):
 
 
 class _Counter(Struct, frozen=True):
-    """One counter's amount, with the peak of its unit per cycle and that unit's clock."""
+    """A counter's amount, with the peak of its unit per cycle and that unit's clock."""
 
     name: str
     amount: float
@@ -98,7 +98,7 @@ class _Counter(Struct, frozen=True):
     clock_hz: float
 
     def metrics(self, duration_ns: int) -> dict[str, MetricValue]:
-        """Return the amount and the forms that cost no further pass."""
+        """Return the amount and the forms that need no further pass."""
         seconds = duration_ns * 1e-9
         return {
             f"{self.name}.sum": float(self.amount),
@@ -141,7 +141,7 @@ def device_metrics(chip: Chip) -> dict[str, MetricValue]:
 
 
 def launch_metrics(chip: Chip, launch: Launch) -> dict[str, MetricValue]:
-    """Return grid, block and what limits the blocks of an SM; ncu stores counts as floats up to 2024.2."""
+    """Return grid, block and the limits on an SM's blocks; ncu stores counts as floats up to 2024.2."""
     limits = _block_limits(chip, launch)
     resident = min(limits.values())
     warps = -(-launch.threads // THREADS_PER_WARP)
@@ -247,7 +247,7 @@ def _scheduler_metrics(work: Work) -> dict[str, MetricValue]:
 
 
 def _peak_metrics(chip: Chip) -> dict[str, MetricValue]:
-    """Return the peaks of FMA and tensor instructions, which cost no pass."""
+    """Return the peaks of FMA and tensor instructions, which need no pass."""
     fma = {"ffma": chip.ffma_per_sm, "dfma": chip.dfma_per_sm, "hfma": chip.hfma_per_sm}
     peaks: dict[str, MetricValue] = {
         f"sm__sass_thread_inst_executed_op_{op}_pred_on.sum.peak_sustained": float(chip.sm_count * per_sm)

@@ -1,4 +1,4 @@
-"""What a browser's reader would read of HTML."""
+"""The words of HTML that a browser's reader would read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class _Words(HTMLParser):
         self.parts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - its signature
-        """Part the words of neighbours."""
+        """Separate the words of neighbours."""
         self.parts.append(" ")
 
     def handle_data(self, data: str) -> None:
@@ -20,7 +20,7 @@ class _Words(HTMLParser):
 
 
 def words_of(html: str) -> str:
-    """Read the words of HTML with single spaces."""
+    """Return the words of HTML with single spaces."""
     words = _Words()
     words.feed(html)
     return " ".join("".join(words.parts).split())

@@ -1,4 +1,4 @@
-"""Cases that run by default, and those that only the thorough run adds."""
+"""Cases that run by default, and cases that only the thorough run adds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 
 def mostly_thorough(cases: Iterable[Any], *, kept: Container[Any]) -> list[Any]:
-    """Return all cases for `parametrize`, of which those not kept are run by `make test-all` only.
+    """Return all cases for `parametrize`, where those not kept are run only by `make test-all`.
 
-    A plain tuple holds the values of several arguments.
+    A plain tuple contains the values of several arguments.
     """
     return [case if case in kept else _thorough(*(case if type(case) is tuple else (case,))) for case in cases]
 

@@ -1,4 +1,4 @@
-"""Imagines what ncu stores for one metric tier: exactly its names, with values that fit together."""
+"""Simulate what ncu stores for one metric tier: exactly its names, with values that fit together."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _RATIOS = {
 
 
 def stored_metrics(chip: str, detail: str) -> dict[str, MetricValue]:
-    """Return what a report of one kernel holds after collecting a tier on a chip."""
+    """Return the contents of a one-kernel report after collecting a tier on a chip."""
     stored = _attributes(chip)
     for metric in metrics_for(chip, detail):
         stored |= _stored(chip, metric.name)
@@ -80,7 +80,7 @@ def stored_metrics(chip: str, detail: str) -> dict[str, MetricValue]:
 
 
 def _attributes(chip: str) -> dict[str, MetricValue]:
-    """Return what ncu stores unasked."""
+    """Return what ncu stores without being asked."""
     major, minor = next(known for known, family in FAMILIES if chip in family).split(".")
     return {
         "device__attribute_display_name": f"synthetic {chip}",

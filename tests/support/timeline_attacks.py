@@ -1,7 +1,7 @@
-"""Damaged and hostile timelines, and what becomes of each: exports of nsys and traces, whose authors mean harm.
+"""Damaged and hostile timelines, exports of nsys and traces, and the outcome of reading each.
 
-Each is read by the commands that take one, in a process of its own: it ends well, soon, in little memory, and at once
-where somebody presses Ctrl-C or it is told to terminate.
+Each is read by the commands that accept one, in a process of its own, which must end properly, soon, with little
+memory, and at once on Ctrl-C or a signal to terminate.
 """
 
 # ruff: noqa: S608 - our own SQL
@@ -50,14 +50,14 @@ Attack = tuple[str, str, bytes]
 
 
 class Tally(Struct):
-    """What became of some timelines.
+    """The outcomes of some timelines.
 
     Attributes:
         count: Timelines.
-        runs: Commands that were run on them, those that a signal ended among them.
+        runs: Commands run on them, including those ended by a signal.
         outcomes: Kind -> how each ended: `read`, `refused`, or a loss.
         losses: What ended badly, in words.
-        worst: Seconds of a command, bytes of memory and seconds to the end after a signal, of the worst, each with its
+        worst: The largest seconds of a command, bytes of memory, and seconds to the end after a signal, each with its
             kind.
     """
 
@@ -68,14 +68,14 @@ class Tally(Struct):
     worst: dict[str, tuple[float, str]] = field(default_factory=dict)
 
     def note(self, what: str, value: float, kind: str) -> None:
-        """Keep the worst value of something."""
+        """Keep the largest value of something."""
         self.worst[what] = max(self.worst.get(what, (0.0, "")), (value, kind))
 
 
 def attacks(
     folder: Path, count: int, seed: int, real: Sequence[Path] = (), *, is_quick: bool = False
 ) -> Iterator[Attack]:
-    """Yield hand-made attacks, then damaged copies of synthetic and of real timelines, so many in all.
+    """Yield handwritten attacks, then damaged copies of synthetic and of real timelines, this many in all.
 
     Args:
         folder: Where exports are made.
@@ -90,7 +90,7 @@ def attacks(
 
 
 def try_timelines(folder: Path, found: Iterator[Attack], real: Sequence[Path] = ()) -> Tally:
-    """Give each timeline to the commands that take one, and count what becomes of it."""
+    """Give each timeline to the commands that accept one, and count the outcomes."""
     for module in _LOADED:  # before it forks: Python's compiler makes an error of syntax of a Ctrl-C
         import_module(f"rooflens.{module}")
     report = write_report(folder / "report.ncu-rep", ReportSpec([_spec(name) for name in (*_NAMES, *_names_in(real))]))
@@ -112,7 +112,7 @@ def try_timelines(folder: Path, found: Iterator[Attack], real: Sequence[Path] = 
 
 
 def _try(tally: Tally, what: str, arguments: Sequence[str], kind: str) -> None:
-    """Run a command to its end, and once more until Ctrl-C or a signal to terminate, in turn."""
+    """Run a command to its end, and again until Ctrl-C or a signal to terminate, in turn."""
     status, seconds, peak_bytes, said = _run(arguments)
     how = "read" if status == 0 else "refused" if status == 1 and "error: " in said else "lost"
     tally.outcomes[kind, how] += 1
@@ -145,14 +145,14 @@ def _output(file: Path) -> Path:
 def _run(
     arguments: Sequence[str], number: signal.Signals | None = None, after_s: float = 0.0
 ) -> tuple[int, float, int, str]:
-    """Run a command in a fork: status, seconds (after a signal, if one comes), peak of memory, and what was said.
+    """Run a command in a fork: status, seconds (after a signal, if there is one), peak memory, and its output.
 
-    The memory that this process has is the child's, too, and does not count.
+    This process's memory, which the child shares, is not counted.
     """
     out, into = os.pipe()
     own_bytes = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     started_s, before_s = time.monotonic(), 0.0
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child can take it
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child can handle it
     if not (child := os.fork()):
         os.close(out)
         _serve(arguments, into)
@@ -165,13 +165,13 @@ def _run(
     with os.fdopen(out, errors="replace") as stream:
         said = stream.read()  # until it ends
     _, status, usage = os.wait4(child, 0)
-    # Others run on this machine, too: what counts is the time on a processor, unless it hardly waited for one.
+    # Other programs run too, so the time on a processor counts, unless it hardly waited for one.
     seconds = min(time.monotonic() - started_s, usage.ru_utime + usage.ru_stime - before_s)
     return os.waitstatus_to_exitcode(status), seconds, max(0, (usage.ru_maxrss << 10) - own_bytes), said
 
 
 def _processor_s(process: int) -> float:
-    """Return the time that a process had on a processor; 0 where it is gone."""
+    """Return the processor time of a process; 0 if it is gone."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
@@ -199,7 +199,7 @@ def _serve(arguments: Sequence[str], into: int) -> None:
 
         traceback.print_exc()
         status = 70
-    finally:  # whatever a late signal raises: this process must not go on as its parent
+    finally:  # whatever a late signal raises, as this process must not continue as its parent
         os._exit(status)
 
 
@@ -239,7 +239,7 @@ def _export(folder: Path, change: Callable[[sqlite3.Connection], Any] = lambda _
 
 
 def _scripts() -> Iterator[tuple[str, str]]:
-    """Yield changes of an export in SQL."""
+    """Yield SQL statements that change exports."""
     view = f"DROP TABLE StringIds; CREATE VIEW StringIds AS {_ENDLESS};"
     yield "endless view", view
     kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -285,13 +285,13 @@ def _scripts() -> Iterator[tuple[str, str]]:
 
 
 def _by_statement(folder: Path) -> Iterator[Attack]:
-    """Yield exports that were changed in SQL."""
+    """Yield exports changed by SQL."""
     for kind, script in _scripts():
         yield kind, ".sqlite", _export(folder, lambda database, script=script: database.executescript(script))  # type: ignore[misc]
 
 
 def _large(folder: Path) -> Iterator[Attack]:
-    """Yield what was made to take time and memory, and traces."""
+    """Yield exports made to cost time and memory, and traces."""
     nested = [(f"range {at}", at * 10, 10**6 - at, 1, 59) for at in range(10_000)]
     yield "nested ranges", ".sqlite", _export(folder, launches=_launches(4000, 25), ranges=nested)
     shared = [(f"range {at}", at, 10**6 - at, at, 60) for at in range(5000)]
@@ -314,7 +314,7 @@ def _large(folder: Path) -> Iterator[Attack]:
 
 
 def _shared_text(folder: Path, table: str, column: str, length: int) -> bytes:
-    """Return an export with a table whose rows are all the same cell, which has a long text."""
+    """Return an export with a table whose rows are all the same cell with a long text."""
 
     def change(database: sqlite3.Connection) -> None:
         database.execute(f"DELETE FROM {table} WHERE rowid > (SELECT min(rowid) FROM {table})")
@@ -328,7 +328,7 @@ def _shared_text(folder: Path, table: str, column: str, length: int) -> bytes:
 
 
 def _root(folder: Path, data: bytes, table: str) -> int:
-    """Return the number of the page where a table begins."""
+    """Return the page number where a table begins."""
     path = folder / "pages.sqlite"
     path.write_bytes(data)
     with closing(sqlite3.connect(path)) as database:
@@ -338,7 +338,7 @@ def _root(folder: Path, data: bytes, table: str) -> int:
 
 
 def _shared_pages(folder: Path, depth: int) -> bytes:
-    """Return an export whose table of kernels has inner pages whose children are all the same page."""
+    """Return an export whose kernel table has inner pages whose children are all the same page."""
     data = bytearray(_export(folder, launches=_launches(2000, 25)))
     at = (_root(folder, data, "CUPTI_ACTIVITY_KIND_KERNEL") - 1) * _PAGE_BYTES
     leaf = int.from_bytes(data[at + 8 : at + 12], "big")
@@ -500,7 +500,7 @@ def _with_odd_values(folder: Path, data: bytes, chance: Random) -> bytes:
 
 
 def _with_odd_members(data: bytes, chance: Random) -> bytes:
-    """Put odd values into some events of a trace; some stand twice, some go."""
+    """Put odd values into some events of a trace, repeat some and remove some."""
     trace = json.loads(data)
     events = trace["traceEvents"]
     for _ in range(chance.choice((1, 5, 50))):

@@ -1,4 +1,4 @@
-"""The files that git has: what whoever clones the project gets."""
+"""The files tracked by git, which everyone who clones the project gets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def tracked() -> tuple[str, ...]:
-    """List the files of the clone as git spells them; a test that asks in a copy without git is skipped."""
+    """List the files of the clone as git spells them; in a copy without git the test is skipped."""
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
         pytest.skip("no clone of git")

@@ -1,10 +1,10 @@
-"""Tests whose answer depends on some files alone: they run when these changed since the tests last passed.
+"""Run tests that depend only on certain files when these changed since the tests last passed.
 
-`tests/passed.sha256` holds the digests of those files, a line for each file of tests and what it depends on. A run in
-which all its tests passed, none left out, writes the line anew; it is committed with the change.
+`tests/passed.sha256` has the digests of those files, one line per test file and its dependencies. A run in which all
+its tests passed, with none left out, rewrites the line, which is committed with the change.
 
-Where `IMPORTS` is among the paths nobody keeps a list: the files are walked from import to import. A path behind `-` is
-not walked into.
+With `IMPORTS` among the paths no list is needed: the files are found by following imports. A path after `-` is not
+followed.
 """
 
 from __future__ import annotations
@@ -81,17 +81,17 @@ PROPERTY = "if_changed"
 
 
 def is_due(tests: Path, paths: Iterable[str]) -> bool:
-    """Return whether the files at some paths differ from those that a file of tests passed with.
+    """Return whether the files at some paths differ from those with which a test file passed.
 
-    True too where all tests are asked for, where `ROOFLENS_CORPUS` names other published reports, and on a machine with
-    an NVIDIA GPU, where more of them run.
+    Also true if all tests are requested, if `ROOFLENS_CORPUS` names other published reports, and on a machine with an
+    NVIDIA GPU, where more of them run.
     """
     is_asked = any(os.environ.get(name) for name in (THOROUGH, "ROOFLENS_CORPUS")) or GPU.exists()
     return is_asked or _line(_key(tests, tuple(paths))) not in _passed()
 
 
 class PassedModule(pytest.Module):
-    """A file of tests that passed with what it depends on: skipped whole, before it is imported."""
+    """A test file that passed with its dependencies: skipped as a whole, before it is imported."""
 
     def collect(self) -> list[pytest.Item]:
         """Skip it."""
@@ -99,7 +99,7 @@ class PassedModule(pytest.Module):
 
 
 def has_passed(tests: Path) -> bool:
-    """Return whether all tests of a file depend on what they last passed with."""
+    """Return whether all tests of a file depend on files with which they passed."""
     start = f"{tests.relative_to(ROOT).as_posix()} "
     keys = [key for key in (line.split("  ", 1)[1] for line in _passed()) if key.startswith(start)]
     text = tests.read_text(encoding="utf-8") if keys else ""
@@ -113,7 +113,7 @@ def reason(paths: Iterable[str]) -> str:
 
 
 def choose(items: Iterable[pytest.Item]) -> None:
-    """Skip the tests that are not due; note on the others what they depend on."""
+    """Skip the tests that are not due; note the dependencies of the others."""
     for item in items:
         marker = item.get_closest_marker("if_changed")
         if marker is None or item.get_closest_marker("skip") or item.get_closest_marker("gpu"):
@@ -125,7 +125,7 @@ def choose(items: Iterable[pytest.Item]) -> None:
 
 
 class Passed:
-    """Collects what became of the tests, and writes the digests of those files of which all passed."""
+    """Collect the outcomes of tests, and write the digests of files in which all passed."""
 
     def __init__(self) -> None:
         self._outcomes: defaultdict[str, set[str]] = defaultdict(set)
@@ -137,7 +137,7 @@ class Passed:
                 self._outcomes[str(key)].add(report.outcome)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the digests, unless a part of a file's tests was chosen or left out."""
+        """Write the digests, unless some of a file's tests were selected or deselected."""
         is_part = any(getattr(session.config.option, name, None) for name in CHOOSE)
         is_part = is_part or any("::" in one for one in session.config.args)
         if is_part or session.shouldfail or session.shouldstop:
@@ -187,7 +187,7 @@ def _files(path: str) -> list[str]:
 
 @cache
 def _folder(path: str) -> bytes:
-    """Return the digest of a folder beside the repository, whose content is too much to be kept."""
+    """Return the digest of a folder beside the repository, whose content is too large to keep."""
     whole = hashlib.sha256()
     for file in _files(path):
         whole.update(f"{file}\n".encode())
@@ -198,11 +198,11 @@ def _folder(path: str) -> bytes:
 
 @cache
 def _content(path: str) -> bytes:
-    """Return a file's path and what is in it."""
+    """Return a file's path and content."""
     return f"{path}\n".encode() + (ROOT / path).read_bytes()
 
 
 def forget() -> None:
-    """Look at the files anew when they are asked for next."""
+    """Discard the cached digests."""
     for cached in (_line, _folder, _content, _files, listing):
         cached.cache_clear()

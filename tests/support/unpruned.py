@@ -1,4 +1,4 @@
-"""Counters resolved the long way: every way of every recipe is tried in order, without a plan for the names stored."""
+"""Resolve counters the long way: every recipe is tried in order, without a plan for the stored names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVERYTHING = frozenset(
 
 
 def resolved_without_a_plan(stored: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:
-    """Try every way of every recipe in order, those that need what is not stored too, and skip them one by one."""
+    """Try every recipe in order, including those that need missing metrics, and skip these one by one."""
     values: dict[str, float] = {}
     sources: dict[str, str] = {}
     for name, ways in _steps():

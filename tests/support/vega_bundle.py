@@ -1,8 +1,8 @@
-"""The vendored Vega: `make vendor` writes it anew from the packages that `vega/package-lock.json` names; needs npm.
+"""The vendored Vega: `make vendor` rebuilds it from the packages in `vega/package-lock.json`; this needs npm.
 
-To renew it, write newer versions into `vega/package.json`, run `npm install` there (`npm audit` says which of them have
-known holes), and `make vendor`. It prints the digest and the packages for `vendor.toml`; where packages came or went,
-`vega.LICENSE.txt` takes their licences, which `vega/node_modules` shows.
+To renew it, write newer versions into `vega/package.json`, run `npm install` there (`npm audit` lists known
+vulnerabilities), and `make vendor`. It prints the digest and the packages for `vendor.toml`; if packages were added
+or removed, `vega.LICENSE.txt` needs their licences, which are in `vega/node_modules`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_S = 300
 
 
 class Bundle(Struct, frozen=True):
-    """One script that needs no network, and `name version` of each package in it by its licence."""
+    """A script that needs no network, and `name version` of each package in it by its licence."""
 
     code: bytes
     packages: dict[str, list[str]]
@@ -36,7 +36,7 @@ def bundle() -> Bundle:
     """Bundle Vega, Vega-Lite and vega-embed.
 
     Raises:
-        OSError, subprocess.SubprocessError: There is no npm here, or its packages cannot be had.
+        OSError, subprocess.SubprocessError: npm is missing, or its packages cannot be fetched.
     """
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -49,7 +49,7 @@ def bundle() -> Bundle:
 
 
 def _by_licence(folder: Path, files: Iterable[str]) -> dict[str, list[str]]:
-    """Name the packages that files are of; npm may hold one in two versions."""
+    """Name the packages of these files; npm may have one in two versions."""
     found: dict[str, set[str]] = {}
     for file in files:
         above = next((one for one in Path(file).parents if one.parent.name == "node_modules"), None)

@@ -1,4 +1,4 @@
-"""Exercise 3: what two kernels gain as one. Fill in what raises NotImplementedError."""
+"""Exercise 3: the gain of fusing two kernels. Fill in what raises NotImplementedError."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Work(NamedTuple):
-    """What a kernel must do: FLOPs, and bytes to and from DRAM."""
+    """The work of a kernel: FLOPs, and bytes to and from DRAM."""
 
     flop: float
     bytes: float
@@ -31,7 +31,7 @@ def fused(first: Work, second: Work, intermediate_bytes: float, *, still_needed:
         first: Writes the intermediate array.
         second: Reads it.
         intermediate_bytes: Size of that array.
-        still_needed: Somebody else reads the array later, so it must still be written.
+        still_needed: Another kernel reads the array later, so it must still be written.
     """
     raise NotImplementedError
 

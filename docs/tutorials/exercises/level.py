@@ -1,4 +1,4 @@
-"""Exercise 2: which memory level holds a kernel up. Fill in what raises NotImplementedError."""
+"""Exercise 2: the memory level that limits a kernel. Fill in what raises NotImplementedError."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ if TYPE_CHECKING:
 
 
 def intensities(flop_per_s: float, bytes_per_s: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return FLOP a byte at each level; None if the bytes of a level were not measured."""
+    """Return FLOPs per byte at each level; None if the bytes of a level were not measured."""
     raise NotImplementedError
 
 
 def shares(
     bytes_per_s: Mapping[str, float | None], peak_bytes_per_s: Mapping[str, float], stages: Mapping[str, float]
 ) -> dict[str, float]:
-    """Return how busy each level is, from 0 to 1; levels of which nothing is known are left out.
+    """Return how busy each level is, from 0 to 1; levels without any measurement are left out.
 
     Args:
-        bytes_per_s: What each level moved; None if that was not measured.
-        peak_bytes_per_s: What each level could move.
-        stages: How busy the busiest stage of each level is, from 0 to 1, where that was measured.
+        bytes_per_s: The rate of each level; None if that was not measured.
+        peak_bytes_per_s: The possible rate of each level.
+        stages: How busy the busiest stage of each level is, from 0 to 1, if that was measured.
     """
     raise NotImplementedError
 

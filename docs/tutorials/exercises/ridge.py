@@ -1,15 +1,15 @@
-"""Exercise 1: where a GPU's two roofs meet. Fill in what raises NotImplementedError."""
+"""Exercise 1: the intersection of a GPU's two roofs. Fill in what raises NotImplementedError."""
 
 from __future__ import annotations
 
 
 def ridge(peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
-    """Return the intensity, in FLOP a byte, at which arithmetic and memory take equally long."""
+    """Return the intensity, in FLOPs per byte, at which arithmetic and memory take equally long."""
     raise NotImplementedError
 
 
 def attainable(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
-    """Return the most FLOP/s that a kernel of `intensity` FLOP a byte can reach."""
+    """Return the most FLOP/s that a kernel of `intensity` FLOPs per byte can reach."""
     raise NotImplementedError
 
 
@@ -19,5 +19,5 @@ def limiter(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: flo
 
 
 def peak_at_clock(sm_count: int, multiply_adds_per_cycle: int, clock_hz: float) -> float:
-    """Return the peak in FLOP/s of a pipe that does so many multiply-adds per cycle on each SM."""
+    """Return the peak in FLOP/s of a pipe that does this many multiply-adds per cycle on each SM."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Say when exercise 3 is done: `pytest docs/tutorials/exercises/test_fusing.py`."""
+"""Check exercise 3: `pytest docs/tutorials/exercises/test_fusing.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N = 2**28
 
 
 def close(value: float, expected: float, within: float = 0.01) -> bool:
-    """Whether two numbers are the same to a per cent."""
+    """Return whether two numbers agree to a per cent."""
     return math.isclose(value, expected, rel_tol=within)
 
 
@@ -36,7 +36,7 @@ def test_the_intermediate_is_saved_twice() -> None:
 
 
 def test_what_somebody_else_needs_is_still_written() -> None:
-    """Training keeps activations for the backward pass: only reading them again is saved."""
+    """Training keeps activations for the backward pass: only rereading them is saved."""
     assert answer.fused(Work(1, 80), Work(2, 80), 40, still_needed=True) == Work(3, 120)
 
 
@@ -47,7 +47,7 @@ def test_two_cosines() -> None:
 
 
 def test_kernels_without_an_intermediate_gain_nothing() -> None:
-    """AdamW, then zeroing the gradients: 28 and 4 bytes a parameter, and no array between them."""
+    """AdamW, then zeroing the gradients: 28 and 4 bytes per parameter, and no array between them."""
     assert close(answer.gain(Work(17 * N, 28 * N), Work(0, 4 * N), 0, H100_FP32), 1.0)
 
 

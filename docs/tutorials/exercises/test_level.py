@@ -1,4 +1,4 @@
-"""Say when exercise 2 is done: `pytest docs/tutorials/exercises/test_level.py`."""
+"""Check exercise 2: `pytest docs/tutorials/exercises/test_level.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TILED_STAGES = {"dram": 0.08, "l2": 0.16, "l1": 0.65}
 
 
 def close(value: float | None, expected: float, within: float = 0.01) -> bool:
-    """Whether there is a number, within a per cent of the expected one."""
+    """Return whether there is a number, within a per cent of the expected one."""
     return value is not None and math.isclose(value, expected, rel_tol=within)
 
 
@@ -34,7 +34,7 @@ def test_one_kernel_has_an_intensity_at_each_level() -> None:
 
 
 def test_what_was_not_measured_is_none() -> None:
-    """Nobody counted the bytes of L2: its intensity is not known, and not 0 or infinite."""
+    """The bytes of L2 were not counted, so its intensity is unknown rather than 0 or infinite."""
     found = answer.intensities(4.98e12, TILED)
     assert found["l2"] is None
     assert close(found["dram"], 104)
@@ -46,17 +46,17 @@ def test_the_busiest_stage_counts() -> None:
 
 
 def test_bytes_stand_for_a_level_without_stages() -> None:
-    """Where no stage was measured, bytes over peak is all that is known."""
+    """If no stage was measured, only bytes over peak is known."""
     assert close(answer.shares(MATMUL, MATMUL_PEAKS, {})["l1"], 0.665)
 
 
 def test_a_stage_stands_for_a_level_without_bytes() -> None:
-    """Nobody counted the bytes of L2, but how busy it was is known."""
+    """The bytes of L2 were not counted, but how busy it was is known."""
     assert close(answer.shares(TILED, TILED_PEAKS, TILED_STAGES)["l2"], 0.16)
 
 
 def test_a_level_of_which_nothing_is_known_has_no_share() -> None:
-    """It is left out; 0 would say that it was idle."""
+    """It is left out; 0 would mean that it was idle."""
     assert "l2" not in answer.shares(TILED, TILED_PEAKS, {})
 
 

@@ -1,4 +1,4 @@
-"""Say when exercise 1 is done: `pytest docs/tutorials/exercises/test_ridge.py`."""
+"""Check exercise 1: `pytest docs/tutorials/exercises/test_ridge.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ A100 = (312 * TERA, 2.039 * TERA)
 
 
 def close(value: float, expected: float, within: float = 0.005) -> bool:
-    """Whether two numbers are the same to half a per cent."""
+    """Return whether two numbers agree to half a per cent."""
     return math.isclose(value, expected, rel_tol=within)
 
 

@@ -56,6 +56,9 @@ _TABLES = "sass__"
 UNNAMED = "unnamed"
 """Name of the only kernel of a table without names."""
 
+_OPENED_LATE = re.compile(r"(?<![<\w])unnamed>::")
+"""An unnamed namespace whose first bracket is lost, as in exports of Windows."""
+
 
 class ExportedKernel(Struct):
     """One launch of an export; fields not listed here mean the same as in a report's raw result.
@@ -111,7 +114,7 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
         place = header.columns.get(name)
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
-    signature = cell(KERNEL) or UNNAMED
+    signature = _OPENED_LATE.sub("<unnamed>::", cell(KERNEL)) or UNNAMED
     kernel = ExportedKernel(function_of(bounded_name(signature)), signature)
     if number := cell(ID):
         kernel.launch = (number, signature, *map(cell, _LAUNCH))

@@ -12,7 +12,8 @@ from math import log, prod
 
 from msgspec import Struct
 
-from rooflens.format import count, percent, quantity, significant
+from rooflens.format import count, percent, quantity, si, significant
+from rooflens.model.compare.same_code import LEFT, is_same_launch
 from rooflens.model.counters.accesses import ACCESSES
 from rooflens.model.counters.balance import STALLS, WAITS
 from rooflens.model.counters.execution import WARPS
@@ -20,6 +21,7 @@ from rooflens.model.counters.table import MEASURED
 from rooflens.model.records import Analysis, Kernel, ratio
 from rooflens.model.same_work import same_work
 from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
+from rooflens.model.verdict.thresholds import default_thresholds
 
 MOVED_RATIO = 1.05
 """Intensities and amounts closer to each other than this factor count as equal."""
@@ -36,6 +38,11 @@ _WEIGHTS = {"switch": 4.0, "flop": 1.5, "sectors": 1.5, "block": 1.2, "bytes": 1
 _OF_A_KERNEL = MEASURED - {"duration_ns"} | {
     row.name for row in (*WARPS, *ACCESSES, *WAITS) if not row.name.startswith("blocks_limit")
 }
+
+_BESIDE = frozenset({"registers", "shared"})
+"""What a block takes of an SM: it comes with a change, and alone explains no time."""
+
+_TILE = ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes")
 
 _ARITHMETIC = frozenset({"conversions", "fp64_divisions", "integer_divisions"})
 """Findings that say which operations there are fewer of."""
@@ -57,11 +64,19 @@ class Cause(Struct, frozen=True):
 
 def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
     """Say what changed from a version of a kernel to the next: what explains its time first, then by size."""
+    if is_same_launch(before, after):
+        return (Cause("code", 1.0, f"the same machine code, so {LEFT}"),)
     is_faster = _is_faster(before, after)
     found = list(_found(before, after))
-    if all(cause.topic == "registers" for cause in found):
+    if all(cause.topic in _BESIDE for cause in found):
         found += _waits(before.kernel, after.kernel, is_faster=is_faster)
-    found.sort(key=lambda one: (one.helps is (not is_faster), -one.size * _WEIGHTS.get(one.topic, 0.7)))
+    found.sort(
+        key=lambda one: (
+            one.helps is (not is_faster),
+            one.topic in _BESIDE,
+            -one.size * _WEIGHTS.get(one.topic, 0.7),
+        )
+    )
     return tuple(found)
 
 
@@ -71,10 +86,10 @@ def causes_words(before: Analysis, after: Analysis) -> str:
 
 
 def reasons(found: Sequence[Cause], *, is_faster: bool) -> str:
-    """Name at most three causes, without those that work against the change, and without registers alone."""
+    """Name at most three causes, without those that work against the change, and not what a block takes alone."""
     telling = [cause for cause in found if cause.helps is not (not is_faster)]
     words = ", ".join(cause.words for cause in telling[:MOST_NAMED])
-    if any(cause.topic != "registers" for cause in telling) or not found:
+    if any(cause.topic not in _BESIDE for cause in telling) or not found:
         return words
     return f"no counter says why ({words or found[0].words})"
 
@@ -118,16 +133,20 @@ def _found(before: Analysis, after: Analysis) -> Iterator[Cause]:
     level = _level_of(before, after)
     for name in dict.fromkeys((level, "dram")):
         label = resource_label(name, old.gpu, new.gpu)
+        if not _matters(before, after, name):
+            continue
         bytes_moved = before.levels[name].amount_bytes, after.levels[name].amount_bytes
-        yield from _amount("bytes", *bytes_moved, f"{label} bytes")
+        # What a level does that bounds neither side is more often a consequence.
+        topic = "bytes" if name in {"dram", before.verdict.resource, after.verdict.resource} else "traffic"
+        yield from _amount(topic, *bytes_moved, f"{label} bytes")
         if None in bytes_moved and name == level and old.gpu_model == new.gpu_model:
-            yield from _amount("bytes", _busy_ns(before, name), _busy_ns(after, name), f"{label} cycles")
+            yield from _amount(topic, _busy_ns(before, name), _busy_ns(after, name), f"{label} cycles")
     yield from _amount("instructions", *_both(old, new, "executed_inst"), "instructions")
     yield from _sectors(old, new)
     yield from _shape(before, after)
     yield from _switches(old, new)
     yield from _shares(old, new)
-    yield from _registers(old, new)
+    yield from _block_takes(old, new)
 
 
 def _both(old: Kernel, new: Kernel, name: str) -> tuple[float | None, float | None]:
@@ -148,6 +167,15 @@ def _amount(topic: str, old: float | None, new: float | None, noun: str, why: st
     yield Cause(topic, size, words, new < old)
 
 
+def _matters(before: Analysis, after: Analysis, level: str) -> bool:
+    """Return whether a level was busy enough on either side to cost time: a unit at 0.2 % explains nothing.
+
+    One whose share no side states is not left out: nothing tells that it did not.
+    """
+    known = [share for one in (before, after) if (share := one.levels[level].share) is not None]
+    return not known or max(known) >= default_thresholds().contributing_share
+
+
 def _busy_ns(analysis: Analysis, level: str) -> float | None:
     """Return for how long a level was busy, which is the work it did where bytes were not counted."""
     share, time_ns = analysis.levels[level].share, analysis.kernel.duration_ns
@@ -155,11 +183,12 @@ def _busy_ns(analysis: Analysis, level: str) -> float | None:
 
 
 def _level_of(before: Analysis, after: Analysis) -> str:
-    """Choose the level to speak of: the one that bounds the kernel before or now, else DRAM."""
+    """Choose the level to speak of: the one that bounds the kernel before or now, else the busiest of either side."""
     for one in (before, after):
         if one.verdict.bound in {"memory", "balanced"} and one.verdict.resource in LEVEL_LABELS:
             return str(one.verdict.resource)
-    return "dram"
+    known = [(level.share, name) for one in (before, after) for name, level in one.levels.items() if level.share]
+    return max(known, default=(0.0, "dram"))[1]
 
 
 def _sectors(old: Kernel, new: Kernel) -> Iterator[Cause]:
@@ -206,7 +235,7 @@ def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
     sizes = prod(old.block), prod(new.block)
     # As many threads in another shape make no other block: what it changes shows in sectors and conflicts.
     if sizes[0] != sizes[1]:
-        warps = _filled(sizes[0]), _filled(sizes[1])
+        warps = filled_lanes(sizes[0]), filled_lanes(sizes[1])
         size = max(abs(log(sizes[1] / sizes[0])), 2 * abs(log(warps[1] / warps[0])), 0.3)
         yield Cause("block", size, f"blocks of {sizes[1]} instead of {sizes[0]} threads")
     threads = prod(old.grid) * sizes[0], prod(new.grid) * sizes[1]
@@ -217,18 +246,15 @@ def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
         yield Cause("threads", abs(log(times)), words)
 
 
-def _filled(threads: int) -> float:
+def filled_lanes(threads: int) -> float:
     """Return the part of its warps' lanes that a block fills."""
     return threads / (-(-threads // 32) * 32)
 
 
 def _switches(old: Kernel, new: Kernel) -> Iterator[Cause]:
     """Say what one version uses and the other does not."""
-    local, tile = (
-        ("local_load_inst", "local_store_inst"),
-        ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes"),
-    )
-    for names, words in ((tile, "shared memory"), (("tensor_busy_share",), "tensor cores"), (local, "local memory")):
+    local = "local_load_inst", "local_store_inst"
+    for names, words in ((_TILE, "shared memory"), (("tensor_busy_share",), "tensor cores"), (local, "local memory")):
         was, now = _sum(old, names), _sum(new, names)
         if was is not None and now is not None and bool(was) is not bool(now):
             helps = bool(now) is (words != "local memory")
@@ -261,10 +287,15 @@ def _conflicts(kernel: Kernel) -> float | None:
     return ratio(lost, kernel.counters.get("smem_access_wavefronts"))
 
 
-def _registers(old: Kernel, new: Kernel) -> Iterator[Cause]:
+def _block_takes(old: Kernel, new: Kernel) -> Iterator[Cause]:
+    """Compare what a block takes of its SM; memory that only one version uses is a switch."""
     was, now = _both(old, new, "registers_per_thread")
     if was and now and differs(was, now):
         yield Cause("registers", abs(log(now / was)) / 2, f"{now:.0f} registers per thread instead of {was:.0f}")
+    was, now = (_sum(kernel, _TILE) for kernel in (old, new))
+    if was and now and differs(was, now):
+        words = f"{si(now, 'B')} of shared memory per block instead of {si(was, 'B')}"
+        yield Cause("shared", abs(log(now / was)) / 2, words)
 
 
 def _waits(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from rooflens.format import duration
 from rooflens.model.compare.matching import How, Match, match_launches
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, timed
-from rooflens.model.same_work import Asked, Work, same_work
+from rooflens.model.same_work import Asked, Work, named_alike, same_work
 from rooflens.model.summary import median_launch
 from rooflens.model.verdict.collecting import split_command
 
@@ -142,6 +142,10 @@ class Timing(Struct, frozen=True):
         """Widen a threshold by the part of the time that is in grids below one wave."""
         return threshold * (1 + (UNDER_WAVE_FACTOR - 1) * self.under_wave)
 
+    def is_unchanged(self, threshold: float) -> bool:
+        """Return whether the medians are so near that nobody needs to know of noise; False if a side has no time."""
+        return self.change is not None and abs(self.change) <= self.limit(threshold)
+
     @property
     def is_apart(self) -> bool:
         """True where the ranges of both sides do not meet; False if a side has no time."""
@@ -171,10 +175,12 @@ class Side(Struct, frozen=True):
     Attributes:
         label: What the user called it.
         reports: Its recordings of a program; at least one.
+        is_named: It is one report, and the user named it to have it compared.
     """
 
     label: str
     reports: tuple[AnalyzedReport, ...]
+    is_named: bool = False
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -239,13 +245,18 @@ class Change(Struct, frozen=True):
         return one.kernel.name if one else ""
 
 
-def changes_between(base: Side, head: Side) -> tuple[Change, ...]:
-    """Match the kernels of two sides and time them, largest change of time first; each side has a recording."""
+def changes_between(base: Side, head: Side, told: Work | None = None) -> tuple[Change, ...]:
+    """Match the kernels of two sides and time them, largest change of time first; each side has a recording.
+
+    Args:
+        base: The side before.
+        head: The side after.
+        told: What tells, by other versions of the program, that both did the same work; None without it.
+    """
     base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
     first, second = base_parts.kernels, head_parts.kernels
     groups = _grouped(match_launches(first, second), first, second)
-    asked = asked_alike(base.runs[0], head.runs[0])
-    changes = [_change(group, base_parts, head_parts, asked) for group in groups]
+    changes = [_change(group, base_parts, head_parts, (base, head), told) for group in groups]
     return tuple(sorted(changes, key=lambda change: -abs(change.timing.lost_ns)))
 
 
@@ -332,6 +343,19 @@ def asked_alike(before: Run, after: Run) -> Asked | None:
     return None
 
 
+def work_between(sides: tuple[Side, Side], before: Analysis, after: Analysis) -> Work:
+    """Return whether two kernels did the same work on two sides.
+
+    Where nothing tells, two reports that the user named are taken for the same: who blocks for registers has fewer
+    threads, and wants to see the time. What was recorded still speaks against it, and other sizes or jobs in names do.
+    """
+    base, head = sides
+    asked = asked_alike(base.runs[0], head.runs[0])
+    work = same_work(before, after, asked)
+    is_meant = base.is_named and head.is_named and asked != "other" and named_alike(before, after)
+    return replace(work, assumed=True) if work.same is None and is_meant else work
+
+
 def programs_apart(changes: Sequence[Change]) -> str:
     """Say why the times of two programs are not compared: their kernels did other work, or they share none."""
     both = [change for change in changes if change.base and change.head]
@@ -358,12 +382,14 @@ def is_replaced(changes: Iterable[Change]) -> bool:
     return min(gone, new) > 0 and max(gone, new) <= (1 + OTHER_WORK) * min(gone, new)
 
 
-def _change(group: Sequence[Match], base: _Parts, head: _Parts, asked: Asked | None) -> Change:
+def _change(group: Sequence[Match], base: _Parts, head: _Parts, sides: tuple[Side, Side], told: Work | None) -> Change:
     before, after = base.of(m.base for m in group), head.of(m.head for m in group)
     one, other = _represented(group, before[0], after[0])
     # Launches without a partner count only where all are.
     hows = [m.how for m in group if m.base is not None and m.head is not None] or [m.how for m in group]
-    work = same_work(one, other, asked) if one and other else None
+    work = work_between(sides, one, other) if one and other else None
+    if one and other and work and work.same is None and named_alike(one, other):
+        work = told or work
     return Change(
         how=max(hows, key=_HOW_ORDER.index),
         base=one,
@@ -373,7 +399,7 @@ def _change(group: Sequence[Match], base: _Parts, head: _Parts, asked: Asked | N
             Spread(times(before)),
             Spread(times(after)),
             under_wave([a for recording in (before if any(before) else after) for a in recording]),
-            work.why if work and not work.same else "",
+            work.why if work and not work.is_compared else "",
         ),
         work=work,
     )

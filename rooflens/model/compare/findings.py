@@ -7,17 +7,20 @@ nor new: nothing is said of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 from typing import Literal
 
 from msgspec import Struct
 
 from rooflens.format import factor, is_plural, percent, si, significant
-from rooflens.model.compare.causes import MOVED_RATIO, differs, share_differs
-from rooflens.model.compare.compare import AS_FAST, Change
+from rooflens.model.compare.causes import MOVED_RATIO, differs, filled_lanes, share_differs
+from rooflens.model.compare.compare import AS_FAST, DEFAULT_THRESHOLD, Change
+from rooflens.model.compare.same_code import is_same_launch
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import FAR, Finding, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Analysis, Finding, Kernel, Limit, ratio
 from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
@@ -30,11 +33,24 @@ _NEEDS: Mapping[str, frozenset[str]] = {
     rule.id: frozenset(name for group in (*rule.needs, *rule.hints) for name in group) for rule in RULES
 }
 _ORDER: tuple[What, ...] = ("gone", "changed", "new")
-_MORE_IS_BETTER = ("waves", "grid_size", "occupancy", "threads_per_inst", "warp_fill", "arithmetic", "per_sector")
-"""Ends of the names of evidence of which more is better."""
 
-_NEITHER = frozenset({"registers", "SMs", "blocks", "ns", "B", "threads a block"})
-"""Units of amounts of which neither more nor less is better."""
+_MORE_IS_BETTER = frozenset(
+    {"achieved_occupancy", "theoretical_occupancy", "grid_size", "threads_per_inst", "warp_fill", "arithmetic"}
+    | {"arithmetic pipe", "elements per thread", "bytes loaded per thread", "loads in flight"}
+    | {"global_load_bytes_per_sector", "global_store_bytes_per_sector"}
+)
+_LESS_IS_BETTER = frozenset(
+    {"load_excess_share", "store_excess_share", "excess_share", "sectors_per_request"}
+    | {"global_load_sectors_per_request", "global_store_sectors_per_request"}
+    | {"conflict_share", "conflict_ways", "wavefronts_per_instruction", "loads a result", "bytes per multiply-add"}
+    | {"divisions", "division_share", "integer divisions", "conversions", "unfused", "unfused_share", "fp64_flop"}
+    | {"moves", "local_share", "local memory", "constant loads", "samples in curand_init", "loaded again"}
+    | {"atomics", "atomic_traffic_share", "atomic_inst_share", "barrier stalls", "idle SM time", "gap around a launch"}
+    | {"host_part_of_fills", "warps' time in loops that load tiles", "time it would save"}
+)
+_LESS_BY_FORM = re.compile(r"stall_\w+_cycles|\w+ stalls|busiest .+ over the mean")
+"""Evidence that measures what is wrong, so that more of it is better, or less. All else is a size that goes with it:
+what a block takes, how many blocks or stores there are, what another unit does. It may do either, and tells no news."""
 
 _WITH_PREFIX = 1e5
 """Amounts from here on are written with a prefix: `1.24 G to 220 M operations`."""
@@ -56,10 +72,20 @@ class Number(Struct, frozen=True):
     @property
     def became(self) -> Literal["better", "worse"] | None:
         """Say whether it got better or worse; None if it hardly moved, or neither way is better."""
-        if not self.moved or self.unit in _NEITHER or self.before is None or self.after is None:
+        if not self.measures or not self.moved or self.before is None or self.after is None:
             return None
-        is_more_better = self.name.endswith(_MORE_IS_BETTER)
-        return "better" if (self.after > self.before) is is_more_better else "worse"
+        return "better" if (self.after > self.before) is (self.name in _MORE_IS_BETTER) else "worse"
+
+    @property
+    def measures(self) -> bool:
+        """True where it says how much is wrong, so that one way is better."""
+        known = self.name in _MORE_IS_BETTER or self.name in _LESS_IS_BETTER
+        return known or bool(_LESS_BY_FORM.fullmatch(self.name))
+
+    @property
+    def is_alone(self) -> bool:
+        """True where only one side has it."""
+        return (self.before is None) is not (self.after is None)
 
 
 class FindingChange(Struct, frozen=True):
@@ -85,9 +111,33 @@ class FindingChange(Struct, frozen=True):
         return found
 
     @property
+    def shown(self) -> Number | None:
+        """The number to tell: the first that got better or worse, else, of what came or went, one that a side has."""
+        told = next((number for number in self.numbers if number.became), None)
+        if told or self.what == "changed":
+            return told
+        return next((number for number in self.numbers if number.is_alone and number.measures), None)
+
+    @property
+    def became(self) -> Literal["better", "worse"] | None:
+        """What its number did."""
+        return self.shown.became if self.shown else None
+
+    @property
+    def is_as_it_was(self) -> bool:
+        """True where what is wrong is known on both sides and hardly moved: something else decides what it costs."""
+        known = [number for number in self.numbers if number.measures and None not in (number.before, number.after)]
+        return bool(known) and not any(number.moved for number in known)
+
+    @property
     def eased(self) -> bool:
         """True where it cost time before and no longer does."""
         return _costs(self.before) and not _costs(self.after)
+
+    @property
+    def began(self) -> bool:
+        """True where it costs time that it did not cost before."""
+        return _costs(self.after) and not _costs(self.before)
 
 
 class FindingChanges(Struct, frozen=True):
@@ -97,21 +147,52 @@ class FindingChanges(Struct, frozen=True):
         changes: First what is gone, then what changed, then what is new; each by what it costs.
         untold: Titles of findings that one side cannot have found: its report lacks their counters.
         limit: How much faster it could become at most, as the base said.
-        reached: How much faster a launch became; None if a side has no time.
+        reached: How much faster a launch became; None if a side has no time, or ran on another GPU.
+        forecast: What the slower side said that the move from it to the other would bring; None if it said nothing.
     """
 
     changes: tuple[FindingChange, ...]
     untold: tuple[str, ...]
     limit: Limit
     reached: float | None
+    forecast: Forecast | None = None
 
 
-def changed_findings(change: Change) -> FindingChanges | None:
-    """Compare a kernel's findings before and after; None if either side lacks the kernel."""
+class Forecast(Struct, frozen=True):
+    """The gain that a finding of the slower side promised, held against what became of it.
+
+    Attributes:
+        finding: Of the slower side: it costs time there, and none on the other.
+        predicted: How much faster its move was to make the kernel.
+        reached: How much faster the other side is.
+        is_back: The slower side is the head: the change was a step back, and its undoing is what was predicted.
+    """
+
+    finding: Finding
+    predicted: float
+    reached: float
+    is_back: bool
+
+
+def changed_findings(change: Change, threshold: float = DEFAULT_THRESHOLD) -> FindingChanges | None:
+    """Compare a kernel's findings before and after; None if either side lacks the kernel.
+
+    Where both run the same code no finding is one of a change. Where the time stayed, only numbers that moved are: what
+    costs time changes place by a hair's breadth. Without a number, what went or came must agree with the time.
+
+    Args:
+        change: The kernel on both sides.
+        threshold: Smaller changes of its time are none.
+    """
     before, after = change.base, change.head
     if before is None or after is None:
         return None
+    is_one_gpu = before.kernel.gpu_model == after.kernel.gpu_model
+    limit, reached = before.verdict.limit, change.speed.factor if is_one_gpu else None
+    if is_same_launch(before, after):
+        return FindingChanges((), (), limit, reached)
     old, new = _by_key(before.findings), _by_key(after.findings)
+    is_unchanged, is_faster = change.speed.is_unchanged(threshold), (change.speed.factor or 1.0) > 1
     found, untold = [], []
     for key in dict.fromkeys((*old, *new)):
         pair = old.get(key), new.get(key)
@@ -119,10 +200,34 @@ def changed_findings(change: Change) -> FindingChanges | None:
             continue
         if not _told(key[0], pair, before.kernel, after.kernel):
             untold.append(key[1])
-        elif (one := _compared(*pair, before.kernel, after.kernel)) is not None:
+            continue
+        one = _compared(*pair, before.kernel, after.kernel)
+        agrees = one.eased if is_faster else one.began
+        if one.became or (not (is_unchanged or one.is_as_it_was) and (agrees or one.shown)):
             found.append(one)
     found.sort(key=lambda one: (_ORDER.index(one.what), not any(number.moved for number in one.numbers), -_cost(one)))
-    return FindingChanges(tuple(found), tuple(untold), before.verdict.limit, change.speed.factor)
+    forecast = None if is_unchanged else _forecast(found, before, after, reached)
+    return FindingChanges(tuple(found), tuple(untold), limit, reached, forecast)
+
+
+def _forecast(
+    changes: Sequence[FindingChange], before: Analysis, after: Analysis, factor: float | None
+) -> Forecast | None:
+    """Return what the slower side promised of the move to the other: the gain of a finding that costs nothing there.
+
+    The first of them is what it said to do first. Worse numbers that merely cost less than something else are no move.
+    """
+    if factor is None:
+        return None
+    is_back = factor < 1
+    slower, reached = (after, 1 / factor) if is_back else (before, factor)
+    gone = [one.after if is_back else one.before for one in changes if _is_move(one, is_back=is_back)]
+    done = next((one for one in slower.findings if any(one is other for other in gone) and one.gain), None)
+    return Forecast(done, done.gain.factor, reached, is_back) if done and done.gain else None
+
+
+def _is_move(change: FindingChange, *, is_back: bool) -> bool:
+    return (change.began and change.became != "better") if is_back else (change.eased and change.became != "worse")
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
@@ -160,8 +265,8 @@ def _holds(kernel: Kernel, name: str) -> bool:
     return name in kernel.counters or bool(getattr(kernel, name, None))
 
 
-def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange | None:
-    """Compare a finding on both sides; None if it did not change."""
+def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange:
+    """Compare a finding that one side has, or both."""
     units = {evidence.name: evidence.unit for one in (old, new) if one for evidence in one.evidence}
     numbers = [Number(name, unit, _value(name, old, before), _value(name, new, after)) for name, unit in units.items()]
     finding = old or new
@@ -174,16 +279,11 @@ def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: K
         told = next((number.became for number in numbers if number.became), None)
         # Wider accesses take more sectors a request, and need all of them.
         numbers = [each, *numbers] if each.moved and told in {None, each.became} else numbers
-    if old is None or new is None:
-        # A finding goes too where another one outweighs it: what its number did decides the word.
-        what: What = "new" if old is None else "gone"
-        shown = next((number for number in numbers if number.moved), None)
-        moved = shown.became if shown else None
-        is_against = moved == ("better" if what == "new" else "worse")
-        return FindingChange("changed" if is_against else what, old, new, tuple(numbers))
-    if old.severity == new.severity and not any(number.moved for number in numbers):
-        return None
-    return FindingChange("changed", old, new, tuple(numbers))
+    what: What = "changed" if old and new else "new" if new else "gone"
+    found = FindingChange(what, old, new, tuple(numbers))
+    # A finding goes too where another one outweighs it: what its number did decides the word.
+    is_against = found.became == ("better" if what == "new" else "worse")
+    return FindingChange("changed", old, new, found.numbers) if is_against else found
 
 
 _REQUESTED: Mapping[str, str] = {
@@ -205,6 +305,7 @@ _WITHOUT_FINDING: Mapping[str, Callable[[Kernel], float | None]] = {
     "load_excess_share": _excess("load"),
     "store_excess_share": _excess("store"),
     "local_share": local_part,
+    "warp_fill": lambda kernel: filled_lanes(prod(kernel.block)) if kernel.block else None,
 }
 """Evidence that is not a counter -> how it is read where there is no finding to take it from."""
 
@@ -219,7 +320,7 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
 
 
 def findings_sentence(found: FindingChanges | None) -> str:
-    """Write what became of the findings, as `uncoalesced loads gone: 31 to 4 sectors a request`, and of the limit.
+    """Write what became of the findings, as `uncoalesced loads gone: 31 to 4 sectors a request`, and of the forecast.
 
     Empty if nothing did.
     """
@@ -227,49 +328,53 @@ def findings_sentence(found: FindingChanges | None) -> str:
         return ""
     said = [_words(one) for one in found.changes[:MOST_SAID]]
     more = len(found.changes) - len(said)
-    return "; ".join((*said, *([f"{more} more"] if more > 0 else []), *_reached(found)))
+    return "; ".join(filter(None, (*said, f"{more} more" if more > 0 else "", _reached(found))))
 
 
-def _reached(found: FindingChanges) -> Iterator[str]:
-    """Set the speed-up against the limit, where a finding that cost time went."""
-    limit = found.limit
-    if found.reached is None or limit.factor is None or not any(one.eased for one in found.changes):
-        return
-    if found.reached <= 1 + AS_FAST:
-        return
-    reached, most = factor(found.reached), factor(limit.factor)
-    if found.reached > limit.factor * MOVED_RATIO:
-        beaten = f"limit of {most}: its work" if limit.proven else f"{most} at its traffic: that"
-        yield f"{reached} reached, more than the {beaten} changed"
-    elif limit.is_far:
-        yield f"{reached} reached, the limit was over {factor(FAR)}"
-    else:
-        yield f"{reached} reached, {f'the limit was {most}' if limit.proven else f'at its traffic {most} at most'}"
+def _reached(found: FindingChanges) -> str:
+    """Set the speed-up against the forecast and the limit, where a finding that cost time went.
+
+    `1.8x reached, 1.3x was predicted, the limit was 1.9x`
+    """
+    forecast, limit = found.forecast, found.limit
+    if forecast and forecast.is_back:
+        return f"undoing it: {factor(forecast.predicted)} predicted, {factor(forecast.reached)} measured"
+    if found.reached is None or found.reached <= 1 + AS_FAST or not any(one.eased for one in found.changes):
+        return ""
+    said = [f"{factor(found.reached)} reached"]
+    if forecast:
+        said.append(f"{factor(forecast.predicted)} was predicted")
+    if limit.factor is not None:
+        said.append(_against_limit(found.reached, limit, limit.factor))
+    return ", ".join(said) if len(said) > 1 else ""
+
+
+def _against_limit(reached: float, limit: Limit, most: float) -> str:
+    if reached > most * MOVED_RATIO:
+        beaten = f"limit of {factor(most)}: its work" if limit.proven else f"{factor(most)} at its traffic: that"
+        return f"more than the {beaten} changed"
+    if limit.is_far:
+        return f"the limit was over {factor(FAR)}"
+    return f"the limit was {factor(most)}" if limit.proven else f"at its traffic {factor(most)} at most"
 
 
 def _words(change: FindingChange) -> str:
     """Say a finding: `fp64 divisions no longer matter: 1.24 G to 220 M operations`."""
-    shown = next((number for number in change.numbers if number.moved), None)
-    if shown is None and change.what != "changed":
-        known = (number for number in change.numbers if number.before is not None or number.after is not None)
-        shown = next(known, None)
-    return _became(change) + (f": {_number(shown)}" if shown else "")
+    return _became(change) + (f": {_number(change.shown)}" if change.shown else "")
 
 
 def _became(change: FindingChange) -> str:
     title = change.finding.title
     if change.what != "changed":
         return f"{title} {change.what}"
-    shown = next((number for number in change.numbers if number.moved), None)
-    moved = shown.became if shown else None
     matter = "matter" if is_plural(title) else "matters"
-    if change.eased and moved == "worse":
+    if change.eased and change.became == "worse":
         return f"{title} worse, but other things cost more now"
     if change.eased:
         return f"{title.removeprefix('low ')} no longer {matter}"
-    if not _costs(change.before):
+    if change.began and change.became != "better":
         return f"{title} now {matter}"
-    return f"{title} {moved or 'changed'}"
+    return f"{title} {change.became or 'changed'}"
 
 
 def _number(number: Number) -> str:
@@ -277,7 +382,8 @@ def _number(number: Number) -> str:
     known = [value for value in (number.before, number.after) if value is not None]
     if number.unit == "share":
         return f"{number.name.replace('_', ' ')} {' to '.join(map(percent, known))}"
-    return f"{' to '.join(_amount(value) for value in known)} {number.unit}".strip()
+    space = "" if number.unit == "x" else " "
+    return f"{' to '.join(_amount(value) for value in known)}{space}{number.unit}".strip()
 
 
 def _amount(value: float) -> str:

@@ -22,16 +22,16 @@ from rooflens.model.compare.compare import (
     Spread,
     Timing,
     added,
-    asked_alike,
     changes_between,
     is_replaced,
     programs_apart,
     times,
     under_wave,
+    work_between,
 )
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import Analysis, timed
-from rooflens.model.same_work import UnitTime, Work, same_work, time_per_work
+from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.model.summary import median_launch
 
 ONE_JOB = "one job of one run, by names and amounts"
@@ -232,7 +232,14 @@ def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD, progra
     return ladder(program, (base, head), threshold)
 
 
-def ladder(program: str, sides: Sequence[Side], threshold: float = DEFAULT_THRESHOLD, *, found: bool = False) -> Ladder:
+def ladder(
+    program: str,
+    sides: Sequence[Side],
+    threshold: float = DEFAULT_THRESHOLD,
+    *,
+    found: bool = False,
+    told: Work | None = None,
+) -> Ladder:
     """Set the sides of a program side by side, the first first.
 
     Args:
@@ -240,12 +247,13 @@ def ladder(program: str, sides: Sequence[Side], threshold: float = DEFAULT_THRES
         sides: Two or more.
         threshold: Smaller changes count as no change.
         found: The sides were found to do the same job, whatever their kernels are called.
+        told: Of two sides, what tells by other versions that they did the same work.
     """
     totals = [Spread(times(map(timed, side.recordings))) for side in sides]
     kernels = sorted(_kernels(program, sides, threshold), key=lambda one: -_longest_ns(one))
     followed = next((one for one in kernels if _is_main(one, totals)), None)
     rungs = followed.rungs if followed else tuple(_compared(_program_rungs(sides, kernels), kernels))
-    changes = changes_between(*sides) if len(sides) == 2 else ()
+    changes = changes_between(sides[0], sides[1], told) if len(sides) == 2 else ()
     apart = programs_apart(changes)
     return Ladder(
         program,
@@ -286,14 +294,26 @@ def beside(one: Ladder, side: Side) -> Ladder:
 
 def with_pairs(one: Ladder) -> Ladder:
     """Compare the first side of a ladder of more than two with each of the others, too."""
-    sides = [rung.side for rung in one.rungs]
     if one.changes:  # two sides are their own pair
         return one
-    pairs = tuple(
-        ladder(f"{one.program}: {sides[0].label} -> {side.label}", (sides[0], side), one.threshold, found=one.is_found)
-        for side in sides[1:]
+    first, *others = one.rungs
+    pairs = (
+        ladder(
+            pair_name(one.program, first.label, other.label),
+            (first.side, other.side),
+            one.threshold,
+            found=one.is_found,
+            told=None if first.apart or other.apart else other.work,
+        )
+        for other in others
     )
-    return replace(one, pairs=pairs)
+    return replace(one, pairs=tuple(pairs))
+
+
+def pair_name(program: str, before: str, after: str) -> str:
+    """Name two sides of a program: `gemm: v4 -> v5`; without it where it is named by its sides already."""
+    both = before if before == after else f"{before} -> {after}"
+    return both if not program or " -> " in program else f"{program}: {both}"
 
 
 def _longest_ns(kernel: Ladder) -> float:
@@ -362,7 +382,7 @@ def _compared(
 
 
 def _works(rungs: Sequence[Rung], kernels: Sequence[Ladder]) -> tuple[int, list[Work | None]]:
-    """Find the side whose work most others did, and whether each did the same.
+    """Find the side whose work most others did, and whether each did the same, as it or as another that did.
 
     A whole program did the same where kernels that did other work take next to none of its time.
     """
@@ -374,21 +394,31 @@ def _works(rungs: Sequence[Rung], kernels: Sequence[Ladder]) -> tuple[int, list[
         return own[0], [_work_of_all(kernels, own[0], at) for at in range(len(rungs))]
     alike: dict[int, int] = {}
     for at in own:
-        like = next((one for one in alike if (work := _work(rungs[one], rungs[at])) and work.same), at)
+        like = next((one for one in alike if (work := _work(rungs[one], rungs[at])) and work.is_compared), at)
         alike[like] = alike.get(like, 0) + 1
     usual = max(alike, key=alike.__getitem__)
-    return usual, [_work(rungs[usual], rung) for rung in rungs]
+    works = [_work(rungs[usual], rung) for rung in rungs]
+    for at, work in enumerate(works):
+        if work and work.same is None and not work.assumed:
+            works[at] = _told_by_another(rungs, works, at) or work
+    return usual, works
+
+
+def _told_by_another(rungs: Sequence[Rung], works: Sequence[Work | None], at: int) -> Work | None:
+    """Return what tells that a side did the work of another that is compared: what it shares with that may be known."""
+    others = (_work(rungs[other], rungs[at]) for other, work in enumerate(works) if work and work.is_compared)
+    return next((work for work in others if work and work.is_compared), None)
 
 
 def _work(one: Rung, other: Rung) -> Work | None:
     if one.analysis is None or other.analysis is None:
         return None
-    return same_work(one.analysis, other.analysis, asked_alike(one.side.runs[0], other.side.runs[0]))
+    return work_between((one.side, other.side), one.analysis, other.analysis)
 
 
 def _work_of_all(kernels: Sequence[Ladder], usual: int, at: int) -> Work | None:
     works = [(one.rungs[at], _work(one.rungs[usual], one.rungs[at])) for one in kernels]
-    others = [(rung.gpu_time.median_ns or 0.0, work) for rung, work in works if work and not work.same]
+    others = [(rung.gpu_time.median_ns or 0.0, work) for rung, work in works if work and not work.is_compared]
     whole_ns = sum(rung.gpu_time.median_ns or 0.0 for rung, _ in works)
     if sum(time_ns for time_ns, _ in others) > OTHER_WORK * whole_ns:
         return max(others, key=lambda one: one[0])[1]
@@ -411,7 +441,7 @@ def _apart(rungs: Sequence[Rung], works: Sequence[Work | None]) -> list[str]:
     found = []
     for rung, work in zip(rungs, works, strict=True):
         is_else = rung.analysis is not None and rung.analysis.kernel.gpu_model != usual and max(gpus.values()) > 1
-        found.append("GPU" if is_else else "work" if work and not work.same else "")
+        found.append("GPU" if is_else else "work" if work and not work.is_compared else "")
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from rooflens.model.compare.compare import Change
+from rooflens.model.compare.same_code import is_same_launch
 from rooflens.model.records import Analysis, JudgedLoop
 
 LEAST_DIFFERENCE = 0.05
@@ -37,9 +38,12 @@ class LoopChange(Struct, frozen=True):
 
 
 def changed_loops(change: Change) -> tuple[LoopChange, ...]:
-    """Find loops whose part of warps' time changed, most changed first; empty if a side was not looked into."""
+    """Find loops whose part of warps' time changed, most changed first.
+
+    Empty if a side was not looked into, or if nothing of the code changed.
+    """
     base, head = change.base, change.head
-    if base is None or head is None or not base.loops or not head.loops:
+    if base is None or head is None or not base.loops or not head.loops or is_same_launch(base, head):
         return ()
     pairs = [LoopChange(one, other, _part(one), _part(other)) for one, other in _matched(base, head)]
     changed = [pair for pair in pairs if abs(pair.after - pair.before) >= LEAST_DIFFERENCE]

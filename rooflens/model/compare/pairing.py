@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from rooflens.errors import InputError
 from rooflens.format import some
 from rooflens.model.compare.causes import shared_counters
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change, Side
-from rooflens.model.compare.ladder import Ladder, ladder, with_pairs
+from rooflens.model.compare.ladder import Ladder, ladder, pair_name, with_pairs
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.same_code import same_code_words
 from rooflens.model.records import Analysis, AnalyzedReport, Run
@@ -38,6 +39,15 @@ _COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 
 _VERSION = re.compile(r"(?:(?<=[-_. ])|\A)(?:v|ver|version|rev)[-_. ]?\d+(?:\.\d+)*[a-z]?(?=[-_. ]|\Z)", re.IGNORECASE)
 """A version in a file's name: v4, ver_2, rev3b."""
+
+_ENDING = re.compile(r"\.[a-z][\w-]*\Z", re.IGNORECASE)
+
+LEAST_NAME = 3
+_NO_NAMES = frozenset({"report", "profile", "ncu", "results", "result", "kernel", "output", "out", "test", "run"})
+"""Names of files that tell nothing of the program."""
+
+NAME_WORDS = re.compile(r"[^\s._/\\@-]+|[\s._/\\@-]+")
+"""A name in words and what stands between them."""
 
 _UNNAMED = "recording"
 """The program of files that are named by a number or a date only: 1.ncu-rep, 2026-05-01.ncu-rep."""
@@ -94,23 +104,34 @@ def _matched(
     """Return the programs of both sides, those that only the base has, and those that only the head has."""
     mine, theirs = _programs(base), _programs(head)
     if len(mine) == len(theirs) == 1:
-        (before,), (after,) = mine.items(), theirs.items()
-        name = after[0] if before[0] == after[0] else f"{before[0]} -> {after[0]}"
-        return [(name, Side(labels[0], tuple(before[1])), Side(labels[1], tuple(after[1])))], (), ()
-    common = [(name, name, name) for name in mine if name in theirs] or _by_program(mine, theirs)
+        common = [(next(iter(mine)), next(iter(theirs)))]
+    else:
+        common = [(name, name) for name in mine if name in theirs] or _by_program(mine, theirs)
     if not common:
         raise InputError(
             f"the two sides have no program in common: {some(mine)} and {some(theirs)}",
             "reports of one program have the same launches, and one name but for a number at its end: gemm_1, gemm_2",
         )
+    named = len(base) == 1, len(head) == 1
+    matched = []
+    for before, after in common:
+        sides = [
+            Side(label, tuple(reports), is_named)
+            for label, reports, is_named in zip(labels, (mine[before], theirs[after]), named, strict=True)
+        ]
+        called = [_called(name, side) for name, side in zip((before, after), sides, strict=True)]
+        matched.append((pair_name("", *called), sides[0], sides[1]))
+    paired = [{pair[side] for pair in common} for side in (0, 1)]
     return (
-        [
-            (name, Side(labels[0], tuple(mine[before])), Side(labels[1], tuple(theirs[after])))
-            for name, before, after in common
-        ],
-        tuple(name for name in mine if name not in {before for _, before, _ in common}),
-        tuple(name for name in theirs if name not in {after for _, _, after in common}),
+        matched,
+        tuple(name for name in mine if name not in paired[0]),
+        tuple(name for name in theirs if name not in paired[1]),
     )
+
+
+def _called(name: str, side: Side) -> str:
+    """Name a program as its only report is; several of one name are recordings, told apart by the number at its end."""
+    return _ENDING.sub("", _path(side.runs[0]).name) if side.is_named else name
 
 
 def pair_sides(
@@ -139,16 +160,27 @@ def pair_sides(
 
 
 def _set_upon(matched: Sequence[Matched], threshold: float) -> Ladder:
-    """Set the sides of a program side by side; each was paired with the first."""
-    names = dict.fromkeys(name for name, _, _ in matched)
-    name = next(iter(names)) if len(names) == 1 else matched[0][1].label
-    return ladder(name, (matched[0][1], *(head for _, _, head in matched)), threshold)
+    """Set the sides of a program side by side; each was paired with the first.
+
+    Files of other names are told by what these share, else by their kernel or folder, else by the first and the last.
+    """
+    sides = (matched[0][1], *(head for _, _, head in matched))
+    names = list(dict.fromkeys(name for name, _, _ in matched))
+    called = [_called(names[0], side) for side in sides]
+    named = (
+        set(names),
+        {shared_name(called)} - {""},
+        {max(side.timed, key=lambda one: one.gpu_time_ns or 0.0).kernel.function_name for side in sides if side.timed},
+        {_path(run).parent.name for side in sides for run in side.runs} - {""},
+        {pair_name("", called[0], called[-1])},
+    )
+    return ladder(next(next(iter(one)) for one in named if len(one) == 1), sides, threshold)
 
 
-def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str, str]]:
-    """Find programs that differ in version between the sides: a common name, and the name on either side."""
+def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str]]:
+    """Find programs that differ in version between the sides: the name on either side."""
     before, after = (_unversioned(side) for side in (mine, theirs))
-    return [(f"{before[name]} -> {after[name]}", before[name], after[name]) for name in before if name in after]
+    return [(before[name], after[name]) for name in before if name in after]
 
 
 def _unversioned(programs: Programs) -> dict[str, str]:
@@ -200,6 +232,14 @@ def program_name(run: Run) -> str:
     """Name the program of a report after its file, without ending, version, and number or date at its end."""
     parts = (part.strip("-_. ") for part in _VERSION.split(_stem(run)))
     return _COUNTED.sub("", "_".join(part for part in parts if part)) or _UNNAMED
+
+
+def shared_name(names: Sequence[str]) -> str:
+    """Return the words that all names begin with; empty where these tell nothing: a number, or `profile`."""
+    split = [NAME_WORDS.findall(name) for name in names]
+    same = "".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, zip(*split, strict=False)))
+    shared = same.strip(" ._/\\@-")
+    return shared if len(shared) >= LEAST_NAME and shared.lower() not in _NO_NAMES else ""
 
 
 def version_name(run: Run) -> str:

@@ -10,20 +10,22 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import takewhile
 from pathlib import PurePath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import date, natural
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Side, asked_alike
-from rooflens.model.compare.ladder import Ladder, beside, ladder, ladder_of_kernels
+from rooflens.model.compare.ladder import Ladder, beside, ladder, ladder_of_kernels, pair_name
 from rooflens.model.compare.pairing import (
+    NAME_WORDS,
     REPORT_ENDINGS,
     Unpaired,
     is_repeated,
     program_name,
+    shared_name,
     version_name,
 )
 from rooflens.model.keys import function_of
@@ -50,13 +52,6 @@ _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, REPORT_ENDINGS))})$")
 
 _NUMBERED = re.compile(r"([a-z]*?)[-_. ]?\d+[a-z]?(?=[-_. ()]|\Z)", re.IGNORECASE)
 """A label that begins with a number, or with a word and one: v3_unrolled, variant2, 04."""
-
-LEAST_NAME = 3
-_NO_NAMES = frozenset({"report", "profile", "ncu", "results", "result", "kernel", "output", "out", "test", "run"})
-"""Names of files that tell nothing of the program."""
-
-_WORDS = re.compile(r"[^\s._/\\@-]+|[\s._/\\@-]+")
-"""A name in words and what stands between them."""
 
 
 def report_labels(runs: Sequence[Run]) -> Mapping[str, str]:
@@ -101,7 +96,7 @@ def in_order(runs: Sequence[Run]) -> tuple[Run, ...]:
 
 def _apart(names: Sequence[str]) -> list[str]:
     """Cut the words that all names begin and end with; a name that would become empty stays whole."""
-    split = [_WORDS.findall(name) for name in names]
+    split = [NAME_WORDS.findall(name) for name in names]
     shortest = min(len(words) for words in split)
     if len(names) == 1 or shortest == 0:
         return list(names)
@@ -263,7 +258,12 @@ def pair_versions(
     if not found:
         hint = "name the sides: `rooflens compare BASE HEAD`"
         raise InputError(f"`{place}` holds no program in two versions (one kernel or job in several reports)", hint)
-    return list(found), _left("one report", reports, found)
+    return [_told_by_sides(one) for one in found], _left("one report", reports, found)
+
+
+def _told_by_sides(one: Ladder) -> Ladder:
+    """Name a program of two versions by both: nobody named them, so that only this says which is before."""
+    return replace(one, program=pair_name(one.program, *one.labels)) if len(one.rungs) == 2 else one
 
 
 def pair_with_versions(
@@ -275,7 +275,8 @@ def pair_with_versions(
         own = next((side for side in sides if base.run.digest in side.digests), None)
         if own is not None:
             ordered = (own, *(side for side in sides if side is not own))
-            return [ladder(one.program, ordered, threshold, found=True)], _left("the head", others, [one])
+            found = _told_by_sides(ladder(one.program, ordered, threshold, found=True))
+            return [found], _left("the head", others, [one])
     return None
 
 
@@ -364,20 +365,12 @@ def _ladder(versions: Sequence[_Version], threshold: float) -> Ladder:
     named = (
         {program_name(run) for run in runs},
         {function_of(version.main.kernel.name) for version in versions},
-        {_shared_name([program_name(run) for run in runs])} - {""},
+        {shared_name([program_name(run) for run in runs])} - {""},
         {PurePath(run.source).parent.name for run in runs} - {""},
     )
     program = next((next(iter(names)) for names in named if len(names) == 1), program_name(runs[0]))
     sides = [Side(label, tuple(one.reports)) for label, one in zip(_run_labels(runs), versions, strict=True)]
     return _beside_library(ladder(program, sides, threshold, found=True))
-
-
-def _shared_name(names: Sequence[str]) -> str:
-    """Return the words that all names begin with; empty where these tell nothing: a number, or `profile`."""
-    split = [_WORDS.findall(name) for name in names]
-    same = "".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, zip(*split, strict=False)))
-    shared = same.strip(" ._/\\@-")
-    return shared if len(shared) >= LEAST_NAME and shared.lower() not in _NO_NAMES else ""
 
 
 def _beside_library(one: Ladder) -> Ladder:

@@ -33,7 +33,7 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
         mix = mix_of(facts.kernel, dtype)
         if mix is None:
             continue
-        parts = {own: 1.0}  # of what its pipes do, its arithmetic; of a shared pipe only where that is counted
+        parts = {own: 1.0}  # its arithmetic's share of its pipes' work; of a shared pipe only if counted
         if opcodes:
             beside = sum(n for opcode, n in opcodes.items() if opcode.partition(".")[0].startswith(_BESIDE[dtype]))
             parts[pipe] = mix.total / (mix.total + beside)
@@ -181,7 +181,7 @@ _CONVERTED = 2
 
 
 def _integer_divisions(opcodes: Mapping[str, int]) -> float:
-    """Count divisions and remainders by divisors known at run time only: no other code rounds a conversion up."""
+    """Count divisions and remainders by divisors known only at run time: no other code rounds a conversion up."""
     return float(sum(n for opcode, n in opcodes.items() if opcode.startswith("I2F") and ".RP" in opcode))
 
 

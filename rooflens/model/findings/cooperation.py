@@ -1,7 +1,7 @@
-"""Findings about how the threads of a block work together: what they pass on, and how they end in one value.
+"""Findings about how the threads of a block cooperate: what they pass on, and how they end in one value.
 
-A block that reduces has few values to store and many steps to take: several elements in each thread make it worth its
-steps, the last of which are those of a warp.
+A block that reduces has few values to store and many steps to take: several elements per thread make the steps
+worthwhile, and the last of them are within one warp.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def passed_through_global(facts: Facts) -> Found | None:
     part = 1 - fetched / (sectors * SECTOR_BYTES)
     if waiting < _SOME_WAIT or part < facts.limits.limiting_waste_share:
         return None
-    # A kernel that waits does so for these loads, however busy the units are that they pass.
+    # A waiting kernel waits for these loads, however busy the units on their way are.
     parts = {"l2": part, "l1": part} if facts.limiter is not None else {}
     waste = Waste(parts, waits=part, stalls=_LOADS)
     return Found(
@@ -53,7 +53,7 @@ def passed_through_global(facts: Facts) -> Found | None:
 
 
 def _fetched_bytes(facts: Facts) -> float | None:
-    """Return the bytes that L2 had to fetch for the SMs, as counted, as DRAM read, or as its hit rate leaves."""
+    """Return the bytes that L2 had to fetch for the SMs: as counted, as read by DRAM, or from its hit rate."""
     counted = [facts.counter(name) for name in ("l2_read_miss_bytes", "dram_read_bytes")]
     looked_up, hits = facts.counter("l2_bytes"), facts.counter("l2_hit_rate")
     missed = None if looked_up is None or hits is None else looked_up * (1 - hits)
@@ -82,9 +82,9 @@ class _Reduction(Struct, frozen=True):
     """A block that ends in one value, by steps in shared memory.
 
     Attributes:
-        elements: Values that a thread loads, in the mean; None if not counted.
-        steps: Of halving, for the threads of a block.
-        instructions: That a warp executes; None if not counted.
+        elements: Mean number of values that a thread loads; None if not counted.
+        steps: Number of halving steps for the threads of a block.
+        instructions: Number of instructions that a warp executes; None if not counted.
     """
 
     threads: float
@@ -109,9 +109,9 @@ def _reduction(facts: Facts) -> _Reduction | None:
 
 
 def _stores_one_value(facts: Facts, value: float, blocks: float) -> bool:
-    """Return whether a block stores once, or, if stores are not counted, one value per stored sector.
+    """Return whether a block stores once or, if stores are not counted, stores one value per sector.
 
-    So do scattered stores of all threads, but their sectors keep L2 busier than DRAM.
+    Scattered stores by all threads look the same, but their sectors keep L2 busier than DRAM.
     """
     filled, requests = facts.counter("global_store_bytes_per_sector"), facts.counter("global_store_requests")
     if requests is None and facts.kernel.warp_opcodes:
@@ -139,12 +139,12 @@ def few_elements(facts: Facts) -> Found | None:
 
 
 def reduction_without_shuffles(facts: Facts) -> Found | None:
-    """Say that the last steps of a block's reduction are within one warp, and go through shared memory all the same."""
+    """Say that the last steps of a block's reduction are within one warp, yet go through shared memory."""
     block = _tree(facts)
     if block is None:
         return None
     warps = warps_of(block.threads)
-    # Half of the warps take part in the first step, half of those in the next, and one in each of the last steps.
+    # Half of the warps take part in the first step, half of these in the next, and one warp in each of the last.
     accesses = warps + _ACCESSES_A_STEP * (warps - 1 + _WARP_STEPS)
     part = (_ACCESSES_A_STEP - _SHUFFLES_A_STEP) * _WARP_STEPS / accesses
     return _found(
@@ -176,7 +176,7 @@ def barriers_in_last_warp(facts: Facts) -> Found | None:
 
 
 def _spared_by_leaving(block: _Reduction) -> float:
-    """Return the part of the instructions that go when all warps but one leave before the steps within a warp."""
+    """Return the share of instructions saved if all warps but one leave before the steps within a warp."""
     if block.instructions is None:
         return 0.0
     warps = warps_of(block.threads)
@@ -205,7 +205,7 @@ def _of_steps(block: _Reduction) -> tuple[Evidence, ...]:
 
 
 def _found(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str) -> Found:
-    """Weigh what the steps cost; where neither a full unit nor stalls tell, they cost something."""
+    """Weigh the cost of the steps; if neither a full unit nor stalls show it, they are assumed to cost something."""
     severity = weigh(facts, waste)
     is_unknown = not facts.kernel.stalls and not facts.stall_shares and not facts.at_roof
     is_delivering = facts.limiter is not None and facts.limiter.resource in _TREE_UNITS
@@ -227,7 +227,7 @@ _SPARE_WAVES = 2.0
 
 
 def few_bytes_in_flight(facts: Facts) -> Found | None:
-    """Say that threads load little each while DRAM, the busiest unit, is not full, where no stall was measured."""
+    """Say that each thread loads little while DRAM, the busiest unit, is not full, if no stall was measured."""
     side, waves = facts.memory, facts.counter("waves")
     if side is None or side.resource != "dram" or facts.at_roof or facts.stall_shares or facts.full_for_a_while:
         return None

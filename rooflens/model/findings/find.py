@@ -1,4 +1,4 @@
-"""The table of findings, by subject; run every rule over kernels, say how much each finding matters, and order them."""
+"""The table of findings, by subject: run every rule over kernels, judge how much each finding matters, and sort."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
 
 @lru_cache(maxsize=1024)
 def _that_can_tell(holdings: Holdings) -> tuple[tuple[FindingRule, ...], frozenset[str]]:
-    """Return the rules of causes that may find something in what is known, and the ids of all that can tell."""
+    """Return the rules of causes that may find something in what is known, and the IDs of all that can tell."""
     held = held_of(holdings)
     causes = tuple(rule for rule in CAUSES if rule.may_tell(held))
     return causes, frozenset(rule.id for rule in RULES if rule.can_tell(held))
 
 
 def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[Finding, ...]:
-    """Put findings in order, with what the kernel waits for and what NVIDIA found; too many become notes."""
+    """Sort findings, including the kernel's waits and NVIDIA's results; if there are too many, some become notes."""
     findings += [
         _finding(facts, rule, result)
         for rule in long_waits(facts.stall_shares, facts.limits.dominant_stall)
@@ -100,10 +100,11 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
 
 
 def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
-    """Order by cost, with NVIDIA's unchecked estimates after ours.
+    """Sort by cost, with NVIDIA's unchecked estimates after ours.
 
-    A limiter without a factor leads: what it costs is more than can be told, such as a grid of a block. A wait comes
-    after what in the launch or in the code may be the cause of it, unless its factor is well over that one's.
+    A limiter without a factor comes first, as its cost is larger than can be calculated, for example a grid of one
+    block. A wait follows its possible causes in the launch or in the code, unless its factor is clearly larger than
+    theirs.
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
     is_wait = finding.id.startswith(STALL) or finding.id in FEW_WARPS
@@ -112,7 +113,7 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Judge a gain, and hold it to the limit unless the move changes what that keeps, and to the loops it touches."""
+    """Judge a gain, limited by the loops it touches, and by the limit unless the move changes what that keeps."""
     factor, limit = found.gain, facts.limit.factor
     if factor is not None and limit is not None and found.changes is None:
         factor = max(1.0, min(factor, limit))
@@ -143,14 +144,14 @@ _OF_A_LAUNCH = frozenset({"blocks", "balance", "occupancy", "shape"})
 
 
 def _of_library(library: str, move: str, kind: MoveKind) -> str:
-    """Say only the numbers of a finding about a library's kernel, its move's last part: callers cannot change it."""
+    """Keep only the numbers of a finding about a library's kernel, the end of its move: callers cannot change it."""
     whose = f"{library} picks this" if kind in _OF_A_LAUNCH else f"in {library}'s own code"
     numbers = re.split("; or |, and all of these", move.rpartition(": ")[2])[0]
     return f"{numbers} ({whose})"
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:
-    """Judge by what the waste bears on: the limiter, something else that is busy, or nothing that costs time.
+    """Judge by what the waste affects: the limiter, another busy unit, or nothing that costs time.
 
     Where a unit is full for a part of the run, time is lost in the rest of it, to SMs that idle and not to warps
     that wait. A gain limits a waiting kernel where it is a good part of what that could be faster, or either is not

@@ -88,7 +88,7 @@ def small_grid(facts: Facts) -> Found | None:
         else:
             words = f"{count(int(blocks), 'block')} fill {share} of {sms:,.0f} SMs"
         filled = filled if an_sm >= 1 else ()
-        # With a block on every SM more of them only even out and hide waits, and a unit that limits leaves no waits.
+        # With a block on every SM, more blocks only even out the load and hide waits; a limiting unit leaves no waits.
         gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain
         severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.empty_grid_waves else beside
     how = "launch more blocks: split the work finer, split the reduction, or batch"
@@ -101,7 +101,7 @@ def small_grid(facts: Facts) -> Found | None:
         evidence=(*counted, *filled),
         move=f"{how}: {words}",
         bears_on=_IDLE_WAITS,
-        # Of work of which the GPU sees next to nothing no counter says how much is independent.
+        # If the GPU runs next to nothing, no counter shows how much of the work is independent.
         gain=None if facts.is_nearly_alone or gain is None else facts.without_wait(gain),
         severity=severity,
     )
@@ -117,7 +117,7 @@ def tail_wave(facts: Facts) -> Found | None:
     computed = tail_share(waves)
     if not computed or not rest:
         return None
-    # Idle SMs that whole waves would leave as well are not a reason to change them.
+    # SMs that would be idle with whole waves too are not a reason to change the waves.
     severity: Severity | None = None
     waste = min(idle, computed)
     if waste < facts.limits.tail_idle_share:
@@ -141,7 +141,7 @@ _MOST_SHRUNK = 0.5
 
 
 def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Evidence, ...]]:
-    """Say how the last wave goes: by as many blocks on an SM as take a wave less, if they fit; else by its shape."""
+    """Say how to avoid the last wave: by enough blocks per SM to save a wave, if they fit; else by its shape."""
     limits, whole = block_limits(facts.kernel), math.ceil(waves)
     now = limits[0][1] if limits else 0.0
     needed = math.ceil(waves * now / (whole - 1)) if whole > 1 else 0
@@ -170,7 +170,7 @@ class _Uneven(Struct, frozen=True):
 
     Attributes:
         ratio: Busiest unit over the mean of those that have work.
-        waste: Part of the run that goes if all did as much as the mean, 0 to 1.
+        waste: Share of the run saved if all units did as much as the mean, 0 to 1.
     """
 
     key: str
@@ -195,7 +195,7 @@ _SM_UNITS, _MEMORY_UNITS = ("sm", "smsp", "l1"), ("l2", "dram")
 
 
 def _most_uneven(facts: Facts, units: tuple[str, ...], of_one: float = 1.0) -> _Uneven | None:
-    """Return the most uneven kind; `of_one` is how many units there are for each that has work."""
+    """Return the most uneven kind; `of_one` is the number of units for each that has work."""
     counters, sources, worst = facts.kernel.counters, facts.kernel.counter_sources, None
     for key in units:
         name, mean_name, most_name, elapsed_name, otherwise = _UNITS[key]
@@ -236,7 +236,7 @@ def load_imbalance(facts: Facts) -> Found | None:
 
 
 def _empty_seen(facts: Facts) -> Found | None:
-    """Say that SMs without a block explain all of it; `small_grid` gives their cost."""
+    """Report the imbalance if SMs without a block explain all of it; `small_grid` gives their cost."""
     worst = _most_uneven(facts, _SM_UNITS)
     if worst is None or worst.waste < facts.limits.imbalance_share:
         return None
@@ -250,7 +250,7 @@ def _empty_seen(facts: Facts) -> Found | None:
 
 
 def _tail_seen(facts: Facts) -> Found | None:
-    """Say the same by the time series: a long tail in which ever fewer warps run."""
+    """Report it from the time series: a long tail in which ever fewer warps run."""
     phases = facts.phases
     if phases is None or phases.warps_in_tail is None:
         return None
@@ -273,7 +273,7 @@ def _tail_seen(facts: Facts) -> Found | None:
 
 
 def _idle_seen(facts: Facts) -> Found | None:
-    """Say the same by the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
+    """Report it from the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
     waves, active, time_ns = facts.counter("waves"), facts.kernel.active_part, facts.kernel.duration_ns
     if waves is None or waves < 1 or active is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
         return None
@@ -370,7 +370,7 @@ def _is_full_by_design(facts: Facts) -> bool:
 
 
 def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
-    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first, and its kind."""
+    """Offer both ways to hide waiting, more warps and more work per thread, those with evidence first, and the kind."""
     shares = facts.shares
     busiest = max(shares, key=shares.__getitem__, default=None)
     stalls = facts.kernel.stalls
@@ -399,9 +399,9 @@ def _has_no_more_blocks(facts: Facts) -> bool:
 
 
 def _larger_blocks(facts: Facts) -> Found | None:
-    """Find that only more warps a block are left to fill waits that every kernel has.
+    """Return whether more warps per block are the only way left to hide waits that every kernel has.
 
-    The grid has no more blocks, and fills enough of the slots that its size is not what is wrong with it.
+    The grid has no more blocks, and fills enough of the slots that its size is not the problem.
     """
     waves, threads = facts.counter("waves"), facts.counter("block_size")
     if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
@@ -429,10 +429,10 @@ def _has_warps_enough(facts: Facts) -> bool:
 
 
 class _Limit(Struct, frozen=True):
-    """What allows no more blocks on an SM.
+    """What prevents more blocks on an SM.
 
     Attributes:
-        more: Warps that its named step allows over those allowed now, as a factor; None if no step is named.
+        more: Warps allowed by the named step over those allowed now, as a factor; None if no step is named.
     """
 
     words: str
@@ -441,12 +441,12 @@ class _Limit(Struct, frozen=True):
 
 
 def _limits(facts: Facts) -> list[_Limit]:
-    """Say in words what allows no more blocks on an SM, with the numbers that are its evidence."""
+    """Describe what prevents more blocks on an SM, with the numbers that are its evidence."""
     limits = block_limits(facts.kernel)
     if not limits:
         return []
     blocks = limits[0][1]
-    # How many blocks an SM can hold by what does not limit yet.
+    # How many blocks an SM can hold according to the resources that do not limit yet.
     room = next((limit for _, limit in limits if limit > blocks), math.inf)
     now, described = f"{count(int(blocks), 'block')} per SM", []
     for limiter in occupancy_limiters(facts.kernel):
@@ -517,7 +517,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
     is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= _MOST_OF_A_GAP * (allowed - achieved)
-    if is_small:  # `small_grid` says what there is to say
+    if is_small:  # `small_grid` reports this
         kind = "blocks"
         fill = f"launch more blocks: the grid fills {percent(waves)} of the block slots"
     elif is_alone and block:
@@ -611,7 +611,7 @@ def thread_divergence(facts: Facts) -> Found | None:
         threads = Evidence("threads_per_inst", mean, "threads", "thread / warp instructions by opcode")
     if threads is None or threads.value >= least:
         return None
-    # Idle lanes are those that blocks leave empty where enough of the threads that are there do work.
+    # If enough of the existing threads work, the idle lanes are those that blocks leave empty.
     block = kernel.block_threads
     fill = warp_fill(block) if block else None
     by_block = fill is not None and fill != 1 and (block == 1 or threads.value >= least * fill)
@@ -627,7 +627,7 @@ def thread_divergence(facts: Facts) -> Found | None:
     else:
         where = f" at {si(branches, 'branches')}" if branches else ""
         move = f"group threads that take the same path: warps diverge{where}, {said}"
-        # Each path issues its own loads and stores; how many of all they are is not counted.
+        # Each path issues its own loads and stores, but their share of all is not counted.
         parted = 1 - facts.kernel.counters.get("threads_per_inst", threads.value) / WARP_THREADS
         parts |= dict.fromkeys(("l1", "smem"), parted / 2)
         if branches:
@@ -686,7 +686,7 @@ def partial_warps(facts: Facts) -> Found | None:
 
 
 def warp_fill(threads: float) -> float:
-    """Return which part of the lanes of its warps a block of so many threads fills, 0 to 1."""
+    """Return the share of its warps' lanes that a block of this many threads fills, 0 to 1."""
     return threads / (warps_of(threads) * WARP_THREADS)
 
 

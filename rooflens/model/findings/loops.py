@@ -1,4 +1,4 @@
-"""Findings that loops tell: phases that could overlap, and what the body of a loop fetches, keeps and has in flight."""
+"""Findings from loops: phases that could overlap, and what the body of a loop fetches, keeps and has in flight."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_PLACES = 3
 
 
 def loops_of(inside: Inside | None) -> tuple[Loop, ...]:
-    """Return the loops of a kernel that was looked into; none of one that was not."""
+    """Return the loops of a kernel; empty if its code was not read."""
     return tuple(loop for loop in inside.loops if loop.kind == "loop") if inside else ()
 
 
 def share_of(inside: Inside | None, loop: Loop) -> float:
-    """Return the part of the kernel's samples that is in a loop itself, inner ones left out."""
+    """Return the share of the kernel's samples that is in a loop itself, without inner loops."""
     total = sum(one.own.get("samples", 0.0) for one in inside.loops) if inside else 0.0
     return ratio(loop.own.get("samples", 0.0), total) or 0.0
 
@@ -42,7 +42,7 @@ def place_of_product(inside: Inside | None) -> tuple[Place, ...]:
 
 
 def place_of_loop(inside: Inside | None, loop: Loop) -> Place:
-    """Return where a loop is, with its part of warps' time."""
+    """Return where a loop is, with its share of the warps' time."""
     share = share_of(inside, loop)
     if loop.file is not None and loop.line is not None:
         return Place(Hotspot("line", loop.file, loop.line), share)
@@ -50,7 +50,7 @@ def place_of_loop(inside: Inside | None, loop: Loop) -> Place:
 
 
 def _fills_tiles(loop: Loop) -> bool:
-    """Return whether a loop only brings data from global to shared memory."""
+    """Return whether a loop only moves data from global to shared memory."""
     body = loop.anatomy
     if body is None or body.multiply_adds or body.copies_asynchronously:
         return False
@@ -58,7 +58,7 @@ def _fills_tiles(loop: Loop) -> bool:
 
 
 def unoverlapped_loads(facts: Facts) -> Found | None:
-    """Say that warps load tiles in a loop and multiply in another, one after the other."""
+    """Say that warps load tiles in one loop and multiply in another, one after the other."""
     kernel, inside = facts.kernel, facts.kernel.inside
     every = loops_of(inside)
     filling = [loop for loop in every if _fills_tiles(loop)]
@@ -77,7 +77,7 @@ def unoverlapped_loads(facts: Facts) -> Found | None:
         move=f"load the next tile while this one is used, with {by} into a second buffer: warps spend {percent(loads)} "
         f"of their time in loops that only load tiles, and {percent(products)} in those that multiply",
         bears_on=frozenset({LATENCY}),
-        # At best the shorter of both phases goes on behind the longer one.
+        # At best the shorter phase is hidden behind the longer one.
         gain=facts.without_wait(1 / (1 - min(loads, products))),
         where=tuple(where[:_MOST_PLACES]),
         confidence="medium",
@@ -86,10 +86,10 @@ def unoverlapped_loads(facts: Facts) -> Found | None:
 
 
 def most_of_one_loop(inside: Inside | None, where: tuple[Place, ...]) -> float | None:
-    """Return how much faster a kernel gets at most by a change that touches these places alone (Amdahl).
+    """Return how much faster a kernel can get at most by a change that affects only these places (Amdahl's law).
 
-    It is the part of warps' time in the loops and straight parts that hold them; None if unknown, or
-    where there may be more places.
+    Based on the share of the warps' time in the loops and straight parts that contain them; None if unknown, or if
+    there may be more places.
     """
     if inside is None or not inside.loops or not where or sum(place.share for place in where) < _ALL_PLACES:
         return None

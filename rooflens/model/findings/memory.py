@@ -1,4 +1,4 @@
-"""Findings about memory: the addresses of accesses, data that lies where it need not, and atomics."""
+"""Findings about memory: the addresses of accesses, data that need not be where they are, and atomics."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class _Use(Struct, frozen=True):
     """How one side, loads or stores, uses the sectors it touches.
 
     Attributes:
-        used: Part of the bytes of its sectors that are asked for, 0 to 1.
-        sectors: Sectors it touches; None where only the ratio is known.
-        said: The sentence part that holds the numbers of the evidence.
-        apart: The addresses of a warp lie apart; False if they touch the fewest sectors that they can.
+        used: Share of the bytes of its sectors that are requested, 0 to 1.
+        sectors: Sectors it touches; None if only the ratio is known.
+        said: The part of the sentence with the numbers of the evidence.
+        apart: The addresses of a warp are scattered; False if they touch the fewest possible sectors.
     """
 
     used: float
@@ -120,15 +120,15 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
 
 
 def _upright_block(block: tuple[int, int, int] | None) -> str:
-    """Name the shape of blocks that put fewer threads along x than fill a sector, and more along y; else nothing."""
+    """Return the shape of blocks with fewer threads along x than fill a sector, and more along y; else nothing."""
     x, y, z = block or (WARP_THREADS, 1, 1)
     return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < _SECTOR_VALUES and y * z > x else ""
 
 
 def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
-    """Yield how much one side uses of its sectors; measurements by instruction come first.
+    """Yield how well one side uses its sectors; measurements by instruction come first.
 
-    Only where neither they nor the hardware count bytes, the width of the opcodes and the sectors of a request tell.
+    The width of the opcodes and the sectors per request are used only if neither these nor the hardware count bytes.
     """
     totals, (sectors_name, requests_name) = facts.kernel.code_totals, _HARDWARE[side]
     by_address, excess = totals.get(f"{side}_sectors"), totals.get(f"{side}_excess_sectors")
@@ -159,7 +159,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
         return
     opcodes, most = facts.kernel.thread_opcodes.items(), facts.limits.sectors_per_request
     asked_bytes = sum(n * access_bytes(opcode) for opcode, n in opcodes if opcode.partition(".")[0] in _OPCODES[side])
-    if asked_bytes:  # an upper bound of what is used, as threads may share bytes
+    if asked_bytes:  # an upper bound of the used bytes, as threads may share them
         a_sector = asked_bytes / sectors
         source = "opcode widths x threads / sectors"
         yield _Use(
@@ -189,7 +189,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
             said=f"global {side}s waste {percent(part)} of their {si_of(sectors, 'sectors')}",
             confidence="medium",
         )
-    if requests and sectors / requests > most:  # more than coalesced accesses of 16 bytes a thread take
+    if requests and sectors / requests > most:  # more than coalesced accesses of 16 bytes per thread need
         a_request = sectors / requests
         name = f"global_{side}_sectors_per_request"
         yield _Use(
@@ -203,11 +203,12 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
 
 
 def _wasted_of_both(facts: Facts, side: _Side) -> float | None:
-    """Return the unnecessary sectors of one side, of those counted of both together; None if unknown.
+    """Return the unnecessary sectors of one side, if they were counted for both together; None if unknown.
 
-    A request needs at least one sector: what the other side cannot have wasted, this one did. Where the requests of
-    this side take far more sectors than those of the other, it wasted all that it can. In public reports that count
-    by instruction too, this finds 55 of 73 sides that waste a fifth or more, and no side that wastes less.
+    A request needs at least one sector, so what the other side cannot have wasted was wasted by this side. If the
+    requests of this side take far more sectors than the other's, it is assumed to have wasted all it can. In public
+    reports that also count by instruction, this finds 55 of 73 sides that waste a fifth or more, and none that wastes
+    less.
     """
     other: _Side = "store" if side == "load" else "load"
     touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
@@ -223,9 +224,9 @@ def _wasted_of_both(facts: Facts, side: _Side) -> float | None:
 
 
 def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
-    """Yield what is known where loads and stores are counted together, as NVIDIA's sentences do.
+    """Yield what is known if loads and stores are counted together, as in NVIDIA's sentences.
 
-    It is said of the loads, unless the sectors of a request of stores alone are told to be too many.
+    It is attributed to the loads, unless only the stores are known to have too many sectors per request.
     """
     touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
     a_request = {one: facts.counter(f"global_{one}_sectors_per_request") for one in _SIDES}
@@ -256,16 +257,16 @@ def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
 
 
 def access_bytes(opcode: str) -> int:
-    """Return how many bytes one thread asks for with a load or store: 4 unless its opcode says otherwise."""
+    """Return how many bytes one thread requests with a load or store: 4 unless its opcode says otherwise."""
     widths = [int(match[1]) // 8 for part in opcode.split(".")[1:] if (match := _WIDTH_BITS.match(part))]
     return widths[-1] if widths else _DEFAULT_BYTES
 
 
 def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
-    """Return whether accesses are to rows that only start within a sector.
+    """Return whether accesses are to rows that merely start within a sector.
 
-    Then whole warps take at most one sector more than they fill. Judged by the instructions
-    that waste most, where they are counted separately, else by the mean access.
+    Then whole warps take at most one sector more than they fill. This is judged by the instructions that waste most, if
+    they are counted separately, else by the mean access.
     """
     sectors, excess, whole = f"{side}_sectors", f"{side}_excess_sectors", facts.limits.active_threads
     rows = [
@@ -286,9 +287,9 @@ def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
 
 
 def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> Waste:
-    """Find what the waste keeps busy: L1 and L2, and DRAM where it moves more than all accesses ask for.
+    """Return what the waste keeps busy: L1 and L2, and DRAM if it moves more than all accesses request.
 
-    Caches serve the rest of a sector where another warp needs it: then DRAM moves nothing in vain.
+    Caches may serve the rest of a sector to another warp: then DRAM moves nothing in vain.
     """
     totals, counters = facts.kernel.code_totals, facts.kernel.counters
     other_side: _Side = "store" if side == "load" else "load"
@@ -312,16 +313,16 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
 
 
 def _excess_of_all(facts: Facts) -> float | None:
-    """Return the part of all global sectors that no access needs, 0 to 1: no more of them is waste of a side."""
+    """Return the share of all global sectors that no access needs, 0 to 1, which bounds the waste of one side."""
     touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
     return max(0.0, 1 - ideal / touched) if touched and ideal is not None else None
 
 
 def _of_l1(facts: Facts, part: float) -> float:
-    """Return which part of L1's work goes with a part of its sectors, 0 to 1.
+    """Return the share of L1's work that belongs to a share of its sectors, 0 to 1.
 
-    An instruction passes its input once, however many sectors it touches: where the input is full, it stays so. Of the
-    data that pass it, those of shared memory are no sectors.
+    An instruction passes L1's input once, however many sectors it touches: a full input stays full. Data of shared
+    memory also pass, but are not sectors.
     """
     level, shared = facts.levels["l1"], facts.shares.get("smem", 0.0)
     part *= max(0.0, 1 - shared / level.share) if level.share else 1.0
@@ -335,11 +336,11 @@ def _of_l1(facts: Facts, part: float) -> float:
 
 
 class _Conflicts(Struct, frozen=True):
-    """Wavefronts of shared memory, and those of them that conflicts add.
+    """Wavefronts of shared memory, and those that conflicts add.
 
     Attributes:
-        by_address: Worked out from the addresses of each instruction; False where replays were counted, which other
-            traffic that meets in the banks adds to.
+        by_address: Calculated from the addresses of each instruction; False if replays were counted, which include
+            other traffic that meets in the banks.
     """
 
     wavefronts: float
@@ -350,7 +351,7 @@ class _Conflicts(Struct, frozen=True):
 
     @property
     def part(self) -> float:
-        """Return the part of the wavefronts that conflicts add, 0 to 1."""
+        """Return the share of the wavefronts that conflicts add, 0 to 1."""
         return self.excess / self.wavefronts
 
 
@@ -471,14 +472,14 @@ _ACCESSES_COUNTED = (
 
 
 def many_wavefronts(facts: Facts) -> Found | None:
-    """Say that a memory instruction takes more passes through L1 than any coalesced one, where nothing says which."""
+    """Say that a memory instruction takes more passes through L1 than any coalesced one, if nothing shows which."""
     kernel, counters = facts.kernel, facts.kernel.counters
     totals = ("load_sectors", "store_sectors", "shared_wavefronts")
     if any(name in kernel.code_totals for name in totals) or any(name in counters for name in _ACCESSES_COUNTED):
         return None
     if (
         facts.shares.get("tensor_pipe", 0.0)
-    ) > TENSOR_NOISE_SHARE:  # its operands are wavefronts without an instruction
+    ) > TENSOR_NOISE_SHARE:  # matrix operands are wavefronts without an instruction
         return None
     moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
     each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
@@ -510,7 +511,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
         and facts.bound == "latency"
         and facts.shares.get("l1", 0.0) >= facts.limits.contributing_share
     ):
-        # Each of these passes is waited for, and no stall says for how long.
+        # Warps wait for each of these passes, and no stall shows how long.
         severity = "limiter" if part >= facts.limits.limiting_waste_share and not facts.stall_shares else "contributes"
     passes = f"each access takes {significant(each)} L1 passes; a coalesced one needs at most 4"
     kind: MoveKind = "coalesce"
@@ -534,10 +535,10 @@ _INDEXED = 0.05
 
 
 def indexed_constants(facts: Facts) -> Found | None:
-    """Say that constants are loaded with an index known at run time only, which fills the pipe of addresses."""
+    """Say that constants are loaded with an index known only at run time, which fills the address pipe."""
     kernel, busy = facts.kernel, facts.shares.get("adu")
     loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
-    # Twice as many speak for themselves where nothing tells how busy their pipe is.
+    # Without a share of their pipe, twice as many are required.
     if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
         return None
     is_indexed = kernel.inside is not None and kernel.inside.indexes_constants
@@ -611,7 +612,7 @@ def local_memory(facts: Facts) -> Found | None:
 
 
 def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
-    """Say what is known where only the bytes used of its sectors are, as in a print: that there is local memory."""
+    """Say that there is local memory, if only the used bytes of its sectors are known, as in a print."""
     words = f"{quantity(filled[0].value, '')} of 32 bytes of each of its sectors is used, and their number is not told"
     return Found(
         evidence=filled,
@@ -623,7 +624,7 @@ def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found
 
 
 def _filled(facts: Facts) -> tuple[Evidence, ...]:
-    """Return how few bytes of a sector local accesses use, the worse of loads and stores; nothing where full."""
+    """Say how few bytes of a sector local accesses use, the worse of loads and stores; nothing if they use all."""
     names = ("local_load_bytes_per_sector", "local_store_bytes_per_sector")
     known = [facts.measured(name, "bytes/sector") for name in names if facts.counter(name)]
     most = SECTOR_BYTES * (1 - facts.limits.wasted_sector_share)
@@ -640,7 +641,7 @@ def register_cap(kernel: Kernel) -> int | None:
 
 
 def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bool | None) -> str:
-    """Choose the move by the spills, or where they are not counted (None) by the registers in use."""
+    """Choose the move by the spills or, if they are not counted (None), by the registers in use."""
     used = kernel.counters.get("registers_per_thread")
     if not used or cap is None:
         return f"keep it in registers: {said}; keep fewer values live, and index arrays with constants"
@@ -673,7 +674,7 @@ def host_memory(facts: Facts) -> Found | None:
     if not flows or facts.kernel.compute_capability in SOC_CAPABILITIES:
         return None
     rate, link = max(flows, key=lambda flow: flow[0].value)
-    # The part of L2's fills that comes from the host.
+    # The share of L2's fills that comes from the host.
     host, device = facts.counter("host_fill_share"), facts.counter("device_fill_share")
     part = None
     if host is not None and device is not None and host + device:
@@ -685,7 +686,7 @@ def host_memory(facts: Facts) -> Found | None:
     words = f"{si(rate.value, rate.unit)} {_OVER_LINK[rate.name]} the host's memory"
     words += f", {percent(link.value)} of what its link carries in that direction" if link else ""
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
-    # With the data in DRAM, that moves these bytes as well, and no wait goes that was not measured to be for memory.
+    # With the data in DRAM, DRAM moves these bytes too, and only waits measured to be for memory disappear.
     waiting = sum(facts.stall_shares.get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
     peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
     dram = facts.shares.get("dram", 0.0) + rate.value / peak if peak else 0.0
@@ -703,7 +704,7 @@ def host_memory(facts: Facts) -> Found | None:
 
 
 def _host_flow(facts: Facts, way: Literal["read", "write"]) -> tuple[Evidence, Evidence | None] | None:
-    """Return the rate in one direction, and its share of the link where that is known; None where next to nothing."""
+    """Return the rate in one direction, and its share of the link if known; None if there is hardly any traffic."""
     name, time_ns = f"host_{way}_bytes", facts.kernel.duration_ns
     moved_bytes = facts.counter(name)
     if moved_bytes is None or moved_bytes < _LEAST_HOST_BYTES or not time_ns:
@@ -722,9 +723,9 @@ def _host_flow(facts: Facts, way: Literal["read", "write"]) -> tuple[Evidence, E
 
 
 def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: float) -> Severity | None:
-    """Say how much the link matters: it limits where it is as full as it gets, and no unit is fuller.
+    """Judge how much the link matters: it limits if it is as full as it can get, and no unit is fuller.
 
-    A little costs time only where warps wait, and most of what they wait for comes from there.
+    A small share costs time only if warps wait, and mostly for data from there.
     """
     if share is not None and share >= facts.limits.host_link_share:
         limiter = facts.limiter.share if facts.limiter else 0.0
@@ -831,7 +832,7 @@ def _serialised_in_l2(facts: Facts) -> Found | None:
 
 
 def _instruction_part(kernel: Kernel) -> float | None:
-    """Return which part of the accesses to global memory are atomics, 0 to 1."""
+    """Return the share of the accesses to global memory that are atomics, 0 to 1."""
     if kernel.warp_opcodes:
         every = executed(kernel.warp_opcodes, _GLOBAL)
         return executed(kernel.warp_opcodes, _ATOMIC) / every if every else None

@@ -1,7 +1,7 @@
-"""NVIDIA's own rule results that estimate a speed-up and that no finding of ours covers, as findings.
+"""NVIDIA's own rule results with an estimated speed-up, as findings, unless one of our findings covers them.
 
-They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked, and no gain of
-ours.
+They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked, and are not our
+gains.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ _STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
 def nvidia_rules(
     facts: Facts, found: Collection[str], looked: Collection[str], kinds: Mapping[str, MoveKind]
 ) -> tuple[Finding, ...]:
-    """Return what NVIDIA's rules say beyond the findings, those with the highest estimate first.
+    """Return what NVIDIA's rules report beyond the findings, the highest estimates first.
 
-    An estimate is the part of the time it would save, in per cent. None of them is a limiter, because nobody checked
-    it; it is a note where the kernel is at its roof, where little would go, and where a rule of ours looked at the same
-    and saw less: a computed tail that is not measured. Of several with one title, as in exports that hold no
-    titles, the highest is said.
+    An estimate is the share of the time that would be saved, in per cent. None is a limiter, as nobody checked it. It
+    is a note if the kernel is at its roof, if little would be saved, or if a rule of ours examined the same and saw
+    less, such as a computed tail that was not measured. Of several with one title, as in exports without titles, the
+    highest is reported.
 
     Args:
-        facts: Of the kernel, with its rule results.
-        found: Ids of the findings that it has.
-        looked: Ids of the findings for which the report holds enough.
-        kinds: MoveKind of each finding's move, by id.
+        facts: Facts of the kernel, with its rule results.
+        found: IDs of the findings that it has.
+        looked: IDs of the findings for which the report has enough data.
+        kinds: MoveKind of each finding's move, by ID.
     """
     rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(found)]
     by_title: dict[str, Rule] = {}
@@ -107,7 +107,7 @@ def kind_of(rule: Rule, kinds: Mapping[str, MoveKind]) -> MoveKind | None:
 
 
 def covered_by(rule: Rule) -> frozenset[str]:
-    """Return the ids of the findings that say what a rule of NVIDIA says; empty if none of ours does."""
+    """Return the IDs of our findings that cover a rule of NVIDIA's; empty if there are none."""
     if rule.identifier == "CPIStall":
         match = _STALLS.fullmatch(rule.title)
         return frozenset({f"stall_{match[1].lower().replace(' ', '_')}"}) if match else frozenset()

@@ -1,7 +1,7 @@
-"""A finding about reuse: operands that threads fetch again and again where registers and tiles could keep them.
+"""A finding about reuse: operands that threads load repeatedly although registers and tiles could keep them.
 
-The steps that a product, a convolution or a stencil climbs, each named by what the kernel does today: a tile in shared
-memory, several results a thread, 16-byte loads, tiles of warps.
+The steps of a product, a convolution or a stencil, each chosen by what the kernel does today: a tile in shared memory,
+several results per thread, 16-byte loads, tiles of warps.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def low_reuse(facts: Facts) -> Found | None:
 
 
 def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
-    """Judge by the bytes that threads fetch for each multiply-add."""
+    """Judge by the bytes that threads load for each multiply-add."""
     kernel = facts.kernel
     arithmetic = [pipe for pipe in facts.pipes.values() if pipe.is_arithmetic and pipe.unit == "FLOP" and pipe.amount]
     share = max((pipe.share or 0.0 for pipe in arithmetic), default=0.0)
     fused = sum(pipe.amount or 0.0 for pipe in arithmetic) / 2
-    # Where no opcode tells what threads load, what L1 and shared memory deliver does.
+    # Without opcodes, the bytes delivered by L1 and shared memory show what threads load.
     of_levels = sum(facts.levels[name].amount_bytes or 0.0 for name in ("l1", "smem")) or None
     delivered = _loaded_bytes(kernel.thread_opcodes) if kernel.thread_opcodes else of_levels
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
@@ -63,7 +63,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     each = _fetched_bytes(body) if body is not None else delivered / fused
     is_tiled = bool(body.shared_loads) if body is not None else kernel.own_smem_bytes != 0
     is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel.warp_opcodes)
-    # Threads that reuse operands as well as they can, by wide loads, share them with the rest of their warp next.
+    # Once threads reuse operands as well as they can, with wide loads, the next step is sharing them within a warp.
     is_wide = (is_tiled if body is not None else bool(executed(kernel.warp_opcodes, {"LDS"}))) and not is_narrow
     is_last = each < _OPERAND_BYTES / 2 and is_tiled and is_wide
     is_near = share >= limiter.share * (_A_STEP_OF_WARPS if is_last else _A_RUNG)
@@ -105,7 +105,7 @@ _MULTIPLIERS = ("fma", "fp64_pipe")
 
 
 def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
-    """Judge by the shares of pipes, where no operations are counted: L1 serves again what comes from L2."""
+    """Judge by the shares of pipes if no operations are counted: L1 serves again what comes from L2."""
     kernel = facts.kernel
     busy = {name: share for name in _MULTIPLIERS if (share := facts.shares.get(name)) is not None}
     if not busy or facts.shares.get("tensor_pipe", 0.0) > TENSOR_NOISE_SHARE:
@@ -134,7 +134,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
 
 
 _STEPS: Mapping[MoveKind, str] = {
-    # A tile alone moves the loads to shared memory, which takes the same slots and passes of L1.
+    # A tile alone moves the loads to shared memory, which uses the same slots and passes of L1.
     "tile": "tile it in shared memory, so that a block loads each value once, and compute several results per thread",
     "results": "let each thread compute several results, such as 2 x 2, from what it loads",
     "wide": "load 16 bytes at once",
@@ -146,7 +146,7 @@ _SECTORS_OF_SINGLE_VALUES = 4.0
 
 
 def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
-    """Judge by the loads that each stored value takes, where only NVIDIA's per cent of the SM is known."""
+    """Judge by the number of loads per stored value, if only NVIDIA's per cent of the SM is known."""
     kernel, counters = facts.kernel, facts.kernel.counters
     names = ("global_load_requests", "global_store_requests", "global_load_sectors", "grid_size", "block_size")
     known = [counters.get(name) for name in names]

@@ -1,6 +1,6 @@
 """A rule of the findings reads the facts of a kernel and returns what it found, or nothing.
 
-Then it says what waste costs: the part of a kernel's time that goes with it, and how much that matters.
+The cost of the waste is then calculated: the share of the kernel's time that it takes, and how much that matters.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Found(Struct, frozen=True):
     """What a rule found.
 
     Attributes:
-        bears_on: Levels and pipes that this waste keeps busy, and `LATENCY` where it makes warps wait: it limits a
+        bears_on: Levels and pipes that this waste keeps busy, and `LATENCY` if it makes warps wait: it limits a
             kernel that one of them bounds.
-        gain: How much faster if this waste alone went, as a factor; None if that cannot be modelled.
-        whole: How much faster if all of a wait went, by which it is judged; None where `gain` says it.
-        changes: What the move changes that the limit keeps, as `Gain.changes` has it.
-        severity: Where the rule knows better than what it bears on tells; None otherwise.
-        kind: Of the move, where it is another one than the rule's own.
+        gain: How much faster the kernel would be without this waste, as a factor; None if that cannot be modelled.
+        whole: How much faster it would be without the whole wait, by which it is judged; None to judge by `gain`.
+        changes: What the move changes that the limit keeps, as in `Gain.changes`.
+        severity: If the rule knows better than `bears_on` tells; None otherwise.
+        kind: Kind of the move, if it differs from the rule's own.
     """
 
     evidence: tuple[Evidence, ...]
@@ -104,11 +104,11 @@ def held_of(holdings: Holdings) -> frozenset[str]:
 
 
 class Waste(Struct, frozen=True):
-    """The units a waste loads, and its part of the work of each.
+    """The units that a waste keeps busy, and its share of the work of each.
 
     Attributes:
-        parts: Level or pipe -> the part of its work that is waste, 0 to 1.
-        waits: Part of the time in which warps wait that goes with the waste, 0 to 1, and the stalls that are
+        parts: Level or pipe -> the share of its work that is waste, 0 to 1.
+        waits: Share of the warps' waiting time that belongs to the waste, 0 to 1, and the stalls that are
             such waits; empty if it makes no warp wait.
     """
 
@@ -123,10 +123,11 @@ class Waste(Struct, frozen=True):
 
 
 def spared(facts: Facts, waste: Waste) -> float:
-    """Return the part of the time that the waste costs, 0 to 1: by the unit it keeps busiest, or by the waits.
+    """Return the share of the time that the waste costs, 0 to 1: by the unit it keeps busiest, or by the waits.
 
     A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it. Units
-    work side by side: behind a limiter, one that is far from full does its work meanwhile, and its waste costs nothing.
+    work in parallel: behind a limiter, a unit that is far from full does its work meanwhile, and its waste costs
+    nothing.
     """
     limiter = facts.limiter.resource if facts.limiter else None
     least = 0.0 if limiter is None else facts.limits.contributing_share
@@ -137,15 +138,15 @@ def spared(facts: Facts, waste: Waste) -> float:
 
 
 def stalled(facts: Facts, reasons: Iterable[str]) -> float:
-    """Return the part of the warps' waiting that is for these reasons, 0 to 1; 0 where it was not sampled."""
+    """Return the share of the warps' waiting that is for these reasons, 0 to 1; 0 if it was not sampled."""
     return min(1.0, sum(facts.kernel.stalls.get(reason, 0.0) for reason in reasons))
 
 
 def speedup(facts: Facts, waste: Waste) -> float | None:
-    """Model how much faster a kernel is when a waste goes; None if it costs nothing that is measured.
+    """Model how much faster a kernel is without a waste; None if it costs nothing that is measured.
 
-    The waste is load: what it loads is taken off each unit, and the next one is the wall. What a kernel takes besides
-    scales with its busiest unit, as it is waiting for that one. Where the waste makes warps wait, those waits go, too.
+    The waste is load, which is subtracted from each unit, and then the next unit is the limit. The rest of the kernel's
+    time scales with its busiest unit, for which it waits. If the waste makes warps wait, those waits disappear too.
     """
     if not spared(facts, waste):
         return None
@@ -157,15 +158,15 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
 
 
 def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: Iterable[str]) -> bool:
-    """Return whether any of the units is of memory where that was not measured: what costs nothing there is unknown."""
+    """Return whether a unit of memory is affected that was not measured, so that its cost is unknown."""
     return "memory" in unseen and any(unit in LEVELS and unit not in shares for unit in units)
 
 
 def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
-    """Return whether a waste is much of what nobody measured, so that its cost is unknown.
+    """Return whether a waste is so much of what was not measured that its cost is unknown.
 
-    It is much of the work of memory levels of which none was measured, or of busy ones of a kernel that waits where no
-    stall was.
+    It is much of the work of memory levels if none of these was measured, or of busy levels if the kernel waits and no
+    stall was measured.
     """
     parts, kernel = {name: part for name, part in waste.parts.items() if name in LEVELS}, facts.kernel
     if all(facts.shares.get(name) is None for name in parts):
@@ -183,10 +184,10 @@ def _is_a_stall(counter: str) -> bool:
 
 
 def weigh(facts: Facts, waste: Waste) -> Severity:
-    """Say how much a waste matters.
+    """Judge how much a waste matters.
 
-    It limits a kernel whose limiter does much of its work in vain, or that waits for little else. It is a note where it
-    costs less of the time than `contributing_cost_share`, or where a limiter that is full has none of it.
+    It limits a kernel whose limiter does much of its work in vain, or that hardly waits for anything else. It is a note
+    if it costs less of the time than `contributing_cost_share`, or if a full limiter has none of it.
     """
     limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)

@@ -1,7 +1,7 @@
-"""Kernels of one report that do the same work: the faster one shows what can be won.
+"""Kernels of one report that do the same work: the faster one shows how much time can be saved.
 
-The same work is as many FLOPs, or as many bytes asked for under a similar name, and an output of the same size. A
-A kernel as short as its launch, and launches of the same kernel, prove nothing; libraries get no such advice.
+The same work means equally many FLOPs, or equally many requested bytes under a similar name, and an output of the same
+size. Kernels as short as their launch, and launches of one kernel, prove nothing; libraries get no such advice.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def with_siblings(analyses: Sequence[Analysis], limits: Thresholds) -> tuple[Ana
 
 
 def _amount(analysis: Analysis) -> float | None:
-    """Return the FLOPs of a kernel, else the sectors that its global accesses ask for."""
+    """Return the FLOPs of a kernel, else the sectors that its global accesses request."""
     return analysis.flop_total or analysis.kernel.counters.get("global_ideal_sectors")
 
 
 def _match(one: Analysis, other: Analysis) -> Confidence | None:
-    """Say how sure it is that another kernel does the same work faster; None if it does not."""
+    """Return how certain it is that another kernel does the same work faster; None if it does not."""
     kernel, faster = one.kernel, other.kernel
     time_ns, other_ns = kernel.duration_ns, faster.duration_ns
     if not time_ns or not other_ns or time_ns < _FASTER * other_ns:
@@ -82,9 +82,9 @@ def _differ(one: float, other: float) -> float:
 
 
 def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Analysis:
-    """Add the faster kernel as a finding and a move, after all that say what to change.
+    """Add the faster kernel as a finding and a move, after the moves that say what to change.
 
-    One that is faster than what is proven to be needed does other work; faster than today's traffic allows, it moves
+    A kernel that is faster than the proven floor does other work; one that is faster than today's traffic allows moves
     fewer bytes.
     """
     kernel, verdict, time_ns = one.kernel, one.verdict, other.kernel.duration_ns or 0.0

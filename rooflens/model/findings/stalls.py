@@ -1,9 +1,9 @@
 """Findings about warps that wait: one rule for each stall reason, reported where it takes much of a warp's time.
 
-They all test alike. Each cycle between two instructions of a warp has one reason; one that takes more than
-`dominant_stall` of them is reported, unless the schedulers issue in almost every cycle as it is. Counted cycles come
-first (`smsp__average_warps_issue_stalled_*`), then samples of the warps, those that issued included. The speed-up
-assumes that this wait alone vanishes, and is no more than the schedulers and the busiest unit allow.
+All rules test alike. Each cycle between two instructions of a warp has one reason; a reason that takes more than
+`dominant_stall` of them is reported, unless the schedulers issue in almost every cycle anyway. Counted cycles take
+precedence (`smsp__average_warps_issue_stalled_*`), then samples of the warps, including those that issued. The gain
+assumes that only this wait disappears, and is limited by the schedulers and the busiest unit.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def stall(
     bears_on: frozenset[str] = WAITS,
     extra: tuple[Evidence, ...] = (),
 ) -> Found | None:
-    """Find one reason to wait; `do` is what helps, said before the numbers.
+    """Find one reason to wait; `do` is the remedy, put before the numbers.
 
-    The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
+    The busiest unit bounds the gain: the wait may disappear, and the kernel may still be limited by that unit.
     """
     share = facts.stall_shares.get(reason)
     issued = facts.kernel.counters.get("issue_active_per_cycle", facts.shares.get("issue"))
@@ -79,7 +79,7 @@ def stall(
     gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
     whole = [1 / kept for kept in (1 - share, issued) if kept]
     spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
-    # Change the line of the instruction that is waited for, if known; for a barrier, its own line.
+    # The place to change is the instruction that warps wait for, if known; for a barrier, its own line.
     where = (
         (() if reason == "barrier" else producers(facts.kernel, (spelling,)))
         or places(facts.kernel, f"{STALL}{spelling}")
@@ -113,7 +113,7 @@ def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
 
 
 def stall_shares(kernel: Kernel) -> dict[str, float]:
-    """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
+    """Return the share of the time between two instructions of a warp by reason, 0 to 1, as far as measured."""
     counters, stalls = kernel.counters, kernel.stalls
     issued = ratio(counters.get("issued_samples"), counters.get("stall_samples"))
     between = counters.get("warp_latency_cycles")
@@ -131,7 +131,7 @@ def stall_shares(kernel: Kernel) -> dict[str, float]:
 
 
 def instructions_a_warp(facts: Facts) -> Evidence | None:
-    """Return how many instructions a warp executes: counted by opcode, or else by address, or else in all."""
+    """Return how many instructions a warp executes: counted by opcode, else by address, else in total."""
     executed = float(sum(facts.kernel.warp_opcodes.values()))
     source = "sass__inst_executed_per_opcode_with_modifier_all"
     if not executed:
@@ -149,7 +149,7 @@ def instructions_a_warp(facts: Facts) -> Evidence | None:
 def is_usual_wait(facts: Facts) -> bool:
     """Return whether fixed latencies take no more cycles than is usual; False if that was not measured.
 
-    Where a warp does little else than wait for them, they are worth a change all the same.
+    If a warp does little else than wait for them, a change is still worthwhile.
     """
     share, between = facts.stall_shares.get("wait"), facts.counter("warp_latency_cycles")
     if share is None or between is None:
@@ -199,7 +199,7 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
 
 
 def _loops_over_tiles(opcodes: Mapping[str, int], warps: float) -> bool:
-    """Return whether each warp loads tiles into shared memory again and again, with a barrier before their use."""
+    """Return whether each warp repeatedly loads tiles into shared memory, with a barrier before their use."""
     if not warps or uses_tensor_cores(opcodes):
         return False
     tile = (executed(opcodes, names) for names in (("BAR",), ("LDS",), ("STS",), ("LDG",)))
@@ -211,7 +211,7 @@ _TILES = 4
 
 
 def _in_flight(inside: Inside | None) -> tuple[int, int] | None:
-    """Return the global loads under way where most of the wait for them is, and the widest's bytes; None if unknown."""
+    """Return the global loads in flight at most of the waits for them, and the widest one's bytes; None if unknown."""
     waiting = [loop for loop in loops_of(inside) if loop.anatomy is not None and loop.anatomy.in_flight]
     most = max(waiting, key=lambda loop: loop.own.get(f"{STALL}long_scoreboard", 0.0), default=None)
     if most is None or most.anatomy is None or most.anatomy.in_flight is None:
@@ -220,7 +220,7 @@ def _in_flight(inside: Inside | None) -> tuple[int, int] | None:
 
 
 def long_scoreboard(facts: Facts) -> Found | None:
-    """Say that warps wait for data loaded from global, local or texture memory, and how much of it is under way."""
+    """Say that warps wait for data loaded from global, local or texture memory, and how much of it is in flight."""
     found, under_way = _long_scoreboard(facts), _in_flight(facts.kernel.inside)
     if found is None or under_way is None:
         return found
@@ -344,7 +344,7 @@ def warpgroup_arrive(facts: Facts) -> Found | None:
 
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
-    """Return the largest wait of a latency-bound kernel without a dominant one: better than no cause.
+    """Return the largest wait of a latency-bound kernel without a dominant wait: better than no cause.
 
     If only a few reasons were counted, it is the largest of these; others may take more.
     """
@@ -378,7 +378,7 @@ def counters_of_wait(finding: str) -> str:
 
 
 def long_waits(stall_shares: Mapping[str, float], least: float) -> Iterator[FindingRule]:
-    """Yield the rules of the reasons that take over `least` of a warp's time: no other finds anything."""
+    """Yield the rules of the reasons that take over `least` of a warp's time, as no other rule finds anything."""
     return (_RULE_OF[reason] for reason, share in stall_shares.items() if share > least)
 
 
@@ -395,7 +395,7 @@ def _row(reason: str, kind: MoveKind, find: Callable[[Facts], Found | None]) -> 
 
 
 def _plain(reason: str, kind: MoveKind, do: str, *fills: str) -> FindingRule:
-    """Make the row of a wait against which the same helps in every kernel; `fills` are the units that it keeps busy."""
+    """Make the row of a wait with the same remedy in every kernel; `fills` are the units that it keeps busy."""
     return _row(reason, kind, lambda facts: stall(facts, reason, do, bears_on=frozenset({LATENCY, *fills})))
 
 

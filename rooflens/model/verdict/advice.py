@@ -310,7 +310,7 @@ def memory_moves(
     match level:
         case "dram":
             dram_bytes = levels["dram"].amount_bytes
-            moved = f"fewer than {si(dram_bytes, 'B')}" if dram_bytes else "fewer bytes"
+            moved = f"less than today's {si(dram_bytes, 'B')}" if dram_bytes else "fewer bytes"
             asked = ratio(asked_bytes, dram_bytes)
             if asked and asked <= 1 - default_thresholds().wasted_sector_share:
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import altair as alt
@@ -15,10 +15,12 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
+from rooflens.report.document import spans
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.places import Place, places, roofs_over
 from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, finished, plane_spec, rowed, ticks, time_label
-from rooflens.report.words.ladder import limiter
+from rooflens.report.words.change import kernel_names
+from rooflens.report.words.ladder import kernel_title, limiter
 
 MAX_DRAWN = 12
 """Kernels drawn, those with the largest differences."""
@@ -27,6 +29,9 @@ MAX_NAMED = 5
 MAX_LINES = 8
 NAME_WIDTH = 40
 ROW_PX = 26
+
+THIN = 0.015
+"""Part of the longest bar below which a hollow one would look solid."""
 
 SEEN_SHARE = 0.001
 """A difference of less than this part of the longer total cannot be seen: it is counted with the others."""
@@ -39,6 +44,7 @@ def waterfall_spec(program: Program, *, title: str) -> Spec | None:
         return None
     names = [step["name"] for step in steps]
     longest = max(max(step["from"], step["to"]) for step in steps)
+    steps = [step | {"kind": f"thin {step['kind']}"} if _is_thin(step, longest) else step for step in steps]
     bars = rowed(steps).encode(
         y=alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=240)),
         x=alt.X("from:Q", axis=alt.Axis(title="GPU time", labelExpr=time_label(longest))),
@@ -49,7 +55,8 @@ def waterfall_spec(program: Program, *, title: str) -> Spec | None:
         ("total", {"style": "note", "fillOpacity": 0.45}),
         ("loss", {"style": "label"}),
         ("gain", {"style": "ring", "filled": False, "fill": "transparent"}),
-        ("noise", {"style": "note", "filled": False, "fill": "transparent", "strokeDash": [3, 2]}),
+        ("thin gain", {"style": "label", "fillOpacity": 0.3}),
+        ("same", {"style": "note", "filled": False, "fill": "transparent", "strokeDash": [3, 2]}),
     )
     kinds = {step["kind"] for step in steps}
     layers = [
@@ -76,15 +83,20 @@ def waterfall(program: Program) -> Iterator[dict[str, Any]]:
     shown = [row for row in program.rows if abs(row.timing.lost_ns) >= least][:MAX_DRAWN]
     for row in shown:
         lost_ns = row.timing.lost_ns
-        kind = "noise" if row.outcome == "same" else "loss" if lost_ns > 0 else "gain"
+        kind = "same" if row.is_unchanged else "loss" if lost_ns > 0 else "gain"
         yield _step(row.name, kind, now, now + lost_ns, f"{row.difference}, {row.verdict}")
         now += lost_ns
     others = len(program.comparison.changes) - len(shown)
     if others or abs(after - now) >= least:
         name = fmt.count(others, "other kernel") if others else "between the medians"
-        kind = "noise" if abs(after - now) < least else "loss" if after > now else "gain"
+        kind = "same" if abs(after - now) < least else "loss" if after > now else "gain"
         yield _step(name, kind, now, after, signed_duration(after - now))
     yield _step("after", "total", 0.0, after, fmt.duration(after))
+
+
+def _is_thin(step: Mapping[str, Any], longest_ns: float) -> bool:
+    """Return whether the outline of a hollow bar would fill it."""
+    return step["kind"] == "gain" and abs(step["to"] - step["from"]) < THIN * longest_ns
 
 
 def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> dict[str, Any]:
@@ -245,7 +257,7 @@ _TIPS = {"kernel": "Kernel", "side": "Version", "words": "Time", "limiter": "Lim
 
 def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
     times = dict(_compared(kernel))
-    name = fmt.cut_middle(fmt.plain_name(kernel.name), NAME_WIDTH)
+    name = fmt.cut_middle("".join(one.text for one in spans(kernel_title(kernel, kernel_names(ladder)))), NAME_WIDTH)
     for at, time_ns in times.items():
         rung = kernel.rungs[at]
         if rung.analysis:

@@ -120,6 +120,13 @@ def _that(what: What) -> Any:
     return take
 
 
+FORECAST = fixed(
+    Key("finding", TEXT, "of the slower side, whose move leads to the other", value=attrgetter("finding.id")),
+    Key("side", choice("base", "head"), "the slower one", value=lambda one: "head" if one.is_back else "base"),
+    Key("predicted", NUMBER, "the gain of that move as that side said it", "factor"),
+    Key("reached", NUMBER, "how much faster the other side is", "factor"),
+)
+
 FINDINGS = fixed(
     Key("gone", items(FINDING), "not there any more, and its number did not get worse", value=_that("gone")),
     Key("changed", items(FINDING), "on both sides with other numbers, or outweighed now", value=_that("changed")),
@@ -128,6 +135,11 @@ FINDINGS = fixed(
     Key("limit", NUMBER, "how much faster at most, as the base said", "factor", value=attrgetter("limit.factor")),
     Key("limit_proven", TRUTH, "nothing that keeps the work beats it", value=attrgetter("limit.proven")),
     Key("speedup_reached", NUMBER, "how much faster it became", "factor", value=attrgetter("reached")),
+    Key(
+        "forecast",
+        nullable(FORECAST),
+        "what was predicted of the change, and what it brought; null where no finding of the slower side went",
+    ),
 )
 
 
@@ -182,7 +194,7 @@ CHANGE = fixed(
         "findings",
         nullable(FINDINGS),
         "what became of them; null for a kernel that one side lacks",
-        value=lambda told: changed_findings(told.change),
+        value=lambda told: changed_findings(told.change, told.ladder.threshold),
     ),
     Key("slower_lines", items(LINE), "where it lost time, worst first", value=lambda told: slower_lines(told.change)),
     Key("sentence", TEXT, "the change, in words", value=lambda told: change_sentence(told.change, told.ladder)),

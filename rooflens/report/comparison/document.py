@@ -32,6 +32,7 @@ from rooflens.report.comparison.conditions import Fact, is_synthetic, recorded, 
 from rooflens.report.comparison.rows import (
     Limiter,
     Program,
+    bar_legend,
     judgement,
     known_lost_ns,
     limiter,
@@ -68,6 +69,7 @@ from rooflens.report.words.ladder import (
     NAME_WIDTH,
     headline,
     kernel_cells,
+    kernel_title,
     ladder_bars,
     ladder_warnings,
     subject,
@@ -235,7 +237,7 @@ def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
                 Column("time", worth=3),
                 Column("limited by", fit="wrap", least=24),
             ),
-            tuple((code(names[one.name]), *kernel_cells(one)) for one in ladder.kernels[:KERNELS_SHOWN]),
+            tuple((kernel_title(one, names), *kernel_cells(one)) for one in ladder.kernels[:KERNELS_SHOWN]),
             amount=len(ladder.kernels),
             rest=" that take less time",
         )
@@ -278,7 +280,7 @@ def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words,
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
     is_told = not change.timing.apart
-    told = findings_sentence(changed_findings(change)) if is_told else ""
+    told = findings_sentence(changed_findings(change, comparison.threshold)) if is_told else ""
     loops = "; ".join(map(_loop_words, changed_loops(change))) if is_told else ""
     story = change_sentence(change, comparison) + (f". Loops: {loops}" if loops else "")
     story += f". Findings: {told}" if told else ""
@@ -382,7 +384,7 @@ def _waterfall(program: Program, mark: str) -> Chart:
         f"waterfall-{program.key}",
         draw,
         "From the time before to the time after, kernel by kernel; the table of kernels holds the same data.",
-        ("Solid: lost; hollow: won; dashed: within noise.",),
+        (bar_legend(program),),
     )
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.compare.compare import Change, Outcome, Timing
+from rooflens.model.compare.gate import SINGLE_RUN_BAND
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
@@ -68,6 +69,12 @@ class Row(Struct, frozen=True):
     def outcome(self) -> Outcome:
         """Faster, slower, or no more than noise."""
         return self.change.speed.outcome(self.comparison.threshold)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """True where its time stayed, within noise where that is known, else below the threshold."""
+        single = self.outcome == "single" and self.change.speed.is_unchanged(self.comparison.threshold)
+        return self.outcome == "same" or single
 
     @property
     def timing(self) -> Timing:
@@ -132,6 +139,14 @@ class Program(Struct, frozen=True):
         return any(is_synthetic(side) for side in (self.comparison.base, self.comparison.head))
 
 
+def bar_legend(program: Program) -> str:
+    """Say what the looks of bars mean: noise is named only where several runs show it."""
+    known = any(row.outcome in {"faster", "slower", "same"} for row in program.rows)
+    least = given_percent(program.comparison.threshold)
+    small = "within noise" if known else f"less than {least}, or too little to see"
+    return f"Solid: lost; hollow, or pale where it is thin: won; dashed: {small}."
+
+
 def programs(pairs: Sequence[Ladder]) -> tuple[Program, ...]:
     """Put programs in order, largest change first, number their kernels, and share the page's rows between them."""
     most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(pairs)))
@@ -160,14 +175,14 @@ def limiter_words(found: Limiter) -> str:
 
 
 def judgement(timing: Timing, threshold: float) -> str:
-    """Say why a change counts or does not; empty where a side has a single run."""
+    """Say why a change counts or does not, and where a side has a single run, what it tells then."""
     outcome = timing.outcome(threshold)
     if timing.apart:
         return f"Not judged: {timing.apart}."
     if outcome == "unknown":
         return "Not judged: one side has no durations."
     if outcome == "single":
-        return "Not judged: 1 run on a side, so noise is unknown."
+        return _single(timing)
     least = given_percent(round(timing.limit(threshold), 3))
     if timing.under_wave:
         least += f" ({given_percent(threshold)}, wider for grids below one wave)"
@@ -177,6 +192,16 @@ def judgement(timing: Timing, threshold: float) -> str:
         return f"No change: the medians are less than {least} apart."
     change = signed_percent(timing.change or 0.0)
     return f"Beyond noise: the ranges do not overlap, and the medians differ by {change}, more than {least}."
+
+
+def _single(timing: Timing) -> str:
+    """Say what a difference tells whose noise nobody knows: it is set against what single runs differ by."""
+    once = given_percent(round(timing.limit(SINGLE_RUN_BAND), 3))
+    change = timing.change or 0.0
+    said = f"{timing.runs}, so noise is unknown"
+    if abs(change) > timing.limit(SINGLE_RUN_BAND):
+        return f"{said}; {signed_percent(change)} is more than the {once} that single runs may differ by."
+    return f"{said}: single runs may differ by {once}."
 
 
 def given_percent(share: float) -> str:

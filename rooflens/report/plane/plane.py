@@ -171,11 +171,6 @@ class LoopPoint(Struct, frozen=True):
     intensity_flop_per_byte: float
     flop_per_s: float
 
-    @property
-    def at(self) -> tuple[float, float]:
-        """Intensity and performance, as a plane places them."""
-        return self.intensity_flop_per_byte, self.flop_per_s
-
 
 class LevelShare(Struct, frozen=True):
     """What a launch that has no place in the roofline takes of a level's peak bandwidth.

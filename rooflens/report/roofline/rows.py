@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
 from rooflens.report.html.theme import is_hollow
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
-from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
+from rooflens.report.roofline.selection import USUAL, name_offsets, shows_gap
 
 Row = dict[str, Any]
 
@@ -88,7 +88,7 @@ def _point_row(point: Point) -> Row:
         "x": rounded(point.intensity_flop_per_byte),
         "y": rounded(point.flop_per_s),
         "roof": rounded(point.roof_flop_per_s),
-        "gap": 1 if point.gap is not None and point.gap >= GAP_FROM else None,
+        "gap": 1 if shows_gap(point) else None,
         "u": None if point.unit == "FLOP" else point.unit,
     }
     return {key: value for key, value in row.items() if value is not None or key == "roof"}

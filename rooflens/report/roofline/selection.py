@@ -47,7 +47,7 @@ def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Bo
         level: The level that is shown.
     """
     own = [point for point in plane.points if point.launch.key == shown.launch.key]
-    boxes = [] if _is_small(shown) else [_gap_line(shown, view)]
+    boxes = [_gap_line(shown, view)] if shows_gap(shown) else []
     boxes += _ghost_boxes(plane, shown, view)
     here, down = view.at(*shown.at)
     rights = [view.at(*point.at)[0] for point in own]
@@ -79,9 +79,9 @@ def _ghost_boxes(plane: Plane, shown: Point, view: Sheet) -> list[Box]:
     return [point_box((right, down), radius), Box(right + middle, down, half, LINE_PX / 2, right)]
 
 
-def _is_small(point: Point) -> bool:
-    """Return whether the gap is too small to draw."""
-    return point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM
+def shows_gap(point: Point) -> bool:
+    """Return whether its gap is known, and large enough to draw."""
+    return point.gap is not None and point.gap >= GAP_FROM
 
 
 def _gap_line(point: Point, view: Sheet) -> Box:

@@ -1,4 +1,4 @@
-"""Where in the code a kernel's time goes, as text: a table for each kernel, JSON and CSV."""
+"""The hot spots of a kernel as text: a table for each kernel, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES, "key")
 
 
 class Listing(Struct, frozen=True):
-    """The hot spots of a kernel that are to be shown.
+    """The hot spots of a kernel to show.
 
     Attributes:
         by: Lines, instructions or functions.
-        hotspots: With most samples first.
-        key: What the launch is called from run to run.
-        short_name: What sets the name of the kernel apart in its report.
+        hotspots: The most samples first.
+        key: Key of the launch, the same from run to run.
+        short_name: The part of the name that distinguishes the kernel in its report.
     """
 
     kernel: Kernel
@@ -53,12 +53,12 @@ class Listing(Struct, frozen=True):
 
 
 def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[Listing, ...]:
-    """Choose what is shown of each kernel that has hot spots, the longest kernel first.
+    """Select what is shown for each kernel with hot spots, the longest kernel first.
 
     Args:
         analyses: Kernels, in any order.
-        by: What is shown; by default lines where they are known, else instructions.
-        top: At most so many of each kernel.
+        by: What is shown; by default lines if they are known, else instructions.
+        top: Maximum number for each kernel.
     """
     ordered = sorted(analyses, key=lambda analysis: -(analysis.gpu_time_ns or 0.0))
     found = (_listing(analysis, by, top) for analysis in ordered)
@@ -73,7 +73,7 @@ def _listing(analysis: Analysis, by: Grain | None, top: int) -> Listing:
 
 
 def hotspots_document(shown: Sequence[Listing]) -> Document:
-    """Show a table for each kernel, and below the first one of a kernel its full name where that is another."""
+    """Show a table for each kernel, with its full name below its first table if that differs."""
     blocks: list[Block] = []
     said = {""}
     for listing in shown:
@@ -116,7 +116,7 @@ def _heading(listing: Listing) -> Words:
 
 
 def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
-    """Return the columns that the kernel has data for, by heading."""
+    """Return the columns for which the kernel has data, by heading."""
     totals = listing.kernel.code_totals
     numbers = {name: write for name, (write, needs) in _NUMBERS.items() if any(totals.get(need) for need in needs)}
     places = dict(_PLACES[listing.by])
@@ -144,7 +144,7 @@ _SECTORS, _WAVEFRONTS = ("load_excess_sectors", "store_excess_sectors"), ("share
 
 
 def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
-    """Name the reason of most samples there with its part of them, and the instruction waited for where known."""
+    """Name the reason of most samples there with its share, and the instruction waited for, if known."""
     reason, part = leading_stall(hotspot), leading_part(hotspot)
     leading = f"{reason}, {percent(part)}" if reason and part else ""
     return "; ".join(filter(None, (leading, wait_words(kernel.inside, hotspot)))) or MISSING
@@ -225,7 +225,7 @@ def to_json(shown: Iterable[Listing]) -> str:
 
 
 def to_csv(shown: Iterable[Listing], *, raw_cells: bool = False) -> str:
-    """Write one line a hot spot: what was not measured is empty, and what was measured and not found is 0."""
+    """Write one line per hot spot: a value that was not measured is empty, and a measured absence is 0."""
     rows = [row for listing in shown for row in _csv_rows(listing)]
     stalls = sorted({name for row in rows for name in row if name.startswith(STALL)})
     return csv_text([*CSV_COLUMNS, *stalls], rows, raw_cells=raw_cells)

@@ -1,4 +1,4 @@
-"""Tables of what rooflens knows: workloads, GPUs, metrics, and which counters findings need."""
+"""Tables of rooflens's knowledge: workloads, GPUs, metrics, and the counters that findings need."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _fastest_link(gpu: Datasheet) -> str:
 
 
 def gpu_details(gpu: Datasheet) -> Table:
-    """Make a table of one GPU's numbers, each with its source; peaks with their ridge at DRAM, in operations a byte."""
+    """Make a table of one GPU's numbers, each with its source; peaks have their DRAM ridge, in operations per byte."""
     ridges = {_label(key): peak.value / gpu.dram_bandwidth.value for key, peak in gpu.peaks.items()}
     rows = (
         (label, value, bare_intensity(ridges.get(label)) if label in ridges else "", source)
@@ -88,7 +88,7 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
 
 
 def _links(gpu: Datasheet) -> dict[str, tuple[str, str]]:
-    """Say what each link carries each way, or that there is none; one that is not known is left out."""
+    """Give the bandwidth of each link in each direction, or say that there is none; unknown links are left out."""
     found = {LINK_NAMES[kind]: ("none", source) for kind, source in gpu.absent_links.items()}
     for link in gpu.links.values():
         rates = [si(rate, "B/s") for rate in (link.bytes_per_s_per_direction, link.bytes_per_s_total)]
@@ -103,8 +103,8 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_pa
     Args:
         chip: The chip, as `gh100`.
         detail: The tier.
-        metrics: What ncu is asked for.
-        hardware_passes: What NVIDIA's scheduler says; None if it is not installed.
+        metrics: The metrics requested from ncu.
+        hardware_passes: The number by NVIDIA's scheduler; None if it is not installed.
     """
     title = f"{chip}, {detail}: {count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
     columns = (
@@ -133,7 +133,7 @@ def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
 
 
 def understood_tables(source: str, used: Mapping[str, Sequence[str]], unread: Sequence[str]) -> tuple[Table, ...]:
-    """List the quantities of a report, each with what it was read from, and all metrics that are not understood."""
+    """List the quantities of a report, each with its source, and all metrics that are not understood."""
     rows = tuple((quantity, "; ".join(sources)) for quantity, sources in used.items())
     title = (code(source), f": {count(len(used), 'quantity')} read")
     read = Table((Column("quantity"), Column("read from", fit="prose", least=40)), rows, title)
@@ -144,13 +144,13 @@ def understood_tables(source: str, used: Mapping[str, Sequence[str]], unread: Se
 def understood_document(
     source: str, kernels: int, used: int, unread: Sequence[str], untold: Sequence[Untold]
 ) -> Document:
-    """Say in short what a report's metrics gave: quantities, metrics not understood, findings that it cannot show.
+    """Summarize what a report's metrics gave: quantities, metrics not understood, findings that it cannot show.
 
     Args:
         source: Path of the report.
-        kernels: Number of its kernels that did not fail while profiled.
+        kernels: Number of its kernels whose profiling did not fail.
         used: Number of quantities that were read.
-        unread: Metrics that somebody asked for and that nothing reads.
+        unread: Requested metrics that nothing reads.
         untold: The findings that it cannot show.
     """
     traced = [f"`{row.rule.id}`" for row in untold if row.ways == ((IN_PROGRAM,),)]
@@ -168,7 +168,7 @@ def understood_document(
 
 
 def missing_document(missing: Mapping[str, Sequence[str]], metrics: Sequence[Metric]) -> Document:
-    """Tabulate what is missing, as ncu's metrics count it, and what each would tell."""
+    """Tabulate the missing ncu metrics, and what each would show."""
     meanings = {metric.name: metric.meaning.partition(":")[0] for metric in metrics}
     meanings |= {name: f"share of peak: {what}" for name, what in meanings.items() if ".pct_of_peak" in name}
     groups: list[tuple[dict[str, None], dict[str, None]]] = []
@@ -226,12 +226,12 @@ def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:
 
 
 def passes_text(metrics: Iterable[Metric], hardware_passes: int | None) -> str:
-    """Write what a collection costs: `3 hardware passes, one SASS collection, warp sampling`."""
+    """Write the cost of a collection: `3 hardware passes, one SASS collection, warp sampling`."""
     kinds = Counter(metric.kind for metric in metrics)
     passes = "passes not counted" if hardware_passes is None else count(hardware_passes, "hardware pass")
     return ", ".join((passes, *(cost for kind, cost in _COSTS if kinds[kind])))
 
 
 def metric_names(metrics: Iterable[Metric]) -> str:
-    """Write the bare names, one a line."""
+    """Write the bare names, one per line."""
     return "\n".join(metric.name for metric in metrics)

@@ -102,7 +102,7 @@ def _facts(page: Content) -> Document:
 
 
 def _verdicts(page: Content) -> Document:
-    """Share the GPU time out by verdict, on one line."""
+    """Divide the GPU time by verdict, on one line."""
     shares: list[Words] = [
         (strong(fmt.percent(part.share)), f" {BOUND_LABELS[part.bound]}") for part in segments(page.counted)
     ]
@@ -110,7 +110,7 @@ def _verdicts(page: Content) -> Document:
 
 
 def _ladders(page: Content) -> Document:
-    """Show the versions of each program that the reports hold, and kernels that do the same work."""
+    """Show the versions of each program in the reports, and kernels that do the same work."""
     blocks: list[Block] = []
     for one in page.ladders:
         heading = Heading((Span(one.program, "literal"), f": {headline(one)}"), 3)
@@ -119,7 +119,7 @@ def _ladders(page: Content) -> Document:
 
 
 def _ranking(page: Content) -> Document:
-    """Rank the kernels by what can be won, with the limiter of each, its gain, its limit and the one move."""
+    """Rank the kernels by the time they can save, with the limiter of each, its gain, its limit and one move."""
     if not page.kernels:
         return ()
     rest, earlier = unranked(page), page.earlier
@@ -156,7 +156,7 @@ def _finding(finding: ShownFinding) -> Words:
 
 
 def _kernels(page: Content) -> Document:
-    """Tabulate the kernels with most time, and sum the others up in one line."""
+    """Tabulate the kernels with most time, and sum up the others in one line."""
     if not page.kernels:
         return ()
     mixed = len(page.gpus) > 1
@@ -203,7 +203,7 @@ def _rest(groups: Sequence[KernelSummary], *, mixed: bool) -> tuple[str, ...]:
 
 
 def _verdict(group: KernelSummary) -> str:
-    """Name the verdict, with what was not measured of an open one; with its share where launches differ."""
+    """Name the verdict, with what was not measured if it is open, and with its share if launches differ."""
     words = _classes(group.class_ns) if group.class_ns else group.representative.shown_class
     verdict = group.analysis.verdict
     if len(group.class_ns) <= 1 and verdict.or_bound:
@@ -244,7 +244,7 @@ def _unread(page: Content) -> list[Words]:
 
 
 def _flagged(page: Content) -> list[Words]:
-    """Explain what changes verdicts: a low clock and the most frequent flags; the others are named."""
+    """Explain what changes verdicts, a low clock and the most frequent flags, and name the others."""
     ordered = caveats(page)
     lines: list[Words] = [f"{fmt.count(one.launches, 'launch')}: {one.meaning}" for one in ordered[:MAX_NAMED]]
     others = ", ".join(f"{one.name} ({one.launches:,})" for one in ordered[MAX_NAMED:])
@@ -283,7 +283,7 @@ def _short(name: str) -> str:
 
 
 def _file(path: str) -> Span:
-    """Name a file without its folders: they are of one machine and say nothing to others."""
+    """Name a file without its folders, which belong to one machine and tell others nothing."""
     return code(_cut(PurePath(path.replace("\\", "/")).name))
 
 

@@ -1,4 +1,4 @@
-"""The table of `analyze`: a line for each kernel, first what can win most, then what to do next."""
+"""The table of `analyze`: a line for each kernel, the largest possible savings first, then what to do next."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def kernels_document(
 
     Args:
         kernels: Kernels or single launches, of any number of reports.
-        top: Keep so many rows of each GPU.
-        names: Quantities of the catalogue that the table shows instead of its usual columns; heads of tables name
-            them too.
-        each: A row for each of the kernels; else one for all that one move is for, where no columns are chosen.
+        top: Keep this many rows for each GPU.
+        names: Quantities of the catalogue that the table shows instead of its default columns, also by the headings of
+            tables.
+        each: Make a row for each of the kernels; otherwise one for all with the same move, unless columns are chosen.
 
     Raises:
         UnknownKeyError: There is no such quantity.
@@ -85,7 +85,7 @@ _OF_HEADS = {
 
 
 def _quantity(name: str) -> Quantity:
-    """Find a quantity by its name, or by the head that a table has for it, in capitals or not."""
+    """Find a quantity by its name or by its heading in a table, ignoring case."""
     known = kernel_quantities()
     if name in known:
         return known[name]
@@ -171,7 +171,7 @@ def shown(one: Quantity, value: Any) -> str:
 
 
 def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
-    """Write a kernel: the times of all its launches, and what is said of the median."""
+    """Write a kernel: the times of all its launches, and the values of the median launch."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
@@ -194,7 +194,7 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
 def _achieved(launch: Launch, work: MainWork) -> str:
     """Write the achieved rate and the roof above the kernel at DRAM: min(peak, intensity x bandwidth).
 
-    It counts FLOPs; operations of integer tensors, where these are the main work, have their unit.
+    It counts FLOPs, or operations of integer tensors, with their unit, if these are the main work.
     """
     if not work.per_s:
         return _MISSING
@@ -209,7 +209,7 @@ def _achieved(launch: Launch, work: MainWork) -> str:
 
 
 def verdict_words(analysis: Analysis) -> str:
-    """Write the class with what makes it so, what was not measured, and its doubt: `memory: L1 full`.
+    """Write the class with its reason, what was not measured, and its confidence: `memory: L1 full`.
 
     An open one: `latency?: waits for global memory, memory was not measured ??`.
     """
@@ -226,7 +226,7 @@ def verdict_words(analysis: Analysis) -> str:
 
 
 def _waits(analysis: Analysis) -> str:
-    """Say how few warps are ready per cycle and scheduler; where that is not counted, why they wait."""
+    """Say how few warps are ready per cycle and scheduler or, if that is not counted, why they wait."""
     ready_warps = analysis.kernel.counters.get("eligible_warps_per_cycle")
     if ready_warps is not None:
         return f"{significant(ready_warps, 2)} warps ready"
@@ -234,11 +234,11 @@ def _waits(analysis: Analysis) -> str:
 
 
 def not_profiled(names: Sequence[str], shares: Sequence[float]) -> Document:
-    """List the kernels of a timeline that its reports lack, below those that they hold: nothing is known of them yet.
+    """List the kernels of a timeline that its reports lack, below those they have: nothing is known about them yet.
 
     Args:
-        names: Those that cost most first.
-        shares: Of the program's kernel time, one each.
+        names: The most expensive first.
+        shares: Their shares of the program's kernel time.
     """
     if not names:
         return ()
@@ -260,7 +260,7 @@ _MOST_PLACES = 3
 
 
 def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
-    """Say what to do next, and what makes a verdict other than it looks."""
+    """Say what to do next, and what makes a verdict uncertain."""
     parts = (
         ("Next:", next_lines(kernels, place)),
         ("Another type:", type_lines(kernels)),
@@ -270,13 +270,13 @@ def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
 
 
 def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[Words]:
-    """Write at most three lines in the order of the table: what to do at the first kernels, or what collects more.
+    """Write at most three lines in the order of the table: the moves of the first kernels, or how to collect more.
 
-    Of the kernels that lack counters the first is among them; without any, the last line is a command that tells more.
+    They include the first of the kernels that lack counters; without any, the last line is a command that shows more.
 
     Args:
         kernels: All kernels, as the table shows them.
-        place: What to give to a command: paths, or a store; empty if no command is wanted.
+        place: Arguments for a command: paths, or a store; empty if no command is wanted.
     """
     ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
     if not ranked:
@@ -289,7 +289,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
 
 
 def type_lines(kernels: Sequence[KernelSummary]) -> list[Words]:
-    """Say of the first kernels of the ranking whether fp16 is worth it, those with one answer together."""
+    """Say for the first kernels of the ranking whether fp16 is worth it, joining those with the same answer."""
     said: dict[str, list[str]] = {}
     for kernel in worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:MOST_LINES]:
         answer = type_answer(kernel.analysis)
@@ -301,7 +301,7 @@ def type_lines(kernels: Sequence[KernelSummary]) -> list[Words]:
 def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
     """Say why launches were not analyzed, and explain each flag that changes a verdict; at most three lines.
 
-    The most frequent ones are said.
+    The most frequent flags are explained.
     """
     reasons: Counter[str] = Counter()
     flagged: Counter[str] = Counter()
@@ -323,7 +323,7 @@ def _move(kernel: KernelSummary) -> Words:
 
 
 def _command(ranked: Sequence[KernelSummary], place: Sequence[str]) -> str:
-    """Name what shows where a kernel spends its time, if its first move has no place; else the page."""
+    """Name the command that shows where a kernel spends its time, if its first move has no place; else the page."""
     given = " ".join(shlex.quote(text) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
     if any(kernel.analysis.kernel.hotspots and not place_of_move(kernel.analysis.verdict) for kernel in ranked):
         return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"

@@ -1,4 +1,4 @@
-"""Tables of the bundled workloads; they need no more than a machine that only collects has."""
+"""Tables of the bundled workloads, which can be printed on a machine that only collects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def workload_table(workloads: Sequence[Workload]) -> Table:
 
 
 def case_table(cases: Sequence[Case]) -> Table:
-    """Make a table of one workload's cases: what each must compute and move, and the limiter to expect."""
+    """Make a table of one workload's cases: what each must compute and move, and the expected limiter."""
     numbers = (Column(heading, right=True) for heading in ("FLOP", "bytes", "FLOP/B"))
     columns = (
         Column("case"),
@@ -48,5 +48,5 @@ def _case_row(case: Case) -> tuple[str, ...]:
 
 
 def _label(resource: str) -> str:
-    """Write a level or a pipe as verdicts do, whose records are not at hand on every machine: `DRAM`, `tensor bf16`."""
+    """Write a level or pipe as verdicts do, whose records are not available on every machine: `DRAM`, `tensor bf16`."""
     return resource.replace("_", " ") if "_" in resource else resource.upper()

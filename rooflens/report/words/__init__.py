@@ -1,1 +1,1 @@
-"""What records are called and said to be, in words: for tables, pages, Markdown and digests alike."""
+"""Names and statements about records in words, for tables, pages, Markdown and digests alike."""

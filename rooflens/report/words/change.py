@@ -1,16 +1,17 @@
-"""What became of a kernel, in one sentence: how much faster, what changed, and what it is bound by now."""
+"""The change of a kernel in one sentence: how much faster, what changed, and what limits it now."""
 
 from __future__ import annotations
 
-from rooflens.format import count, duration, significant
+from rooflens.format import count, significant
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
-from rooflens.model.same_work import UnitTime, time_per_work
+from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.model.verdict.sentences import limiter_words, share_words
-from rooflens.model.verdict_classes import marked
+
+NO_CAUSE = "no counter says why"
 
 
 def timing_words(timing: Timing, threshold: float) -> str:
@@ -28,7 +29,7 @@ def factor_words(timing: Timing, threshold: float) -> str:
         return "no time to compare"
     if outcome == "same":
         return f"no change beyond noise ({_signed(timing)})"
-    if outcome == "single" and abs(factor - 1) < AS_FAST:
+    if timing.is_unchanged(threshold):
         return "unchanged"
     if abs(factor - 1) < AS_FAST:
         return f"{outcome} ({_signed(timing)})"
@@ -49,12 +50,15 @@ def change_sentence(change: Change, comparison: Ladder) -> str:
     if change.timing.apart:
         return f"{speed_words(change, comparison.threshold)}; {limiters_words(before, after)}"
     counted = shared_words(before, after) if change.timing.factor is None else ""
-    parts = [part for part in (counted, causes_words(before, after), limiters_words(before, after)) if part]
-    return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}"
+    is_changed = change.speed.factor is not None and not change.speed.is_unchanged(comparison.threshold)
+    why = (causes_words(before, after) or NO_CAUSE) if is_changed else ""
+    parts = [part for part in (counted, why, limiters_words(before, after)) if part]
+    assumed = f"; {assumed_words(change.work)}" if change.work and change.work.assumed else ""
+    return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}{assumed}"
 
 
 def speed_words(change: Change, threshold: float) -> str:
-    """Say how much faster a kernel became, or its mean launch where launch counts differ."""
+    """Say how much faster a kernel became, or its mean launch if launch counts differ."""
     if change.timing.apart and change.base and change.head:
         old = time_per_work(change.base, change.mean_launch.base.median_ns, change.head)
         new = time_per_work(change.head, change.mean_launch.head.median_ns, change.base)
@@ -70,10 +74,15 @@ def not_compared(why: str) -> str:
 
 
 def other_work_words(why: str, usual: UnitTime | None, own: UnitTime | None) -> str:
-    """Say why a time is not compared, and what a unit of the work takes: `...; 9.82 ns a kFLOP, not 0.159 ns`."""
+    """Say why a time is not compared, and how fast the work was done: `...; 102 GFLOP/s against 6.30 TFLOP/s`."""
     if not usual or not own or usual.unit != own.unit:
         return why
-    return f"{why}; {own.words}, not {duration(usual.time_ns)}"
+    return f"{why}; {own.beside(usual)}"
+
+
+def assumed_words(work: Work) -> str:
+    """Say that two kernels are assumed to do the same work, and what is missing to be certain."""
+    return f"taken for the same work, as named: {work.why}"
 
 
 def limiters_words(before: Analysis, after: Analysis) -> str:
@@ -85,19 +94,23 @@ def limiters_words(before: Analysis, after: Analysis) -> str:
 
 
 def limiter_sentence(one: Analysis) -> str:
-    """Name the class of a verdict, where its limiter is and how near: `memory-bound at L2 (81 %)`."""
+    """Name the class of a verdict, its limiter and its share: `memory-bound at L2 (81 %)`.
+
+    A class that depends on an unmeasured side is called possible, as the `?` of tables would end a sentence.
+    """
     verdict = one.verdict
     if verdict.bound == "unknown":
         return verdict.bound
-    name = verdict.bound if verdict.bound == "balanced" else marked(f"{verdict.bound}-bound", verdict.or_bound)
+    name = verdict.bound if verdict.bound == "balanced" else f"{verdict.bound}-bound"
+    perhaps = "possibly " if verdict.or_bound else ""
     if verdict.bottleneck is None or verdict.resource is None:
-        return limiter_words(name, verdict.resource, one.kernel.gpu)
+        return f"{perhaps}{limiter_words(name, verdict.resource, one.kernel.gpu)}"
     place, share = share_words(verdict.bottleneck)
-    return f"{limiter_words(name, place, one.kernel.gpu)} ({share})"
+    return f"{perhaps}{limiter_words(name, place, one.kernel.gpu)} ({share})"
 
 
 def total_sentence(comparison: Ladder) -> str:
-    """Say what became of the whole program's GPU time, or why it is not compared."""
+    """Give the change of the whole program's GPU time, or why it is not compared."""
     if comparison.speed.apart:
         return not_compared(comparison.speed.apart)
     if comparison.speed.factor is None:
@@ -106,7 +119,7 @@ def total_sentence(comparison: Ladder) -> str:
 
 
 def total_noun(comparison: Ladder) -> str:
-    """Name what `Ladder.speed` is the time of: a sum of other numbers of launches says nothing of their speed."""
+    """Name what `Ladder.speed` is the time of, since a sum over other numbers of launches is no measure of speed."""
     compared = comparison.compared
     on_both = f" of {count(len(compared), 'kernel')} on both sides" if comparison.alone else ""
     if not comparison.counts_differ:
@@ -117,7 +130,7 @@ def total_noun(comparison: Ladder) -> str:
 
 
 def kernel_names(comparison: Ladder) -> dict[str, str]:
-    """Name the kernels of all sides by what sets them apart, as tables and pages of reports do."""
+    """Name the kernels of all sides by what distinguishes them, as tables and pages of reports do."""
     of_changes = (one.kernel.name for change in comparison.changes for one in (change.base, change.head) if one)
     of_kernels = (rung.analysis.kernel.name for one in comparison.kernels for rung in one.present if rung.analysis)
     return short_names((*of_changes, *of_kernels))

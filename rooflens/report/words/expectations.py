@@ -1,6 +1,6 @@
-"""Predicted against measured: the rows of each prediction, and the document that terminal, Markdown and page show.
+"""Predicted against measured: the rows of each prediction, and the document for terminal, Markdown and page.
 
-The columns of its table are the keys of `COMPARED`: a key that is added there has its column everywhere.
+The columns of its table are the keys of `COMPARED`, so that a key added there has its column everywhere.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
 
 
 def expectations_document(checked: Sequence[Checked], reports: Sequence[AnalyzedReport]) -> Document:
-    """Show what was predicted beside what was measured, and why they differ; nothing where nothing was predicted."""
+    """Show predictions beside measurements, and why they differ; nothing if nothing was predicted."""
     alone = sorted(_without_parts(checked), key=lambda one: _order_of(one.prediction))
     if not alone:
         return ()
@@ -84,7 +84,7 @@ def expectations_document(checked: Sequence[Checked], reports: Sequence[Analyzed
 
 
 def compared_table(rows: Sequence[tuple[Words, ...]], title: str = "") -> Table:
-    """Make the table of predicted against measured; a row of one cell goes across it."""
+    """Make the table of predicted against measured; a row with a single cell spans the table."""
     columns = tuple(
         Column("" if key.name == "quantity" else _heading(key), right=_is_number(key), fit=_fit(key)) for key in _KEYS
     )
@@ -107,12 +107,12 @@ def _fit(key: Key) -> Any:
 
 
 def row_label(row: Compared) -> str:
-    """Say what a row is of."""
+    """Return the subject of a row."""
     return LABELS.get(row.name, row.unit)
 
 
 def cells_of(row: Compared, *, at_least: bool = False, unproven: bool = False) -> tuple[str, ...]:
-    """Write a row, a cell for each column.
+    """Write a row, with a cell for each column.
 
     Args:
         row: What was predicted, and measured.
@@ -149,14 +149,14 @@ def rows_of(checked: Checked) -> list[tuple[str, ...]]:
 
 
 def _group(checked: Checked, names: Mapping[str, str]) -> Iterator[tuple[Words, ...]]:
-    """Yield the rows of a prediction below its name, and its limiter where one was predicted."""
+    """Yield the rows of a prediction below its name, and its limiter if one was predicted."""
     yield (_named(checked, names),)
     yield from rows_of(checked)
     yield from limiter_cells(checked)
 
 
 def limiter_cells(checked: Checked) -> Iterator[tuple[str, ...]]:
-    """Yield the row of the limiter, where one was predicted and any was measured."""
+    """Yield the row of the limiter, if one was predicted and any was measured."""
     limiter, bound = checked.measured.limiter, checked.prediction.bound
     if bound and limiter:
         verdict = "as predicted" if is_expected(limiter, checked.prediction) else "another"
@@ -165,7 +165,7 @@ def limiter_cells(checked: Checked) -> Iterator[tuple[str, ...]]:
 
 
 def _named(checked: Checked, names: Mapping[str, str]) -> tuple[str | Span, ...]:
-    """Name a prediction, its kernels, and what most of their time is limited by."""
+    """Name a prediction, its kernels, and the limiter of most of their time."""
     measured, iterations = checked.measured, checked.prediction.iterations
     launches = fmt.count(measured.launches, "launch")
     if checked.kernel and measured.launches > 1:
@@ -181,7 +181,7 @@ def _named(checked: Checked, names: Mapping[str, str]) -> tuple[str | Span, ...]
 
 
 def _reasons(shown: Sequence[Checked]) -> Iterator[Block]:
-    """Yield what explains the differences, below the name of each prediction where there are several."""
+    """Yield the explanations of differences, below the name of each prediction if there are several."""
     told = [(one, [*_gap_lines(one)]) for one in shown]
     if len(told) == 1:
         lines = [Item(line) for line in told[0][1]]
@@ -200,7 +200,7 @@ def _gap_lines(checked: Checked) -> Iterator[str]:
 
 
 def _method(checked: Checked, names: Mapping[str, str]) -> Folded:
-    """Show on a page the times of a prediction on one scale, and where its formulas come from."""
+    """Show on a page the times of a prediction on one scale, and the source of its formulas."""
     prediction = checked.prediction
     sizes = sizes_text(prediction.parameters)
     source = f"Formulas: {prediction.source}. Type: {prediction.dtype}.{f' Sizes: {sizes}.' if sizes else ''}"
@@ -210,7 +210,7 @@ def _method(checked: Checked, names: Mapping[str, str]) -> Folded:
 
 
 def _times(checked: Checked) -> Iterator[Table]:
-    """Yield the times of the predicted work and the measured one, as bars on one scale."""
+    """Yield the times of the predicted and the measured work, as bars on one scale."""
     times, unit = checked.times, checked.prediction.unit
     work = f"{fmt.si(checked.prediction.flop, unit)} at {fmt.si(times.peak_per_s, f'{unit}/s')}"
     moved = f"{fmt.si(checked.prediction.moved_bytes, 'B')} at {fmt.si(times.bandwidth_bytes_per_s, 'B/s')}"
@@ -241,7 +241,7 @@ def _published(checked: Checked) -> str:
 
 
 def _along(one: Along) -> Table:
-    """Show kernels along the roofline: what each was predicted to reach by its intensity, and what it reached."""
+    """Show kernels along the roofline: the predicted rate at each intensity, and the measured one."""
     columns = (
         Column("kernel", fit="name"),
         Column("FLOP/B", right=True, worth=4),
@@ -273,21 +273,21 @@ def _spot(spot: Spot) -> tuple[Words, ...]:
 
 
 def peaks_text(one: Along) -> str:
-    """Say which two roofs the prediction takes."""
+    """Name the two roofs that the prediction uses."""
     flop, moved = fmt.si(one.peaks.flop_per_s, "FLOP/s"), fmt.si(one.peaks.bytes_per_s, "B/s")
     ridge = fmt.intensity(one.peaks.ridge_flop_per_byte)
     return f"{resource_label(one.pipe)} {flop} and DRAM {moved}, {ORIGINS[one.peaks.origin]}; they meet at {ridge}"
 
 
 def _order_of(prediction: Prediction) -> tuple[str, str, float, str]:
-    """Put the cases of one program and type beside each other, in order of their work."""
+    """Sort the cases of one program and type together, in order of their work."""
     size = prediction.flop or prediction.moved_bytes or 0.0
     dtype = "" if LADDERS & prediction.parameters.keys() else prediction.dtype
     return prediction.operation, dtype, size, prediction.case
 
 
 def _without_parts(checked: Iterable[Checked]) -> list[Checked]:
-    """Leave out kernels with a table of their own: the kernels that a workload predicts one by one."""
+    """Leave out kernels with their own table, which a workload predicts one by one."""
     every = [*checked]
     parts = {(one.digest, rule.kernel) for one in every for rule in one.prediction.parts}
     return [one for one in every if (one.digest, one.kernel) not in parts]

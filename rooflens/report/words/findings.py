@@ -1,4 +1,4 @@
-"""A finding in words: title, gain, numbers, places and move; written here alone."""
+"""A finding in words, which are written only here: title, gain, numbers, places and move."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CODE_WIDTH = 100
 
 
 class ShownPlace(Struct, frozen=True):
-    """Where a finding stands.
+    """The place of a finding.
 
     Attributes:
-        share: Part of what the finding is about that is there, in words.
-        code: The source line where the report embeds it, else the instruction; empty if it has neither.
+        share: The share of the finding's subject at this place, in words.
+        code: The source line if the report embeds it, else the instruction; empty if it has neither.
     """
 
     label: str
@@ -40,9 +40,9 @@ class ShownFinding(Struct, frozen=True):
     """One finding in words.
 
     Attributes:
-        title: As a sentence begins with it; `name` as it stands within one.
+        title: As at the beginning of a sentence; `name` as inside a sentence.
         gain: `about 1.4x`; empty if it cannot be modelled.
-        doubt: How sure it is, where it is not quite.
+        doubt: Its confidence, unless that is high.
         numbers: Its evidence, each number with its name; `sources` the counters behind each.
         brief: Title, gain and first numbers in one line.
     """
@@ -72,18 +72,18 @@ class ShownFinding(Struct, frozen=True):
 
 
 def confidence_words(confidence: Confidence | None) -> str:
-    """Say how sure a verdict, a finding or a gain is; empty of what is not judged."""
+    """Describe the confidence in a verdict, a finding or a gain; empty if it is not judged."""
     return f"confidence {confidence}" if confidence else ""
 
 
 def sureness(verdict: Verdict, findings: Iterable[Finding], finding: str | None) -> Confidence:
-    """Return how sure the answer with a move is: its verdict, or the finding of the move if that is less sure."""
+    """Return the confidence in a move: its verdict's, or that of the move's finding if lower."""
     of_finding = (one.confidence for one in findings if one.id == finding)
     return least_sure((verdict.confidence, *of_finding))
 
 
 def least_sure(confidences: Iterable[Confidence]) -> Confidence:
-    """Return the lowest of at least one; words that are none of ours are no confidence at all."""
+    """Return the lowest of at least one confidence; unknown words count as none at all."""
     return max(confidences, key=lambda one: _FALLING.index(one) if one in _FALLING else len(_FALLING))
 
 
@@ -113,5 +113,5 @@ def shown(finding: Finding) -> ShownFinding:
 
 
 def code_of(hotspot: Hotspot, width: int = CODE_WIDTH) -> str:
-    """Return the source line of a place, else its instruction, on one line and cut."""
+    """Return the source line of a place, else its instruction, cut to one line."""
     return fmt.cut_end(" ".join((hotspot.text or hotspot.sass or "").split()), width)

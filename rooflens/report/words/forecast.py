@@ -1,4 +1,4 @@
-"""What a forecast says in words: the answer, which peak was used and why, how it is counted, and its table."""
+"""A forecast in words: the answer, the peak that was used and why, how it is counted, and its table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SHORTEST_LAUNCH_S = 2e-6
 
 
 class Counted(Struct, frozen=True):
-    """How the FLOPs and bytes of an operation are counted, and what is counted besides them."""
+    """How the FLOPs and bytes of an operation are counted, and what else is counted."""
 
     name: str
     summary: str
@@ -63,11 +63,11 @@ def _range(row: Row) -> str:
 
 
 def answer(row: Row) -> str:
-    """Say in a sentence which limiter is met, and where it changes."""
+    """Say in a sentence which limiter applies, and where it changes."""
     if len(row.steps) == 1:
         return answer_at(row.steps[0][1])
     first, last = row.steps[0][1], row.steps[-1][1]
-    # The ridge decides between memory and peak, for what is one step.
+    # For a single step, the ridge decides between memory and peak.
     by_ridge = not last.parts and not any(
         result.link or not result.moved_bytes or is_bound_by_others(result) for _, result in row.steps
     )
@@ -92,7 +92,7 @@ def answer(row: Row) -> str:
 
 
 def answer_at(result: Forecast) -> str:
-    """Say in a sentence what limits one step, its floor, and what published kernels take."""
+    """Say in a sentence what limits one step, its floor, and the times of published kernels."""
     floor = floor_words(result.t_lower_s, result.attainable, result.t_lower_warm_s)
     if result.tokens_per_s:
         floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
@@ -126,7 +126,7 @@ def _launches(result: Forecast) -> str:
 
 
 def _under_launches(result: Forecast) -> str:
-    """Say that a floor which is shorter than its launches is not reached alone, as far as that is sure; else empty."""
+    """Say that a floor below the launches' time is not reached alone, as far as that is certain; else empty."""
     if result.regime != "overhead":
         return ""
     is_sure = result.t_lower_s < _launch_count(result) * _SHORTEST_LAUNCH_S
@@ -134,7 +134,7 @@ def _under_launches(result: Forecast) -> str:
 
 
 def is_bound_by_others(result: Forecast) -> bool:
-    """Return whether something besides FLOPs, DRAM and links bounds a simple operation."""
+    """Return whether a simple operation is bounded by something other than FLOPs, DRAM and links."""
     return result.longest in {"t_special_s", "t_issue_s", "t_l2_s"}
 
 
@@ -162,7 +162,7 @@ def _from_to(low: float, high: float) -> str:
 
 
 def peak_words(row: Row) -> tuple[str, str]:
-    """Say which peak was used and why, and which one was not."""
+    """Say which peak was used and why, and which peak was not."""
     result = row.steps[-1][1]
     pipe, peak = result.peak, result.peak_flop_per_s
     used = (
@@ -216,7 +216,7 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
 
 
 def counted(row: Row) -> list[Counted]:
-    """Say how the FLOPs and bytes are counted: of the operation, and of each kind of part."""
+    """Say how the FLOPs and bytes are counted, for the operation and for each kind of part."""
     operation = row.operation
     parts = operation.parts(row.steps[-1][0]) if operation.parts else ()
     kinds = dict.fromkeys([operation.name, *(part.operation for part in parts)])
@@ -230,7 +230,7 @@ def _counted(operation: Operation) -> Counted:
 
 
 def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
-    """Work a step out in numbers, by default the last."""
+    """Calculate a step with its numbers, by default the last step."""
     sizes, result = row.steps[at]
     lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
     sending = f"{fmt.si(result.sent_bytes, 'B')} / {fmt.si(result.link_bytes_per_s, 'B/s')}"
@@ -255,7 +255,7 @@ def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
 
 
 def _derived_others(result: Forecast) -> list[tuple[str, str]]:
-    """Work out the times of special functions, of instructions and of L2, where they are counted and known."""
+    """Calculate the times of special functions, of instructions and of L2, if they are counted and known."""
     counted_ones = (
         ("T MUFU", result.special, "", result.rates.special_per_s, result.special_s),
         ("T issue", result.issued, "", result.rates.issued_per_s, result.issue_s),
@@ -293,7 +293,7 @@ def sizes(row: Row) -> list[tuple[str, str, str]]:
 
 
 def element_words(rows: Sequence[Row]) -> str:
-    """Say how many bytes an element of the operands takes, and one of the results."""
+    """Give the bytes of an element of the operands, and of the results."""
     dtypes = [dtype for row in rows for dtype in (row.dtype, row.result_dtype)]
     return ", ".join(f"{name}: {ELEMENT_BYTES[name]:g} B" for name in dict.fromkeys(dtypes))
 
@@ -350,17 +350,17 @@ def _time(seconds: float | None) -> str:
 
 
 def through_l2(result: Forecast) -> bool:
-    """Return whether more passes between the SMs and L2 than must come from DRAM."""
+    """Return whether more bytes pass between the SMs and L2 than must come from DRAM."""
     return result.l2_bytes > result.moved_bytes
 
 
 def crossing_words(row: Row, sizes: Mapping[str, int], regime: Regime) -> str:
-    """Say from which size another regime is the limit: `compute-bound from n = 887`."""
+    """Give the size from which another regime is the limit: `compute-bound from n = 887`."""
     return f"{regime}-bound from {sizes_text(row, sizes)}"
 
 
 def sizes_text(row: Row, sizes: Mapping[str, int], *, brief: bool = False) -> str:
-    """Write the sizes that tell a step apart: `m = n = k = 4,096`; in brief with prefixes, as pages do."""
+    """Write the sizes that distinguish a step: `m = n = k = 4,096`; in brief with prefixes, as pages do."""
     names = moving(row)
     written = {name: size_text(name, sizes[name]) if brief else f"{sizes[name]:,}" for name in names}
     if len(names) > 1 and len({sizes[name] for name in names}) == 1:
@@ -376,7 +376,7 @@ def size_text(name: str, value: int) -> str:
 
 
 def fastest_words(rows: Sequence[Row]) -> str:
-    """Say how long the last size takes at least, and typically, and on which of several GPUs and types that is."""
+    """Give the minimum and typical time of the last size, and the fastest of several GPUs and types."""
     best = min(rows, key=lambda row: row.steps[-1][1].t_lower_s)
     sizes, result = best.steps[-1]
     typical = f", typically {duration(result.attainable.typical_s * 1e9)}" if result.attainable else ""
@@ -419,7 +419,7 @@ def notes(row: Row) -> list[str]:
 
 
 def of_products(row: Row) -> str:
-    """Say what peak counted FLOPs have where they are matrix products; empty if that peak is used or not known."""
+    """Give the peak of counted FLOPs if they are matrix products; empty if that peak is used or unknown."""
     pipe = next((name for name in pipes_for("matrix", row.dtype) if name in row.gpu.peaks), row.steps[-1][1].peak)
     if row.operation.unit != "counted" or pipe == row.steps[-1][1].peak:
         return ""
@@ -427,7 +427,7 @@ def of_products(row: Row) -> str:
 
 
 def _fit_notes(row: Row) -> list[str]:
-    """Say of the largest step that does not fit what it holds, and how many GPUs would hold it."""
+    """Say how much memory the largest step needs that does not fit, and how many GPUs would hold it."""
     size = row.gpu.dram_size
     held = [
         (held_bytes(row.operation, sizes, row.dtype, row.options.out_dtype) or 0.0, sizes) for sizes, _ in row.steps
@@ -443,7 +443,7 @@ def _fit_notes(row: Row) -> list[str]:
 
 
 def _link_notes(row: Row) -> list[str]:
-    """Name each link that GPUs share the work over, the most GPUs that do, and where T math and T comms are equal."""
+    """Name each link over which GPUs share the work, the largest number of GPUs, and where T math equals T comms."""
     over = {result.link: (row.operation.group(sizes), result) for sizes, result in row.steps if result.link}
     said = []
     for kind, (gpus, result) in over.items():

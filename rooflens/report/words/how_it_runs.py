@@ -1,6 +1,6 @@
 """How a kernel runs, in words: what its warps wait for, how its accesses fit the memory, what limits its occupancy.
 
-These are measured facts without a judgement: a reader who knows the kernel checks ours against them.
+These are measured facts without a judgement, with which a reader who knows the kernel can check ours.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LEAST_KIND = 0.01
 
 
 def instruction_facts(kernel: Kernel) -> Iterator[str]:
-    """Say how many instructions warps execute, and of which kinds they are, where opcodes are counted."""
+    """Say how many instructions warps execute, and of which kinds, if opcodes are counted."""
     kinds: Counter[str] = Counter()
     for opcode, count in kernel.warp_opcodes.items():
         kinds[opcode_group(opcode)] += count
@@ -68,7 +68,7 @@ def instruction_facts(kernel: Kernel) -> Iterator[str]:
 
 
 def _waits(kernel: Kernel) -> list[str]:
-    """Name the longest waits: in cycles of a warp between two instructions where these are known, else as parts."""
+    """Name the longest waits: in cycles of a warp between two instructions if these are known, else as shares."""
     between = kernel.counters.get("warp_latency_cycles")
     longest = sorted(stall_shares(kernel).items(), key=lambda item: -item[1])[:_MOST_WAITS]
     return [
@@ -121,7 +121,7 @@ def occupancy_facts(kernel: Kernel) -> Iterator[str]:
 
 
 def _limits(kernel: Kernel, found: Occupancy) -> Iterator[str]:
-    """Name the scarcest resources with what a block takes of them, then what the others would allow."""
+    """Name the tightest resources with the amount per block, then what the others would allow."""
     blocks = found.block_limits[0][1]
     scarce = " and ".join(_slots(name) + _taken(kernel, name) for name in found.limiters)
     yield f"limited by {scarce} to {fmt.count(round(blocks), 'block')} per SM"

@@ -1,4 +1,4 @@
-"""The inside of a kernel in words: its loops with their parts of the time, and what its warps wait for."""
+"""The inside of a kernel in words: its loops with their shares of the time, and what its warps wait for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FEW = 0.02
 
 
 def shown_loops(loops: Sequence[JudgedLoop]) -> list[JudgedLoop]:
-    """Return the loops and straight parts with a twentieth of warps' time or more, and the loops around them."""
+    """Return the loops and straight parts with at least a twentieth of the warps' time, and the loops around them."""
     own = [one for one in loops if (one.share_self or 0.0) >= LEAST_SHARE]
     kept = {one.loop.id for one in sorted(own, key=lambda one: -(one.share_self or 0.0))[:MOST_ROWS]}
     parents = {one.loop.id: one.loop.parent for one in loops}
@@ -62,12 +62,12 @@ def loop_place(one: JudgedLoop) -> str:
 
 
 def loop_label(one: JudgedLoop) -> str:
-    """Name a row: a loop by its place, a straight part by its part of the kernel, too."""
+    """Name a row: a loop by its place, a straight part also by its part of the kernel."""
     return loop_place(one) if one.loop.kind == "loop" else f"{one.loop.name}, {loop_place(one)}"
 
 
 def class_words(one: JudgedLoop, gpu: str | None) -> str:
-    """Say what limits a row: the unit that is full, or what its warps wait for; nothing without time of its own."""
+    """Say what limits a row: the full unit, or what its warps wait for; nothing without time of its own."""
     if (one.share_self or 0.0) < LEAST_SHARE:
         return ""
     if one.bound in {"memory", "compute", "balanced"} and one.resource is not None:
@@ -80,7 +80,7 @@ def class_words(one: JudgedLoop, gpu: str | None) -> str:
 
 
 def number(value: float) -> str:
-    """Write a count a trip: whole where it is whole."""
+    """Write a count per trip, as a whole number if it is one."""
     return f"{value:,.0f}" if abs(value - round(value)) < _WHOLE * max(1.0, value) else fmt.significant(value)
 
 
@@ -91,7 +91,7 @@ def counted(value: float, noun: str) -> str:
 
 
 def body_words(one: JudgedLoop) -> str:
-    """Say what a trip consists of: what reuse, width and overlap are read from."""
+    """Say what a trip consists of, which shows reuse, width and overlap."""
     body = one.loop.anatomy
     if body is None:
         return ""
@@ -123,7 +123,7 @@ def body_words(one: JudgedLoop) -> str:
 
 
 def inside_line(analysis: Analysis) -> str:
-    """Say in one line where warps' time goes; empty if nobody looked inside, or nothing stands out."""
+    """Say in one line where the warps' time goes; empty if the code was not read, or nothing stands out."""
     jobs: dict[tuple[str, str], list[JudgedLoop]] = {}
     for one in shown_loops(analysis.loops):
         if (one.share_self or 0.0) >= LEAST_SHARE:
@@ -157,7 +157,7 @@ def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop])
 
 
 def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
-    """Say which instruction the warps at a hot spot wait for; empty if that is it itself, or nobody can tell."""
+    """Name the instruction that the warps at a hot spot wait for; empty if it is the hot spot itself, or unknown."""
     reason = leading_stall(hotspot)
     for found in waits_for(inside, hotspot):
         if found.wait.reason == reason:

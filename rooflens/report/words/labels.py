@@ -1,4 +1,4 @@
-"""What the keys of the records are called on the page: levels, pipes, verdicts, stalls, flags."""
+"""Labels of the records' keys on the page: levels, pipes, verdicts, stalls, flags."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ISSUING = {"selected": "issuing"}
 
 
 def stall_label(reason: str) -> str:
-    """Say what a warp waits for; an unknown reason keeps NVIDIA's own word."""
+    """Say what a warp waits for; an unknown reason keeps NVIDIA's name."""
     return STALLS.get(reason) or _ISSUING.get(reason, reason.replace("_", " "))
 
 
@@ -84,7 +84,7 @@ def evidence_name(evidence: Evidence) -> str:
 
 
 def evidence_words(evidence: Evidence) -> str:
-    """Write a number that a finding stands on: `registers now 188`, `grid size 64 blocks`."""
+    """Write a number that supports a finding: `registers now 188`, `grid size 64 blocks`."""
     name = evidence_name(evidence)
     if evidence.name.endswith(" stalls"):
         return f"{name} {fmt.quantity(evidence.value, evidence.unit)} of warps' time"
@@ -93,7 +93,7 @@ def evidence_words(evidence: Evidence) -> str:
 
 
 def flag_name(flag: str) -> str:
-    """Name a flag in a few words; one that the model does not know is shown by its key."""
+    """Name a flag in a few words; an unknown flag is shown by its key."""
     known = find_item("flags", flag)
     return known.title if known else flag.replace("_", " ")
 

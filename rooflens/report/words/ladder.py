@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from math import log
 
 from msgspec import Struct
 
-from rooflens.format import count, cut_name, duration, percent, plain_name, significant, span
+from rooflens.format import count, cut_name, duration, percent, plain_name, significant, some, span
 from rooflens.model.compare.causes import reasons
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Timing
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
 from rooflens.model.verdict_classes import ShownClass
-from rooflens.report.document import Bar, Bars, Column, Span, Table
-from rooflens.report.words.change import factor_words, not_compared, other_work_words
+from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
+from rooflens.report.words.change import NO_CAUSE, assumed_words, factor_words, not_compared, other_work_words
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
@@ -49,8 +49,8 @@ class LadderRow(Struct, frozen=True):
 
     Attributes:
         time: Time of a launch, or of the whole program.
-        against_first: How many times as fast as the first; a dash where there is nothing to compare.
-        part: Length of its bar as a part of the longest one that is compared; 0 where it is not.
+        against_first: How many times as fast as the first; a dash if it is not compared.
+        part: Length of its bar relative to the longest compared one; 0 if it is not compared.
         changed: How it compares with the version before, and what changed.
     """
 
@@ -65,12 +65,12 @@ class LadderRow(Struct, frozen=True):
 
     @property
     def marked(self) -> str:
-        """The label, marked where it is the fastest."""
+        """The label, marked if it is the fastest."""
         return f"{self.label} (fastest)" if self.is_fastest else self.label
 
 
 def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> list[LadderRow]:
-    """Say each version of a ladder in words."""
+    """Describe each version of a ladder."""
     scale = scale_of(rungs)
     return [
         LadderRow(
@@ -88,10 +88,10 @@ def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> 
 
 
 class Scale(Struct, frozen=True):
-    """What bars of times are drawn on: from nothing, or by decades where the times differ by more than ten times.
+    """The scale for bars of times: from zero, or logarithmic if the times differ by more than ten times.
 
     Attributes:
-        low_ns: Where a bar by decades begins.
+        low_ns: The beginning of logarithmic bars.
     """
 
     low_ns: float
@@ -106,17 +106,17 @@ class Scale(Struct, frozen=True):
 
 
 def scale_of(rungs: Sequence[Rung]) -> Scale:
-    """Choose the scale of all that is compared: what did other work would make every other bar a dot."""
+    """Choose the scale of all that is compared, since a time of other work might shrink all other bars to dots."""
     known = [rung.time.median_ns for rung in rungs if rung.time.median_ns and not rung.apart] or [1.0]
     return Scale(min(known) / LOG_AIR, max(known), is_log=max(known) > LOG_FROM * min(known))
 
 
 def ladder_bars(ladder: Ladder, links: Sequence[str] = ()) -> Bars:
-    """Set the versions of a ladder against one another.
+    """Compare the versions of a ladder as bars.
 
     Args:
         ladder: The versions.
-        links: What each is linked to in the page; none where it is empty.
+        links: The target in the page for each; empty for none.
     """
     rows, scale = ladder_rows(ladder.shown, ladder.threshold), scale_of(ladder.shown)
     reference, keys = ladder.reference, [*links, ""] if links else [""] * len(rows)
@@ -161,12 +161,12 @@ def ladder_table(ladder: Ladder) -> Table:
 
 
 def times(value: float | None) -> str:
-    """Write a factor in three digits: `1.12x`; a dash where it is unknown."""
+    """Write a factor with three digits: `1.12x`; a dash if it is unknown."""
     return "-" if value is None else f"{significant(value)}x"
 
 
 def _speed(factor: float | None) -> str:
-    """Say a factor with its direction: `1.28x slower`; a dash where it is unknown."""
+    """Write a factor with its direction: `1.28x slower`; a dash if it is unknown."""
     if factor is None:
         return times(factor)
     return f"{times(factor)} faster" if factor >= 1 else f"{times(1 / factor)} slower"
@@ -188,27 +188,27 @@ def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THR
     beside = f" than {rungs[rung.previous].label}" if skipped else ""
     name = f"{cut_name(plain_name(rung.changed_kernel), NAME_WIDTH)}: " if rung.changed_kernel and why else ""
     words = factor_words(rung.to_previous, threshold)
-    if not why and not words.startswith(("unchanged", "no ")):
-        why = "no counter says why"
-    return f"{words}{beside}" + (f": {name}{why}" if why else "")
+    if words.startswith(("unchanged", "no ")):
+        return f"{words}{beside}"
+    return f"{words}{beside}: {name}{why or NO_CAUSE}"
 
 
 def why_words(rung: Rung) -> str:
-    """Say what tells that a version did the same work, or why it is not compared."""
+    """Say why a version did the same work, or why it is not compared."""
     if rung.apart == "GPU":
         return f"ran on {(rung.analysis and rung.analysis.kernel.gpu) or 'an unknown GPU'}"
     return rung.work.why if rung.work else "no kernel was timed"
 
 
 def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
-    """Say which other work a version did, what it takes for a unit of it, and which version that is held against."""
+    """Say which other work a version did, its time per unit of work, and the version it is compared with."""
     usual = next((one for one in rungs if one.analysis and not one.apart), None)
     said = other_work_words(why_words(rung), usual.per_work if usual else None, rung.per_work)
-    return f"{said} (against {usual.label})" if usual else said
+    return f"{said} ({usual.label})" if usual else said
 
 
 def headline(ladder: Ladder) -> str:
-    """Say which version is the fastest, and how much faster than the first: the whole ladder in a line."""
+    """Name the fastest version, and how much faster it is than the first: the whole ladder in a line."""
     fastest = ladder.fastest
     if fastest is None:
         return count(sum(not rung.library for rung in ladder.rungs), "version")
@@ -216,22 +216,29 @@ def headline(ladder: Ladder) -> str:
     amount = count(len(own), "version")
     if fastest.to_first is None:
         which = "the first is the fastest" if len(own) > 1 else fastest.label
-        return f"{amount}, {which}{_time(fastest)}{_beside(ladder, fastest)}{left}"
+        return f"{amount}, {which}{_time(fastest)}{_as_fast(ladder, fastest)}{_beside(ladder, fastest)}{left}"
     first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
     words = factor_words(fastest.to_first, ladder.threshold)
     runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
     than = "than" if "x faster" in words else "against"
-    which = f"{amount}, fastest {fastest.label}{_time(fastest)}"
+    which = f"{amount}, fastest {fastest.label}{_time(fastest)}{_as_fast(ladder, fastest)}"
     return f"{which}: {words} {than} {first.label}{runs}{_beside(ladder, fastest)}{left}"
 
 
 def _time(rung: Rung) -> str:
-    """Say the time beside the name whose time it is: `, 163 us`; empty where it is unknown."""
+    """Give the time for the name it belongs to: `, 163 us`; empty if it is unknown."""
     return f", {duration(rung.time.median_ns)}" if rung.time.median_ns is not None else ""
 
 
+def _as_fast(ladder: Ladder, fastest: Rung) -> str:
+    """Name the versions that are equally fast, up to the threshold: ` (v6 as fast)`; empty if there are none."""
+    timings = ((rung, Timing(fastest.time, rung.time)) for rung in ladder.versions if rung is not fastest)
+    alike = [rung.label for rung, timing in timings if timing.is_unchanged(ladder.threshold)]
+    return f" ({some(alike)} as fast)" if alike else ""
+
+
 def fastest_words(ladder: Ladder) -> str:
-    """Say the same shorter: `DivToMult is 1.22x faster than Baseline, 67 % of cuBLAS`; empty where none is known."""
+    """Give the same shorter: `DivToMult is 1.22x faster than Baseline, 67 % of cuBLAS`; empty if none is known."""
     fastest = ladder.fastest
     if fastest is None:
         return ""
@@ -251,21 +258,21 @@ def _left_out(ladder: Ladder) -> str:
 
 
 def _beside(ladder: Ladder, fastest: Rung) -> str:
-    """Say how near the fastest version comes to the library that others are set beside: `, 87 % of cuBLAS`."""
+    """Say how close the fastest version comes to the library of the comparison: `, 87 % of cuBLAS`."""
     best = ladder.reference
     share = ratio(best.time.median_ns, fastest.time.median_ns) if best else None
     return f", {percent(share)} of {best.library}" if best and share else ""
 
 
 def held_against(ladder: Ladder) -> str:
-    """Say what speed-ups and changes of a ladder are against."""
+    """Name the version with which speed-ups and changes of a ladder are compared."""
     first = next((rung.label for rung in ladder.rungs if not rung.apart and rung.time.times_ns), "")
     what = f"speed-up against {first}; " if first else ""
     return f"{what}changes against the version before, unless another is named"
 
 
 def subject(ladder: Ladder) -> str:
-    """Say what the times are of: the kernel, and where it changes its name, which one in which versions."""
+    """Name what the times are of: the kernel and, if its name changes, its name in each version."""
     followed = ladder.followed
     if followed is None:
         evened = any(kernel.is_mean for kernel in ladder.kernels)
@@ -298,11 +305,14 @@ def try_next(ladder: Ladder) -> str:
 
 
 def ladder_warnings(ladder: Ladder) -> list[str]:
-    """List what to keep in mind of the sides, each warning once, with the sides it is about where these are not all."""
+    """List the warnings about the sides, each once, with the sides it concerns unless these are all."""
     about: defaultdict[str, list[str]] = defaultdict(list)
     for pair in ladder.each:
         for warning in pair.warnings:
             about[warning].append(pair.head.label)
+    for rung in ladder.rungs if ladder.pairs else ():
+        if rung.work and rung.work.assumed:
+            about[assumed_words(rung.work)].append(rung.label)
     return [
         warning if len(labels) == len(ladder.each) else f"{', '.join(labels)}: {warning}"
         for warning, labels in about.items()
@@ -310,29 +320,57 @@ def ladder_warnings(ladder: Ladder) -> list[str]:
 
 
 def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
-    """Say a kernel over its versions: how many, first and last time, factor, the times drawn, and its limiters."""
-    known = [kernel.time_of(rung).median_ns if rung.analysis else None for rung in kernel.rungs]
-    own = [(time_ns, rung.analysis) for time_ns, rung in zip(known, kernel.rungs, strict=True) if rung.analysis]
-    first, last = own[0][0], own[-1][0]
+    """Describe a kernel over its versions: how many, first and last time, factor, a drawing of times, and limiters.
+
+    Only compared versions count, if any two are, as a version that did other work has no comparable time.
+    """
+    own = _told(kernel)
+    known = [kernel.time_of(rung).median_ns if at in own else None for at, rung in enumerate(kernel.rungs)]
+    analyses = [one for at in own if (one := kernel.rungs[at].analysis)]
+    first, last = known[own[0]], known[own[-1]]
     return (
         str(len(own)),
         duration(first) if first is not None else "-",
         (duration(last) if last is not None else "-") + (" a launch" if kernel.is_mean else ""),
-        _speed(kernel.factor),
+        _first_to_last(kernel, len(own)),
         sparkline(known, blocks),
-        verdicts([analysis for _, analysis in own]),
+        verdicts(analyses),
     )
 
 
+def _told(kernel: Ladder) -> list[int]:
+    """Return the positions of the versions in its row: those that are compared, or all if fewer than two are."""
+    present = [at for at, rung in enumerate(kernel.rungs) if rung.analysis]
+    compared = [at for at in present if not kernel.rungs[at].apart]
+    return compared if len(compared) > 1 else present
+
+
+def kernel_title(kernel: Ladder, names: Mapping[str, str]) -> Words:
+    """Name a kernel as in its last version, and as in the first if that is another function."""
+    analyses = [one for at in _told(kernel) if (one := kernel.rungs[at].analysis)]
+    was, now = analyses[0].kernel, analyses[-1].kernel
+    if was.function_name == now.function_name:
+        return code(names[now.name])
+    return (code(names[was.name]), " -> ", code(names[now.name]))
+
+
+def _first_to_last(kernel: Ladder, compared: int) -> str:
+    """Say how much faster the last version is than the first; a dash if they are not compared."""
+    factor = kernel.factor if compared > 1 else None
+    if factor is not None and abs(1 / factor - 1) <= kernel.threshold:
+        return "unchanged"
+    return _speed(factor)
+
+
 def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:
-    """Draw values as block characters from nothing to the largest; a space where one is missing."""
+    """Draw values as block characters from zero to the largest; a space for a missing value."""
     most = max((value for value in values if value is not None), default=0.0)
     top = len(blocks) - 1
     return "".join(" " if value is None or not most else blocks[round(value / most * top)] for value in values)
 
 
 def limiter(analysis: Analysis) -> str:
-    """Say the class of a verdict, where its limiter is and how near it is: `memory at HBM2 81 %`."""
+    """Name the class of a verdict, its limiter and its share: `memory at HBM2 81 %`."""
     verdict = analysis.verdict
     if verdict.bottleneck is None or verdict.resource is None:
         return limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)
@@ -342,7 +380,7 @@ def limiter(analysis: Analysis) -> str:
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:
-    """Say the last verdict, and the first one where it was another."""
+    """Give the last verdict, and the first if it was different."""
     first, last = analyses[0].verdict, analyses[-1].verdict
     if (first.shown_class, first.resource) == (last.shown_class, last.resource):
         return limiter(analyses[-1])

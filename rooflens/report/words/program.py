@@ -1,4 +1,4 @@
-"""The facts of a program rather than of a kernel, and what a kernel takes in it, without the profiler."""
+"""Facts about a program rather than a kernel, and the time of a kernel in it, without the profiler."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LOWER_CLOCK = 0.95
 
 
 def program_lines(reports: Sequence[AnalyzedReport], *, named: bool) -> list[str]:
-    """Say of each program how long no kernel ran, and after which kernels; nothing if nobody looked.
+    """Say for each program how long no kernel ran, and after which kernels; nothing if it was not traced.
 
     Args:
-        reports: Of one whose program did not run without the profiler nothing is said.
-        named: Say which report it is.
+        reports: Reports whose program was not run without the profiler are left out.
+        named: Name the report.
     """
     told = [
         (PurePath(report.run.source).name, words)
@@ -72,7 +72,7 @@ def place_of(nvtx_range: str | None, found: InProgram | None) -> str:
 
 
 def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
-    """Say what a kernel takes in its program, why that differs from its profile, and what launched it."""
+    """Give a kernel's time in its program, why that differs from its profile, and what launched it."""
     found = analysis.in_program
     if found is None:
         return ("the timeline has no launch of it",) if analysis.launches == 0 else ()
@@ -96,7 +96,7 @@ def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _clocks(analysis: Analysis) -> str:
-    """Say how far ncu's clock lies below the boost clock at which the kernel runs otherwise."""
+    """Say how far ncu's clock is below the boost clock at which the kernel runs otherwise."""
     datasheet, clock_hz = datasheet_of(analysis.kernel.gpu), analysis.kernel.counters.get("sm_clock_hz")
     if datasheet is None or clock_hz is None or clock_hz > _LOWER_CLOCK * datasheet.boost_clock.value:
         return ""

@@ -324,6 +324,17 @@ def test_the_function_name_is_that_of_ncu(signature: str, function: str) -> None
     assert kernels(text(LONG, rows))[0].function_name == function
 
 
+def test_the_lost_bracket_of_an_unnamed_namespace_is_set() -> None:
+    """Exports of Windows lose the first one; a whole one, and one that is a template's argument, stay as they are."""
+    for written, signature in (
+        ("void unnamed>::tiled<32>(int)", "void <unnamed>::tiled<32>(int)"),
+        ("<unnamed>::tiled<32>(int)", "<unnamed>::tiled<32>(int)"),
+        ("run<<unnamed>::op>(int)", "run<<unnamed>::op>(int)"),
+    ):
+        rows = [{**launch(**{"Kernel Name": written}), **one} for one in BOTH]
+        assert kernels(text(LONG, rows))[0].signature == signature
+
+
 def test_the_gpu_is_never_guessed() -> None:
     """A launch without a GPU gets the user's, by any of its names, if the capabilities agree."""
     written = long_text(*BOTH)

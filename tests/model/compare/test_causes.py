@@ -1,4 +1,4 @@
-"""What changed between two versions of a kernel: each cause by the counter that its source decides."""
+"""Causes of a change between two versions of a kernel, each shown by its own counter."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def kernel(time_us: float, *, block: tuple[int, int, int] = (256, 1, 1), **count
     ],
 )
 def test_a_cause_is_one_number_on_both_sides(before: dict[str, float], after: dict[str, float], words: str) -> None:
-    """Each cause by its counter; what counters of one kernel differ by from run to run is none."""
+    """Each cause has its counter; differences that one kernel shows from run to run are not causes."""
     assert causes_words(kernel(2e6, **before), kernel(1e6, **after)) == words
 
 
 def test_coalescing_is_told_from_width() -> None:
-    """More sectors a request that are all needed are wider loads; fewer of which more are needed are coalesced."""
+    """More sectors per request, all needed, are wider loads; fewer, with a larger needed share, are coalescing."""
     strided = {"global_load_sectors": 800.0, "global_load_requests": 100.0}
     packed = {"global_load_sectors": 400.0, "global_load_requests": 100.0}
     wide = {"global_load_sectors": 400.0, "global_load_requests": 25.0}
@@ -60,7 +60,7 @@ def test_coalescing_is_told_from_width() -> None:
 
 
 def test_what_explains_the_time_comes_first() -> None:
-    """A faster kernel with much more instructions is so in spite of them."""
+    """If a kernel is faster despite many more instructions, these come after the reason."""
     before, after = (
         kernel(2e6, executed_inst=1.0, threads_per_inst=28.0),
         kernel(1e6, executed_inst=9.0, threads_per_inst=32.0),
@@ -70,12 +70,41 @@ def test_what_explains_the_time_comes_first() -> None:
 
 
 def test_blocks_and_the_work_of_a_thread() -> None:
-    """Another block is named; a quarter of the threads for the same work do four times as much each."""
+    """A different block size is named; a quarter of the threads for the same work do four times as much each."""
     assert causes_words(kernel(2e6), kernel(1e6, block=(32, 2, 1))) == (
         "blocks of 64 instead of 256 threads, 4.0x work per thread"
     )
 
 
 def test_another_shape_of_as_many_threads_is_no_cause() -> None:
-    """256 threads in a row are no other block than 16 by 16: what the shape changes shows in other counters."""
+    """256 threads in a row count as the same block as 16 by 16: effects of the shape show in other counters."""
     assert not any(cause.topic == "block" for cause in causes(kernel(2e6), kernel(1e6, block=(16, 16, 1))))
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.002, "no counter says why (128 registers per thread instead of 64)"),
+        (0.4, "50 % fewer HBM2 bytes, 128 registers per thread instead of 64"),
+    ],
+)
+def test_a_unit_that_was_hardly_busy_explains_nothing(share: float, words: str) -> None:
+    """Half the bytes of a DRAM at 0.2 % are no reason; of one at 40 % they are, whatever bounds the kernel."""
+    sides = []
+    for time_us, dram, registers in ((2e6, 2e8, 64.0), (1e6, 1e8, 128.0)):
+        made = samples.analysis(samples.Sample("k", "latency", round(time_us), None, {"dram": dram}))
+        level = replace(made.levels["dram"], share=share)
+        others = {name: replace(one, share=None, amount_bytes=None) for name, one in made.levels.items()}
+        own = {**made.kernel.counters, "registers_per_thread": registers}
+        sides.append(replace(made, levels={**others, "dram": level}, kernel=replace(made.kernel, counters=own)))
+    assert causes_words(*sides) == words
+
+
+def test_what_a_block_takes_comes_after_what_explains_the_time() -> None:
+    """Padding takes more shared memory: it is told, last, and alone explains nothing."""
+    tile = {"smem_static_per_block_bytes": 23_100.0, "smem_dynamic_per_block_bytes": 0.0}
+    padded = tile | {"smem_static_per_block_bytes": 31_040.0}
+    said = "31.0 kB of shared memory per block instead of 23.1 kB"
+    assert causes_words(kernel(1e6, **tile), kernel(1.13e6, **padded)) == f"no counter says why ({said})"
+    more = causes_words(kernel(1e6, executed_inst=100.0, **tile), kernel(1.13e6, executed_inst=110.0, **padded))
+    assert more == f"10 % more instructions, {said}"

@@ -29,19 +29,19 @@ def side(loading: float, multiplying: float, lines: tuple[int, int] = (7, 9)) ->
 
 
 def change(base: Analysis, head: Analysis) -> Change:
-    """Set one against the other."""
+    """Compare one with the other."""
     spread = Spread((1e6,))
     return Change("same", base, head, (1, 1), Timing(spread, spread, 0.0))
 
 
 def test_loops_of_the_same_line_are_one() -> None:
-    """Loading went from 40 to 10 % of warps' time, multiplying from 50 to 85 %."""
+    """Loading went from 40 to 10 % of the warps' time, multiplying from 50 to 85 %."""
     found = changed_loops(change(side(40.0, 50.0), side(10.0, 85.0)))
     assert [(one.before, one.after) for one in found] == [(0.5, 0.85), (0.4, 0.1)]
 
 
 def test_loops_that_moved_are_matched_by_what_they_do() -> None:
-    """Lines of another version differ."""
+    """Loops whose lines differ between versions are matched by what they do."""
     found = changed_loops(change(side(40.0, 50.0), side(10.0, 85.0, lines=(70, 90))))
     assert [(one.before, one.after, one.shown.loop.line if one.shown else 0) for one in found] == [
         (0.5, 0.85, 90),
@@ -50,7 +50,7 @@ def test_loops_that_moved_are_matched_by_what_they_do() -> None:
 
 
 def test_nothing_is_said_of_sides_that_nobody_looked_into() -> None:
-    """Nor of differences within what samples differ by."""
+    """Sides without loops, and differences within the noise of samples, are not mentioned."""
     bare = analyze(make_kernel({"duration_ns": 1e6}))
     assert changed_loops(change(side(40.0, 50.0), bare)) == ()
     assert changed_loops(change(side(40.0, 50.0), side(42.0, 48.0))) == ()

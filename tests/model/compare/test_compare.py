@@ -10,8 +10,8 @@ from support.loops import for_all
 from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate
-from rooflens.model.compare.ladder import Ladder, compare
-from rooflens.model.compare.pairing import pair_programs, program_name, refusals, warnings
+from rooflens.model.compare.ladder import Ladder, compare, with_pairs
+from rooflens.model.compare.pairing import pair_programs, pair_sides, program_name, refusals, warnings
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 from rooflens.report.words.change import change_sentence, timing_words, total_sentence
 
@@ -35,7 +35,7 @@ def timing(base: tuple[float, ...], head: tuple[float, ...]) -> Timing:
 
 
 def test_times_are_medians_over_recordings() -> None:
-    """Three recordings a side: the total is the sum over kernels, its median and range over recordings."""
+    """With three recordings per side, the total is the sum over kernels, with median and range over recordings."""
     found = compare(side(1.0, 1.1, 1.2), side(2.0, 2.2, 2.4))
     whole_ns = sum(a.kernel.duration_ns or 0.0 for a in samples.every_verdict())
     assert found.total.base.median_ns == pytest.approx(1.1 * whole_ns)
@@ -58,12 +58,12 @@ def test_times_are_medians_over_recordings() -> None:
     ],
 )
 def test_a_change_is_more_than_noise(base: tuple[float, ...], head: tuple[float, ...], outcome: str) -> None:
-    """Ranges must be disjoint and medians beyond the threshold; a single recording is never judged."""
+    """A change needs disjoint ranges and medians beyond the threshold; single recordings are never judged."""
     assert timing(base, head).outcome(0.03) == outcome
 
 
 def test_the_gate_is_right_about_noise() -> None:
-    """At 2 % noise and five recordings a side: at most 2 false alarms in 1,000, and 10 % is caught in 99 of 100."""
+    """At 2 % noise and five recordings per side: at most 2 false alarms in 1,000, and 10 % is detected in 99 of 100."""
     source = random.Random(7)  # noqa: S311 - a simulation
     draws = 20_000
 
@@ -77,7 +77,7 @@ def test_the_gate_is_right_about_noise() -> None:
 
 
 def test_a_fused_kernel_is_told_as_new_and_gone() -> None:
-    """What has no partner is listed on its own side, with no time on the other."""
+    """A kernel without a partner is listed on its own side, without a time on the other."""
     before = samples.every_verdict()
     fused = replace(before[0], kernel=replace(before[0].kernel, name="fused", function_name="fused"))
     found = compare(side(1.0, analyses=before[:3]), side(1.0, analyses=[fused, before[2]]))
@@ -104,7 +104,7 @@ def moved(bytes_factor: float, time_factor: float) -> Ladder:
 
 
 def test_fewer_bytes_are_why_a_kernel_is_faster() -> None:
-    """Half the bytes for the same FLOPs in half the time: faster, and why."""
+    """Half the bytes for the same FLOPs in half the time: the kernel is faster, and the bytes are the named reason."""
     found = moved(0.5, 0.5)
     sentence = change_sentence(found.changes[0], found)
     assert sentence.startswith("2.00x faster (1 run each): 50 % fewer HBM2 bytes, ")
@@ -113,7 +113,7 @@ def test_fewer_bytes_are_why_a_kernel_is_faster() -> None:
 
 
 def test_two_programs_without_a_common_kernel_are_said_to_be() -> None:
-    """The times of different kernels have no factor between them."""
+    """No factor is given between the times of different kernels."""
     before = samples.every_verdict()
     fused = replace(before[0], kernel=replace(before[0].kernel, name="fused", function_name="fused"))
     found = compare(side(1.0, analyses=before[1:3]), side(1.0, analyses=[fused]))
@@ -122,25 +122,25 @@ def test_two_programs_without_a_common_kernel_are_said_to_be() -> None:
 
 
 def test_what_did_not_change_is_said_so() -> None:
-    """The same kernel twice has no cause."""
+    """The same kernel twice is unchanged and has no cause."""
     found = moved(1.0, 1.0)
     sentence = change_sentence(found.changes[0], found)
     assert sentence.startswith("unchanged (1 run each): still memory-bound at HBM2")
 
 
 def test_noise_is_no_news() -> None:
-    """Overlapping ranges are told as no change, with the difference of medians."""
+    """Overlapping ranges count as no change, and the difference of medians is given."""
     assert timing_words(timing((100, 104), (101, 105)), 0.03) == "no change beyond noise (+1.0 %)"
     assert timing_words(timing((1000, 1001), (1003, 1004)), 0.001) == "slower (+0.3 %)"
 
 
 def named(source: str, **changes: object) -> Run:
-    """Make the provenance of a report of that file name."""
+    """Make the provenance of a report with that file name."""
     return samples.run(source=source, **changes)
 
 
 def test_numbered_files_are_recordings_of_one_program() -> None:
-    """Files that differ by a number at the end, with the same launches, are one program."""
+    """Files whose names differ only in a final number, with the same launches, are recordings of one program."""
     kernels = tuple(samples.every_verdict())
     base = [AnalyzedReport(named(f"a/gemm_{i}.ncu-rep"), kernels) for i in (1, 2, 3)]
     head = [AnalyzedReport(named(f"b/gemm-{i}.ncu-rep"), kernels) for i in (1, 2)]
@@ -165,12 +165,76 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
     ],
 )
 def test_a_program_is_named_after_its_files(file: str, program: str) -> None:
-    """Numbers and dates at the end are no name, whatever stands between them; a long number costs no time."""
+    """Final numbers and dates are not part of the name, whatever separates them; a long number costs no time."""
     assert program_name(named(f"folder/{file}")) == program
 
 
+@for_all(
+    "before, after, program",
+    [
+        (("conv/variant1.ncu-rep",), ("conv/variant2.ncu-rep",), "variant1 -> variant2"),
+        (("conv/naive.ncu-rep",), ("conv/variant1.ncu-rep",), "naive -> variant1"),
+        (("before/gemm.ncu-rep",), ("after/gemm.ncu-rep",), "gemm"),
+        (("gemm_tiled.csv",), ("gemm_wide.txt",), "gemm_tiled -> gemm_wide"),
+        (("a/gemm_1.ncu-rep", "a/gemm_2.ncu-rep"), ("b/gemm_7.ncu-rep", "b/gemm_8.ncu-rep"), "gemm"),
+        (("a/gemm_1.ncu-rep", "a/gemm_2.ncu-rep"), ("b/gemm_7.ncu-rep",), "gemm -> gemm_7"),
+    ],
+)
+def test_a_report_is_called_as_the_user_named_it(before: tuple[str, ...], after: tuple[str, ...], program: str) -> None:
+    """A number at the end is that of a run only where a side holds several runs."""
+    kernels = tuple(samples.every_verdict())
+    base, head = (
+        [AnalyzedReport(named(file, digest=f"{file:x<64}"), kernels) for file in side] for side in (before, after)
+    )
+    assert [one.program for one in pair_programs(base, head, ("a", "b")).pairs] == [program]
+
+
+def test_more_than_two_reports_are_called_by_what_their_names_share() -> None:
+    """Else by their longest kernel; each pair has both names."""
+    kernels = tuple(samples.every_verdict())
+    for folder, files, program, pair_of in (
+        ("x", ("conv_a", "conv_b", "conv_c"), "conv", "conv: a -> c"),
+        ("x", ("naive", "tree", "shuffle"), "softmax_warp_forward", "softmax_warp_forward: naive -> shuffle"),
+    ):
+        reports = [[AnalyzedReport(named(f"{folder}/{file}.txt", digest=f"{file:x<64}"), kernels)] for file in files]
+        labels = [file.removeprefix("conv_") for file in files]
+        ((found,), _) = pair_sides(reports, labels)
+        assert found.program == program
+        assert with_pairs(found).pairs[-1].program == pair_of
+
+
+def launched(name: str, blocks: int, source: str) -> list[AnalyzedReport]:
+    """Make a report of one launch, of which neither FLOPs nor instructions were counted."""
+    made = samples.analysis(samples.Sample(name, "memory", 1e3, "dram", {}, None))
+    made = replace(made, kernel=replace(made.kernel, grid=(blocks, 1, 1), block=(256, 1, 1)), pipes={})
+    return [AnalyzedReport(named(source, digest=f"{source:x<64}"), (made,))]
+
+
+def test_two_named_reports_are_compared_where_nothing_tells() -> None:
+    """Fewer threads may each do more: the times are compared, and it is said what is not known.
+
+    Not where the names tell other sizes or other jobs, nor of programs that were only found in two folders.
+    """
+    blocked = launched("gemm_blocked", 64, "gemm_blocked.csv")
+
+    def between(base: list[AnalyzedReport]) -> Ladder:
+        (found,) = pair_programs(base, blocked, ("a", "b")).pairs
+        return found
+
+    found = between(launched("gemm_tiled", 1024, "gemm_tiled.csv"))
+    assert found.speed.factor == pytest.approx(1.0)
+    (change,) = found.changes
+    assert change.work is not None
+    assert (change.work.same, change.work.assumed) == (None, True)
+    told = change_sentence(change, found).partition("; taken for the same work, as named: ")[2]
+    assert told == "6.2 % of the threads, and neither FLOPs nor instructions were recorded on both sides"
+    assert between(launched("transpose_tiled", 1024, "transpose_tiled.csv")).speed.factor is None
+    others = [*launched("gemm_tiled", 1024, "a/gemm_blocked.csv"), *launched("sort", 9, "a/sort.csv")]
+    assert between(others).speed.factor is None
+
+
 def test_no_report_is_lost_where_names_meet() -> None:
-    """Different programs of one file name are told apart by the folders above them."""
+    """Different programs with equal file names are distinguished by their folders."""
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
     base = [AnalyzedReport(named("base/a/app.ncu-rep"), one), AnalyzedReport(named("base/b/app.ncu-rep"), other)]
     head = [AnalyzedReport(named("head/b/app.ncu-rep"), other), AnalyzedReport(named("head/a/app.ncu-rep"), one)]
@@ -184,7 +248,7 @@ def test_no_report_is_lost_where_names_meet() -> None:
 
 
 def test_recordings_on_different_gpus_are_no_repetition() -> None:
-    """A median over two GPUs says nothing: numbered reports of the same launches on two GPUs are two programs."""
+    """A median over two GPUs means nothing, so numbered reports of equal launches on two GPUs are two programs."""
     here = tuple(samples.every_verdict())
     there = tuple(replace(a, kernel=replace(a.kernel, gpu="Tesla T4")) for a in here)
     reports = [AnalyzedReport(named("a/gemm_1.ncu-rep"), here), AnalyzedReport(named("a/gemm_2.ncu-rep"), there)]
@@ -192,7 +256,7 @@ def test_recordings_on_different_gpus_are_no_repetition() -> None:
 
 
 def test_a_recording_that_lacks_a_launch_does_not_look_faster() -> None:
-    """A kernel's time comes from the recordings that have all its launches; the total is that of each recording."""
+    """A kernel's time comes from the recordings with all its launches; totals are those of each recording."""
     kernels = samples.every_verdict()
     twice = (*kernels, kernels[0])
     base = Side("base", tuple(samples.report(some) for some in (twice, twice, kernels)))
@@ -204,12 +268,12 @@ def test_a_recording_that_lacks_a_launch_does_not_look_faster() -> None:
 
 
 def test_the_same_report_on_both_sides_is_warned_of() -> None:
-    """A report compared with itself tells nothing of a change."""
+    """Comparing a report with itself shows no change, and gives a warning."""
     assert [*warnings(pair(side(1.0), side(1.0)))] == ["1 of the head's reports is among the base's too"]
 
 
 def test_other_launches_are_another_program() -> None:
-    """Numbered files with different kernels, such as cases of a sweep, stay apart and are paired by name."""
+    """Numbered files with different kernels, such as cases of a sweep, stay separate and are paired by name."""
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
     base = [AnalyzedReport(named("a/n_128.ncu-rep"), one), AnalyzedReport(named("a/n_256.ncu-rep"), other)]
     head = [AnalyzedReport(named("b/n_128.ncu-rep"), one), AnalyzedReport(named("b/n_512.ncu-rep"), other)]
@@ -219,7 +283,7 @@ def test_other_launches_are_another_program() -> None:
 
 
 def test_sides_without_a_common_program_are_refused() -> None:
-    """Nothing is compared where no name meets."""
+    """If no program has the same name on both sides, nothing is compared."""
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
     base = [AnalyzedReport(named("a/x.ncu-rep"), one), AnalyzedReport(named("a/y.ncu-rep"), other)]
     head = [AnalyzedReport(named("b/z.ncu-rep"), one), AnalyzedReport(named("b/w.ncu-rep"), other)]
@@ -233,12 +297,12 @@ def pair(base: Side, head: Side) -> Ladder:
 
 
 def collected(one: Side, **run: object) -> Side:
-    """Make a side of the same kernels whose report says otherwise how it was collected."""
+    """Make a side with the same kernels whose report states other collection settings."""
     return replace(one, reports=tuple(samples.report(report.analyses, **run) for report in one.reports))
 
 
 def test_what_was_collected_differently_is_refused_or_warned_of() -> None:
-    """A synthetic side, another replay mode or no times are refused; clocks, caches and GPUs are warned of."""
+    """Synthetic sides, other replay modes or missing times are refused; other clocks, caches or GPUs give a warning."""
     base = side(1.0)
     other = collected(base, digest="b" * 64, synthetic=True, replay_mode="application", cache_control="none")
     first = collected(base, replay_mode="kernel", cache_control="all")
@@ -253,13 +317,13 @@ def test_what_was_collected_differently_is_refused_or_warned_of() -> None:
 
 
 def test_different_gpus_are_compared_by_shares() -> None:
-    """Times on different GPUs are warned of."""
+    """Times on different GPUs give a warning."""
     other = side(1.0, analyses=[replace(a, kernel=replace(a.kernel, gpu="Tesla T4")) for a in samples.every_verdict()])
     assert "compare shares of the roofs, not times" in " ".join(warnings(pair(side(1.0), other)))
 
 
 def test_other_launch_counts_are_compared_by_the_mean_launch() -> None:
-    """A kernel launched twice as often, each launch as fast as before, became no slower; its GPU time doubled."""
+    """A kernel launched twice as often, each launch as fast as before, is not slower, though its GPU time doubled."""
     (kernel, *_) = samples.every_verdict()
     found = compare(side(1.0, 1.01, analyses=[kernel]), side(1.0, 1.01, analyses=[kernel, kernel]))
     (change,) = found.changes
@@ -272,7 +336,7 @@ def test_other_launch_counts_are_compared_by_the_mean_launch() -> None:
 
 
 def test_a_program_that_only_launches_more_is_no_slower() -> None:
-    """The headline speaks of the mean launch, or of as many launches of each kernel; the total is what it is."""
+    """The headline compares the mean launch, or equal numbers of launches; the total stays as measured."""
     first, second = samples.every_verdict()[:2]
     found = compare(side(1.0, analyses=[first]), side(1.0, analyses=[first, first]))
     assert found.total.factor == pytest.approx(0.5)
@@ -283,7 +347,7 @@ def test_a_program_that_only_launches_more_is_no_slower() -> None:
 
 
 def test_sides_that_hold_another_version_each_are_paired() -> None:
-    """Programs whose names differ by their version meet, where the same name is on neither side."""
+    """Programs whose names differ only in the version are paired if no program has the same name on both sides."""
     kernels = tuple(samples.every_verdict())
     base = [AnalyzedReport(named("a/v4_gemm.ncu-rep"), kernels), AnalyzedReport(named("a/only.ncu-rep"), kernels)]
     head = [AnalyzedReport(named("b/v5_gemm.ncu-rep"), kernels), AnalyzedReport(named("b/new.ncu-rep"), kernels)]

@@ -20,7 +20,7 @@ def timing(before_us: Sequence[float], after_us: Sequence[float], under_wave: fl
 
 
 def kernel(duration_us: float, waves: float | None = None, name: str = "k") -> Analysis:
-    """Make a kernel of a duration and a grid of so many waves."""
+    """Make a kernel with a duration and a grid of this many waves."""
     one = samples.every_verdict()[0]
     counters = {**one.kernel.counters, "duration_ns": duration_us * 1e3} | ({} if waves is None else {"waves": waves})
     return replace(one, kernel=replace(one.kernel, name=name, function_name=name, counters=counters))
@@ -37,13 +37,13 @@ def program(before: Sequence[Sequence[Analysis]], after: Sequence[Sequence[Analy
     [("2us", 2000), ("2 µs", 2000), ("2μs", 2000), ("500ns", 500), ("0.1ms", 1e5), ("1s", 1e9), ("0", 0), ("0us", 0)],
 )
 def test_a_floor_is_a_time_with_its_unit(text: str, nanoseconds: float) -> None:
-    """Every unit people write is read, both letters for micro too; nothing needs no unit."""
+    """Every common unit is read, including both letters for micro, and zero needs no unit."""
     assert parse_floor(text) == pytest.approx(nanoseconds)
 
 
 @for_all("text", ["2", "", "us", "-2us", "2 days", "5%", "1e3us", "nan us"])
 def test_what_is_no_floor_is_refused(text: str) -> None:
-    """A number without a unit is no time, nor is one below zero."""
+    """A number without a unit is not a time, and negative times are refused."""
     with pytest.raises(UsageError, match="a floor is a time with its unit"):
         parse_floor(text)
 
@@ -68,12 +68,12 @@ def test_what_is_no_floor_is_refused(text: str) -> None:
 def test_one_function_decides(
     before: list[float], after: list[float], under_wave: float, floor_ns: float, outcome: str
 ) -> None:
-    """A change needs disjoint ranges, a part beyond the limit and a time beyond the floor; the limit widens."""
+    """A change needs disjoint ranges, and must exceed the limit, which may be wider, and the floor."""
     assert timing(before, after, under_wave).outcome(0.05, floor_ns) == outcome
 
 
 def test_time_below_one_wave_widens_by_its_part() -> None:
-    """Of 100 µs in the base 25 are in a grid below one wave; a kernel alone has 0 or 1; unknown waves are none."""
+    """25 of the base's 100 µs are in a grid below one wave; a single kernel has 0 or 1; unknown waves count as 0."""
     sides = [[kernel(25, 0.5, "small"), kernel(60, 3.0, "large"), kernel(15, None, "other")]]
     found = program(sides, [[kernel(200, 9.0, "small"), kernel(60, 0.1, "large"), kernel(15, None, "other")]])
     assert found.total.under_wave == pytest.approx(0.25)
@@ -81,7 +81,7 @@ def test_time_below_one_wave_widens_by_its_part() -> None:
 
 
 def test_the_floor_lets_a_short_kernel_through_and_says_so() -> None:
-    """30 % of 3 µs are less than 2 µs: the gate holds, and names what it let through; without a floor it fails."""
+    """30 % of 3 µs are below the floor of 2 µs: the gate passes and names the kernel; without a floor it fails."""
     compared = program([[kernel(3.0)], [kernel(3.01)]], [[kernel(3.9)], [kernel(3.91)]])
     gated = Gate(0.05).judge([compared])
     assert (gated.word, gated.failures) == ("holds", [])
@@ -95,7 +95,7 @@ def test_the_floor_lets_a_short_kernel_through_and_says_so() -> None:
 
 
 def test_a_grid_below_one_wave_needs_twice_the_change() -> None:
-    """8 % more fails a grid of 2 waves, and not one of half a wave, which the gate names; 11 % fail both."""
+    """8 % fails a grid of 2 waves but not one of half a wave, which the gate names; 11 % fails both."""
     for waves, growth, failed in ((2.0, 1.08, True), (0.5, 1.08, False), (0.5, 1.11, True)):
         sides = [[[kernel(t * f, waves)] for t in (1000, 1001)] for f in (1.0, growth)]
         gated = Gate(0.05).judge([program(*sides)])
@@ -106,7 +106,7 @@ def test_a_grid_below_one_wave_needs_twice_the_change() -> None:
 
 
 def test_launches_share_the_floor_where_counts_differ() -> None:
-    """The mean launch loses 0.5 µs: ten launches lose 5 µs and fail, two lose 1 µs and do not."""
+    """With 0.5 µs more per launch, ten launches lose 5 µs and fail, while two lose 1 µs and pass."""
     for launches, failed in ((10, True), (2, False)):
         before = [[kernel(3.0 + e)] * launches for e in (0, 0.01)]
         after = [[kernel(3.5 + e)] * (launches + 1) for e in (0, 0.01)]
@@ -138,7 +138,7 @@ def test_what_does_the_work_of_gone_kernels_is_judged(flop_factor: float, failed
 
 
 def test_single_runs_are_not_judged_and_named() -> None:
-    """Within its band a program with one run each is not judged; beside one that holds it says which."""
+    """A program with single runs within its band is not judged; beside a program that passes it is named."""
     single = program([[kernel(100)]], [[kernel(109)]])
     assert Gate(0.05).judge([single]).word == "not judged"
     same = replace(program([[kernel(1)], [kernel(2)]], [[kernel(1)], [kernel(2)]]), program="other")
@@ -150,14 +150,14 @@ def test_single_runs_are_not_judged_and_named() -> None:
 
 
 def test_a_clearly_faster_single_run_passes() -> None:
-    """20 % less is more than single runs differ by: it holds; 8 % less is not, nor 18 % below one wave."""
+    """A single run that is 20 % faster exceeds the noise and passes; 8 % is not judged, nor 18 % below one wave."""
     for after, waves, word in ((80, 9.0, "holds"), (92, 9.0, "not judged"), (82, 0.5, "not judged")):
         gated = Gate(0.25).judge([program([[kernel(100, waves)]], [[kernel(after, waves)]])])
         assert (gated.word, len(gated.unjudged)) == (word, 0 if word == "holds" else 1), after
 
 
 def test_the_limit_of_a_single_run_is_named_as_what_it_is() -> None:
-    """Up to 10 % chance, up to `--fail-on` the gate's limit, as it was given where few grids are below one wave."""
+    """Up to 10 % is called chance, beyond that up to `--fail-on` the gate's limit, as given if few grids are small."""
     few = [kernel(996, 9.0), kernel(4, 0.5, "small")]
     for growth, limit, words in (
         (1.08, 0.25, "and within the 10 % it may differ by, so"),
@@ -175,7 +175,7 @@ def _longer(one: Analysis, growth: float) -> dict[str, float]:
 
 
 def test_a_single_run_fails_beyond_its_band() -> None:
-    """A kernel 2.09 times as slow fails though each side has one run; one that is faster, or loses 1 us, does not."""
+    """A kernel 2.09 times as slow fails despite single runs; a faster one, or one that loses 1 us, does not."""
     gated = Gate(0.05).judge([program([[kernel(100)]], [[kernel(209)]])])
     assert (gated.word, gated.unjudged) == ("failed", [])
     assert gated.failures == [

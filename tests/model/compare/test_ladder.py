@@ -11,7 +11,8 @@ from support import samples
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder, ladder
 from rooflens.model.records import Analysis, AnalyzedReport
-from rooflens.report.words.ladder import headline, ladder_rows, subject, try_next
+from rooflens.report.document import spans
+from rooflens.report.words.ladder import headline, kernel_cells, kernel_title, ladder_rows, subject, try_next
 
 GPU = "NVIDIA A100-SXM4-40GB"
 
@@ -28,7 +29,7 @@ def times_us(made: Ladder) -> list[object]:
 
 
 def climbed(*versions: Sequence[Analysis]) -> Ladder:
-    """Set versions of one recording each side by side."""
+    """Compare versions of one recording each."""
     made = [
         Side(f"v{i}", (AnalyzedReport(samples.run(digest=f"{i:064d}"), tuple(analyses)),))
         for i, analyses in enumerate(versions)
@@ -37,7 +38,7 @@ def climbed(*versions: Sequence[Analysis]) -> Ladder:
 
 
 def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
-    """Factors are of one launch; the fastest is marked, and only it is advised."""
+    """Factors are of one launch; the fastest version is marked, and only it has a next step."""
     made = climbed([kernel(8e6)], [kernel(2e6)], [kernel(4e6)])
     assert [rung.to_first and rung.to_first.factor for rung in made.rungs] == [None, pytest.approx(4), pytest.approx(2)]
     assert [rung.to_previous and rung.to_previous.factor for rung in made.rungs] == [
@@ -51,8 +52,26 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
     assert try_next(made).startswith("Next, from v1: ")
 
 
+def test_versions_as_fast_as_the_fastest_are_named() -> None:
+    """Half a per cent makes no version the winner: a change below the threshold is none, wherever it stands."""
+    made = climbed([kernel(8e6)], [kernel(2.01e6)], [kernel(2e6)])
+    assert headline(made) == "3 versions, fastest v2, 2.00 s (v1 as fast): 4.00x faster than v0 (1 run each)"
+    assert [row.changed for row in ladder_rows(made.rungs)][2] == "unchanged"
+
+
+def test_a_row_of_a_kernel_tells_only_what_is_compared() -> None:
+    """A size in between is neither drawn nor counted, and a kernel that took another's place has both names."""
+    made = climbed(
+        [kernel(4e6, "sgemm_128")], [kernel(9e7, "sgemm_128", flop=1e8, blocks=9)], [kernel(5e6, "hgemm_64")]
+    )
+    (row,) = made.kernels
+    assert kernel_cells(row)[:5] == ("2", "4.00 s", "5.00 s", "1.25x slower", "\u2587 \u2588")
+    names = {"sgemm_128": "sgemm_128", "hgemm_64": "hgemm_64"}
+    assert "".join(one.text for one in spans(kernel_title(row, names))) == "sgemm_128 -> hgemm_64"
+
+
 def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
-    """The subject says which kernel is in which versions, by what sets the names apart."""
+    """The subject names the kernel of each version by the part of the name that differs."""
     made = climbed(
         [kernel(8e6, "gemm<64>")], [kernel(4e6, "gemm<64>")], [kernel(2e6, "gemm<128>")], [kernel(1e6, "mm")]
     )
@@ -60,27 +79,27 @@ def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
 
 
 def test_more_launches_are_no_slower_version() -> None:
-    """A kernel launched twice, each as fast, is as fast as before: its mean launch is compared, and said to be."""
+    """A kernel launched twice, each time as fast, is as fast as before: mean launches are compared, as stated."""
     made = climbed([kernel(1e6)], [kernel(1e6), kernel(1e6)], [kernel(5e5)])
     assert times_us(made) == [1e6, 1e6, 5e5]
     assert subject(made) == "times: mean launch of gemm"
 
 
 def test_a_version_that_did_other_work_is_not_compared() -> None:
-    """A smaller size that takes less time is not faster; the version after it is compared with the one before it."""
+    """A smaller problem that takes less time is not faster; the next version is compared with the version before it."""
     made = climbed([kernel(4e6)], [kernel(1e6, flop=1e8, blocks=100)], [kernel(2e6)])
     assert [rung.apart for rung in made.rungs] == ["", "work", ""]
     assert [rung.to_first is None for rung in made.rungs] == [True, True, False]
     assert [row.changed for row in ladder_rows(made.rungs)] == [
         "",
-        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 10.0 \u00b5s a kFLOP, not 4.00 \u00b5s (against v0)",
+        "not compared, other work: 100 MFLOP, not 1.00 GFLOP; 100 MFLOP/s against 250 MFLOP/s (v0)",
         "2.00x faster than v0: no counter says why",
     ]
     assert made.fastest is made.rungs[2]
 
 
 def test_a_version_on_another_gpu_is_not_compared() -> None:
-    """Another GPU's time says nothing of the code."""
+    """Another GPU's time says nothing about the code."""
     made = climbed([kernel(4e6)], [kernel(3e6)], [kernel(1e6, gpu="NVIDIA H200")])
     assert [rung.apart for rung in made.rungs] == ["", "", "GPU"]
     assert made.fastest is made.rungs[1]
@@ -88,7 +107,7 @@ def test_a_version_on_another_gpu_is_not_compared() -> None:
 
 
 def test_a_renamed_kernel_goes_on_and_a_missing_one_has_no_time() -> None:
-    """The ladder follows the longest kernel by its launches, whatever it is called; a version may lack it."""
+    """The ladder follows the longest kernel by its launches, whatever its name, and a version may lack it."""
     other = kernel(1e5, "copy")
     made = climbed(
         [kernel(4e6), other], [kernel(2e6, "gemm_tiled"), other], [other], [kernel(1e6, "gemm_tiled"), other]
@@ -99,7 +118,7 @@ def test_a_renamed_kernel_goes_on_and_a_missing_one_has_no_time() -> None:
 
 
 def test_a_program_without_a_main_kernel_is_followed_whole() -> None:
-    """Where no kernel takes half of the time, all count, and a step names the one that changed most."""
+    """If no kernel takes half of the time, all are counted, and a step names the kernel that changed most."""
     names = ("a", "b", "c", "d")
     made = climbed(
         [kernel(1e6, name) for name in names],

@@ -16,7 +16,7 @@ from rooflens.mcp.answers import Answers
 from rooflens.mcp.root import Root
 from rooflens.model.analyze import analyze
 from rooflens.model.compare.compare import Change, Spread, Timing
-from rooflens.model.compare.same_code import has_same_code, same_code_words
+from rooflens.model.compare.same_code import is_same_launch, same_code_words
 from rooflens.model.records import Analysis, Inside
 
 
@@ -31,7 +31,7 @@ def _change(base: Analysis | None, head: Analysis | None) -> Change:
 
 
 def test_the_same_bytes_are_said_to_leave_clocks_data_or_noise() -> None:
-    """All kernels together, or those by name where others differ, are new or are gone."""
+    """Either all kernels are meant, or they are named, if others differ, are new or are gone."""
     same, other = _change(_side("a"), _side("a")), _change(_side("a", "copy"), _side("b", "copy"))
     assert [*same_code_words([same])] == [
         "all kernels run the same machine code on both sides: what differs there is clocks, data or noise"
@@ -44,24 +44,45 @@ def test_the_same_bytes_are_said_to_leave_clocks_data_or_noise() -> None:
 
 @pytest.mark.parametrize("digest", ["", None])
 def test_nothing_is_said_of_code_that_is_not_known(digest: str | None) -> None:
-    """A side without code, or that nobody looked into, is neither the same nor another."""
-    assert has_same_code(_change(_side("a"), _side(digest))) is None
+    """A side without machine code, or whose code was not read, is called neither the same nor different."""
+    assert is_same_launch(_side("a"), _side(digest)) is None
     assert [*same_code_words([_change(_side(digest), _side(digest))])] == []
+
+
+def test_another_grid_of_the_same_code_is_a_change() -> None:
+    """Who launches twice the blocks of one kernel changed something: it is not left to clocks, data or noise."""
+    base, head = _side("a"), _side("a")
+    assert is_same_launch(base, head) is True
+    assert is_same_launch(base, replace(head, kernel=replace(head.kernel, grid=(7, 1, 1)))) is False
+
+
+@pytest.mark.corpus
+def test_findings_of_the_same_code_are_no_changes(corpus: Path) -> None:
+    """Kernels of 11 us whose stalls moved by noise have no causes, loops or findings: only their time is told."""
+    sides = [str(corpus / f"GPU_workshop__MW_{side}.ncu-rep") for side in ("Baseline", "DivToMult")]
+    (program,) = json.loads(CliRunner().invoke(main, ["compare", *sides, "--format", "json"]).stdout)["programs"]
+    kernels = program["kernels"]
+    halos = [one for one in kernels if "set_halo_values" in one["head"]["name"]]
+    assert len(halos) == 2
+    for one in halos:
+        assert not any(one["findings"][what] for what in ("gone", "changed", "new"))
+        why = one["sentence"].split(": ", 1)[1]
+        assert why == "the same machine code, so clocks, data or noise, still latency-bound"
 
 
 @pytest.mark.corpus
 def test_a_change_of_one_loop_leaves_the_code_of_the_other_kernels(corpus: Path) -> None:
-    """The source of one kernel got multiplications for divisions: the four others are byte for byte what they were."""
+    """One kernel's source had divisions replaced by multiplications; the other four are identical byte for byte."""
     sides = [str(corpus / f"GPU_workshop__MW_{side}.ncu-rep") for side in ("Baseline", "DivToMult")]
     told = CliRunner().invoke(main, ["compare", *sides, "--format", "md"]).output
     assert "4 kernels run the same machine code on both sides" in told
-    (line,) = (line for line in told.splitlines() if "same machine code" in line)
+    (line,) = (line for line in told.splitlines() if "4 kernels run the same machine code" in line)
     assert "x_279" not in line
 
 
 @pytest.mark.corpus
 def test_command_python_and_tools_say_alike_what_runs_the_same_code(corpus: Path) -> None:
-    """Whoever compares two sides is told the same of them, word for word, whichever door they come by."""
+    """Command, Python and tools give the same statement about two sides, word for word."""
     names = [f"GPU_workshop__MW_{side}.ncu-rep" for side in ("Baseline", "DivToMult")]
     sides = [str(corpus / name) for name in names]
     command = json.loads(CliRunner().invoke(main, ["compare", *sides, "--format", "json"]).stdout)
@@ -73,7 +94,7 @@ def test_command_python_and_tools_say_alike_what_runs_the_same_code(corpus: Path
     kept = rl.compare(opened, sides[1]).changes[0].base
     assert kept is not None
     assert kept in opened
-    # The server looks into the kernels of a report that is opened; what it compares is as the command reads it.
+    # The server reads the code of a report that is opened; for comparisons it reads reports as the command does.
     answers = Answers(Root(corpus))
     answers.open_report(names[0])
     assert told.replace("_", r"\_") in answers.compare(*names, max_tokens=4000)

@@ -23,14 +23,14 @@ def labels(*sources: str, times: tuple[int | None, ...] = ()) -> list[str]:
 
 
 def test_labels_are_what_differs_in_the_names() -> None:
-    """Words that all names begin and end with are cut."""
+    """Words with which all names begin or end are cut."""
     assert labels("a/v4_swizzle_D64.ncu-rep", "a/v5_swizzle_D64.ncu-rep") == ["v4", "v5"]
     assert labels("profileHIGGS.out.ncu-rep", "profile4.out.ncu-rep") == ["profile4", "profileHIGGS"]
     assert labels("silu-2025-04-19-v1.ncu-rep", "silu-2025-04-21-v3.ncu-repz") == ["19-v1", "21-v3"]
 
 
 def test_a_label_is_never_empty_and_never_that_of_another() -> None:
-    """A name that others begin with stays whole, files of one name get their folder, one path a number."""
+    """A name that others begin with stays whole, equal file names get their folder, equal paths a number."""
     assert labels("profile.ncu-rep", "profile_v2.ncu-rep") == ["profile", "v2"]
     assert labels("x/a/profile.ncu-rep", "x/b/profile.ncu-rep") == ["a", "b"]
     assert labels("profile.ncu-rep", "profile.ncu-rep") == ["profile (1)", "profile (2)"]
@@ -40,7 +40,7 @@ def test_a_label_is_never_empty_and_never_that_of_another() -> None:
 
 
 def test_reports_stand_in_the_order_of_their_recording() -> None:
-    """Those without a time come last, in the order of their names, which counts v2 before v10."""
+    """Reports without a time come last, sorted by name with v2 before v10."""
     assert labels("c.ncu-rep", "a.ncu-rep", "b.ncu-rep", times=(None, 20, 10)) == ["b", "a", "c"]
     assert labels("k3_16.ncu-rep", "k4.ncu-rep", "kb.ncu-rep", "kc.ncu-rep", times=(20, 10, 40, 30)) == [
         "k4",
@@ -51,7 +51,7 @@ def test_reports_stand_in_the_order_of_their_recording() -> None:
 
 
 def test_numbers_of_versions_go_before_times() -> None:
-    """A version that was recorded again keeps its place; one without a number is the first, or the last by its time."""
+    """A version recorded again keeps its place; a version without a number is first, or last by its time."""
     assert labels("v10.ncu-rep", "v9.ncu-rep", "v1.ncu-rep", times=(10, 30, 20)) == ["v1", "v9", "v10"]
     assert labels("variant2.ncu-rep", "variant1.ncu-rep", "naive.ncu-rep", times=(10, 20, 15)) == [
         "naive",
@@ -62,7 +62,7 @@ def test_numbers_of_versions_go_before_times() -> None:
 
 
 def test_a_page_is_named_after_its_reports_in_that_order() -> None:
-    """A folder or shell that gives v10 before v2 does not name the page so."""
+    """Even if a folder or shell lists v10 before v2, the page's name begins with v2."""
     runs = [replace(RUN, digest=name, source=f"x/{name}.ncu-rep", created_unix_s=None) for name in ("v1", "v10", "v2")]
     assert default_title(runs) == "v1, v2, v10"
 
@@ -77,12 +77,12 @@ def version(
 
 
 def found(*reports: AnalyzedReport) -> list[list[str]]:
-    """List the labels of the versions of each program."""
+    """Return the labels of the versions of each program."""
     return [list(one.labels) for one in ladders_of(reports)]
 
 
 def test_versions_are_found_by_file_name_kernel_or_work() -> None:
-    """Names of files, of the longest kernels, or as much work in one folder join reports; other programs stay apart."""
+    """Reports belong together by file name, longest kernel, or equal work in one folder; others stay separate."""
     assert found(version("gemm_v2"), version("gemm_v1", "other", flop=9e9), version("gemm_v3")) == [["v1", "v2", "v3"]]
     assert found(version("naive"), version("tiled"), version("fft", "fft", flop=3e9)) == [["naive", "tiled"]]
     assert found(version("naive", "slow"), version("tiled", "fast")) == [["naive", "tiled"]]
@@ -99,7 +99,7 @@ def test_sizes_of_one_program_are_rungs_of_it() -> None:
 
 
 def test_recordings_of_the_same_code_are_one_version() -> None:
-    """Two recordings share registers and instructions; another build under a counted name is another version."""
+    """Recordings share registers and instructions; another build under a numbered name is another version."""
     same, again = (version(f"gemm_v1_{i}", registers_per_thread=64) for i in (1, 2))
     other = version("gemm_v1_3", registers_per_thread=80)
     (made,) = ladders_of([same, again, other])
@@ -107,14 +107,14 @@ def test_recordings_of_the_same_code_are_one_version() -> None:
 
 
 def test_a_version_on_another_gpu_belongs_to_the_others_it_continues() -> None:
-    """One version among several may have run elsewhere; two GPUs with one version each are no versions."""
+    """One of several versions may have run elsewhere; two GPUs with one version each are not versions."""
     elsewhere = version("gemm_v3", gpu="Tesla V100")
     assert found(version("gemm_v1"), version("gemm_v2"), elsewhere) == [["v1", "v2", "v3"]]
     assert found(version("gemm_v1"), elsewhere) == []
 
 
 def test_what_is_no_version_is_named() -> None:
-    """A folder may hold another report; it is left out, and said so; of too many versions the first are."""
+    """Other reports in the folder are left out and named; of too many versions the first are kept."""
     ladders, unpaired = pair_versions([version("gemm_v1"), version("gemm_v2"), version("fft", "fft", flop=3e9)], "runs")
     assert [one.labels for one in ladders] == [("v1", "v2")]
     assert [one.words for one in unpaired] == ["only one report has: fft.ncu-rep"]

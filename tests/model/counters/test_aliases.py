@@ -1,4 +1,4 @@
-"""Other names of the quantities: each exists, and all forms of one measurement give one number."""
+"""Other names of the quantities exist, and all forms of one measurement give one number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, NAMES
 
-# One warp in flight a cycle on a sub-partition for 1,000 cycles, in which 200 instructions issue: 5 cycles for each.
+# One warp in flight per cycle on a sub-partition for 1,000 cycles, in which 200 instructions issue: 5 cycles for each.
 # It waits at barriers for 300 of them, which is 1.5 cycles an instruction. Ten warps lived for 100 cycles each.
 ISSUED, RESIDENT, AT_BARRIERS = 200.0, 1000.0, 300.0
 FORMS = {
@@ -70,7 +70,7 @@ OTHERS = {
 
 
 def test_every_other_name_exists() -> None:
-    """A misspelt name would never be read: some chip has each of them, or the driver does."""
+    """A misspelt name would never be read, so each must exist on some chip or in the driver."""
     known = {name for chip in ("gv100", "tu102", "ga104", "gh100", "gb202") for name in base_names(chip)}
     reasons = sorted(STALLS.keys() - SAMPLED_ONLY)
     quantities = [key.format(why) for key in ALIASES for why in (reasons if "{}" in key else ("",))]
@@ -90,7 +90,7 @@ def test_every_form_of_a_stall_is_the_same_part_of_the_time(stored: dict[str, fl
 
 @pytest.mark.parametrize("stored", PER_ISSUE.values(), ids=PER_ISSUE)
 def test_stalls_per_issued_instruction_are_cycles(stored: dict[str, float]) -> None:
-    """They are 1.5 of the cycles between two instructions; alone they are no part of the time."""
+    """They are 1.5 of the cycles between two instructions; without those they give no share of the time."""
     found = resolve(stored).values
     assert found["stall_barrier_cycles"] == pytest.approx(1.5)
     assert "stall_barrier_share" not in found
@@ -104,13 +104,13 @@ def test_the_cycles_between_two_instructions(stored: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("quantity", OTHERS)
 def test_other_forms_give_the_same_number(quantity: str) -> None:
-    """Ratios, per cents of the most there can be, and quotients of counts agree."""
+    """Ratios, per cents of the maximum, and quotients of counts agree."""
     expected, *forms = OTHERS[quantity]
     assert [resolve(stored).values[quantity] for stored in forms] == pytest.approx([expected] * len(forms))
 
 
 def test_a_per_cent_of_active_cycles_is_none_of_the_run() -> None:
-    """It is a quantity of its own where nothing says for how much of the run the SMs were active."""
+    """It stays a separate quantity if the report does not say how long the SMs were active."""
     of_active = {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": 60.0}
     assert resolve(of_active).values == {"tensor_active_share": pytest.approx(0.6)}
     part = {**of_active, "sm__cycles_active.avg": 50.0, "sm__cycles_elapsed.avg": 100.0}
@@ -118,7 +118,7 @@ def test_a_per_cent_of_active_cycles_is_none_of_the_run() -> None:
 
 
 def test_sectors_over_sectors_per_request_are_requests() -> None:
-    """The mean that ncu prints gives the requests back."""
+    """Sectors divided by the mean that ncu prints give the requests."""
     base = "l1tex__{}_pipe_lsu_mem_global_op_ld"
     stored = {f"{base.format('t_sectors')}.sum": 64.0, f"{base.format('average_t_sectors_per_request')}.ratio": 16.0}
     assert resolve(stored).values["global_load_requests"] == 4.0

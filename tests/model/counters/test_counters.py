@@ -78,7 +78,7 @@ SOURCES = sorted(Path(rooflens.__file__).parent.glob("*/*.py"))
 
 
 def stored_names(counter: Counter) -> Iterator[str]:
-    """Name every stored metric, or base of one, that a row reads."""
+    """Return the names of all stored metrics, or their bases, that a row reads."""
     for recipe in counter.recipes:
         match recipe:
             case Exact(names=names) | CyclesOverTime(names=names):
@@ -94,13 +94,13 @@ def stored_names(counter: Counter) -> Iterator[str]:
 
 
 def test_names_are_unique() -> None:
-    """A counter is a column: no two have one name."""
+    """Counters are columns, so no two have the same name."""
     assert len(COUNTERS) == len(NAMES)
 
 
 @for_all("counter", COUNTERS, lambda counter: counter.name)
 def test_each_row_says_unit_meaning_and_source(counter: Counter) -> None:
-    """A row has a name with its unit, a meaning in words, and at least one recipe over stored metrics."""
+    """A row has a name with its unit, a meaning in words, and at least one recipe from stored metrics."""
     assert counter.name.endswith(UNITS) or counter.name in COUNTS or counter.name.startswith("blocks_limit_")
     assert counter.name.isidentifier()
     assert counter.name == counter.name.lower()
@@ -110,7 +110,7 @@ def test_each_row_says_unit_meaning_and_source(counter: Counter) -> None:
 
 @for_all("counter", COUNTERS, lambda counter: counter.name)
 def test_recipes_name_ncu_metrics(counter: Counter) -> None:
-    """Exact recipes carry a whole metric name; amounts, peaks and shares a base without roll-up; none stands twice."""
+    """Exact recipes use a whole metric name; amounts, peaks and shares a base without roll-up; none occurs twice."""
     for recipe in counter.recipes:
         if isinstance(recipe, Amount | Peak | Share | RateOverShare):
             one = Counter(counter.name, "", (recipe,))
@@ -121,7 +121,7 @@ def test_recipes_name_ncu_metrics(counter: Counter) -> None:
 
 
 def test_rows_use_only_rows_above_them() -> None:
-    """The table is resolved in order, so clocks, SM count and duration stand before what is computed from them."""
+    """The table is resolved in order, so clocks, SM count and duration precede what is computed from them."""
     seen: set[str] = set()
     for counter in COUNTERS:
         needs: set[str] = set()
@@ -142,7 +142,7 @@ def test_rows_use_only_rows_above_them() -> None:
 
 
 def used_in_tables() -> set[str]:
-    """Collect the counters that the tables of the model name."""
+    """Collect the counters used in the tables of the model."""
     stages = {name for stage in STAGES for name in (stage.share, stage.amount, stage.peak)}
     levels = {name for table in (AMOUNTS, ROOFS) for names in table.values() for name in names}
     pipes = {name for row in PIPE_ROWS for name in (*row.shares, row.amount, row.peak)}
@@ -152,12 +152,12 @@ def used_in_tables() -> set[str]:
 
 
 def test_tables_name_counters_that_exist() -> None:
-    """A misspelt counter in a table of the model would read as never measured."""
+    """A misspelt counter in a table of the model would count as never measured."""
     assert used_in_tables() <= NAMES
 
 
 def asked_for(source: str) -> set[str]:
-    """Collect the constant names that a module asks `counters` for: by `get`, by index and by `in`."""
+    """Collect the constant names that a module requests from `counters`: by `get`, by index and by `in`."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -176,19 +176,19 @@ def asked_for(source: str) -> set[str]:
 
 @for_all("path", SOURCES)
 def test_modules_ask_for_counters_that_exist(path: Path) -> None:
-    """A misspelt counter in the code would read as never measured too."""
+    """A misspelt counter in the code would count as never measured too."""
     assert asked_for(path.read_text(encoding="utf-8")) <= NAMES
 
 
 def test_the_scan_sees_what_it_should() -> None:
-    """The scan above is not blind: it finds the names in each of their three forms."""
+    """The scan above finds names in each of the three forms."""
     source = 'kernel.counters.get("a"); counters["b"]; "c" in k.counters; other.get("d"); counters.get(e)'
     assert asked_for(source) == {"a", "b", "c"}
     assert any(asked_for(path.read_text(encoding="utf-8")) for path in SOURCES)
 
 
 def test_tables_of_levels_know_every_level() -> None:
-    """Bytes, roof and at least one stage stand for each memory level; shared memory's bytes are chosen apart."""
+    """Each memory level has bytes, roof and at least one stage; shared memory's bytes are selected separately."""
     assert (*AMOUNTS, "smem") == tuple(ROOFS) == LEVELS
     assert {stage.level for stage in STAGES} == set(LEVELS)
     assert len({(stage.level, stage.name) for stage in STAGES}) == len(STAGES)
@@ -196,7 +196,7 @@ def test_tables_of_levels_know_every_level() -> None:
 
 
 def test_the_tensor_pipes_share_of_active_cycles_is_apart() -> None:
-    """70 % of the cycles in which SMs work is no share of all cycles, where nothing tells how many they are."""
+    """70 % of active cycles is not a share of all cycles if the number of active cycles is unknown."""
     active = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
     assert resolve({active: 70.0}).values == {"tensor_active_share": pytest.approx(0.7)}
     elapsed = {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed": 50.0}

@@ -8,7 +8,7 @@ from rooflens.model.counters.table import NAMES
 
 
 def test_every_counter_has_limits() -> None:
-    """A new row whose name ends in a new unit must say what it can be: without that damage in it would pass."""
+    """A row with a new unit must state the possible values; otherwise damage would pass."""
     assert limits().keys() == NAMES
     assert all(0 <= limit.low < limit.high and limit.why for limit in limits().values())
 
@@ -42,7 +42,7 @@ def test_every_counter_has_limits() -> None:
     ],
 )
 def test_what_no_gpu_does_is_impossible(counters: dict[str, float], said: str) -> None:
-    """The reason names the quantity, its value and the limit; beside plausible values one impossible is found."""
+    """The reason names the quantity, its value and the limit; one impossible value among plausible ones is found."""
     assert find_impossible({"grid_size": 1.0, **counters, "waves": 0.5}, {}) is not None
     assert said in (find_impossible(counters, {}) or "")
     name = next(iter(counters))
@@ -60,5 +60,5 @@ def test_what_no_gpu_does_is_impossible(counters: dict[str, float], said: str) -
     ],
 )
 def test_odd_measurements_are_possible(counters: dict[str, float]) -> None:
-    """Shares of 400 %, launches of minutes and of a microsecond stand in real reports, and are no damage."""
+    """Shares of 400 %, and launches of minutes or of a microsecond, occur in real reports and are not damage."""
     assert find_impossible(counters, {}) is None

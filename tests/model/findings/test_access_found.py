@@ -1,4 +1,4 @@
-"""Findings about the addresses of global loads and stores: which measure counts, and what it costs."""
+"""Findings about the addresses of global loads and stores: which measure is used, and the cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _totals(excess: float, side: str = "load", sectors: float = 1e6) -> dict[str
 
 @pytest.mark.parametrize(("excess", "said"), [(99_000, False), (101_000, True)])
 def test_loads_are_uncoalesced_from_a_tenth_of_the_sectors_on(excess: float, *, said: bool) -> None:
-    """The sectors of each load instruction count against those that its bytes would fill; stores are not meant."""
+    """The sectors of each load instruction are compared with those its bytes would fill; stores are not counted."""
     facts = make_facts(kernel={"code_totals": _totals(excess)})
     found = uncoalesced_global_load(facts)
     assert (found is not None) is said
@@ -44,7 +44,7 @@ def test_loads_are_uncoalesced_from_a_tenth_of_the_sectors_on(excess: float, *, 
 def test_rows_that_start_within_a_sector_are_told_to_start_at_one(
     more: float, accesses: float, threads: float, *, shifted: bool
 ) -> None:
-    """A whole warp that takes one sector beyond the 8 it fills is shifted; more of them, or fewer filled, are not."""
+    """A whole warp with one sector more than the 8 it fills is shifted; with more sectors, or fewer filled, not."""
     counters = {"global_load_requests": accesses, "threads_per_inst": threads}
     kernel = {"code_totals": _totals(more, sectors=1_125_000.0)}
     found = uncoalesced_global_load(make_facts(counters, {"l2": 0.7}, kernel=kernel))
@@ -69,7 +69,7 @@ def test_rows_that_start_within_a_sector_are_told_to_start_at_one(
 def test_what_one_side_cannot_have_wasted_is_the_others(
     load: tuple[float, float], store: tuple[float, float], excess: float, said: str
 ) -> None:
-    """A page of raw counters has one sum of loads and stores, and the sectors and requests of each."""
+    """Raw counters have one sum over loads and stores, and sectors and requests for each."""
     counters = {"global_touched_sectors": load[0] + store[0], "global_ideal_sectors": load[0] + store[0] - excess}
     for side, (sectors, requests) in {"load": load, "store": store}.items():
         counters |= {f"global_{side}_sectors": sectors, f"global_{side}_requests": requests}
@@ -80,7 +80,7 @@ def test_what_one_side_cannot_have_wasted_is_the_others(
 
 @pytest.mark.parametrize(("limiter", "severity"), [("dram", "note"), ("l2", "contributes")])
 def test_shifted_rows_cost_time_where_the_cache_is_the_wall(limiter: str, severity: str) -> None:
-    """A ninth of the sectors of L2 is a ninth of the time where L2 is the wall; under DRAM it is nothing."""
+    """A ninth of L2's sectors is a ninth of the time if L2 is the limiter; if DRAM is, it costs nothing."""
     kernel = {"code_totals": _totals(125_000, sectors=1_125_000.0), "warp_opcodes": {"LDG.E.64": 125_000}}
     shares = {"l2": 0.7, "dram": 0.5, limiter: 0.75}
     facts = make_facts({}, shares, kernel=kernel, **at_limiter(limiter, 0.75))
@@ -90,7 +90,7 @@ def test_shifted_rows_cost_time_where_the_cache_is_the_wall(limiter: str, severi
 
 
 def test_the_instructions_that_waste_most_tell_shifted_rows_from_few_scattered_ones() -> None:
-    """On average one sector more an access; but one instruction in thirty takes 30 of them alone."""
+    """On average one sector more per access, but one instruction in thirty takes 30 of them alone."""
     spot = {"load_sectors": 150_000.0, "load_excess_sectors": 125_000.0, "warp_inst": 5_000.0, "thread_inst": 160_000.0}
     kernel = {"code_totals": _totals(125_000), "hotspots": (Hotspot("sass", "LDG", 0, measures=spot),)}
     found = uncoalesced_global_load(make_facts({"global_load_requests": 125_000.0}, kernel=kernel))
@@ -99,7 +99,7 @@ def test_the_instructions_that_waste_most_tell_shifted_rows_from_few_scattered_o
 
 
 def test_stores_are_told_from_loads() -> None:
-    """Three quarters of what stores touch is more than needed: said of stores only, with its line."""
+    """Three quarters of the sectors touched by stores are unnecessary: only stores are named, with their line."""
     hot = Hotspot("line", "a.cu", 7, measures={"store_excess_sectors": 600_000.0})
     facts = make_facts(kernel={"code_totals": _totals(750_000, "store"), "hotspots": (hot,)})
     found = uncoalesced_global_store(facts)
@@ -111,7 +111,7 @@ def test_stores_are_told_from_loads() -> None:
 
 
 def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
-    """Half of what fills L2 is wasted: 2x, unless the next unit is the wall, 68 % busy beside its 70 %."""
+    """Half of what fills L2 is wasted: 2x, unless the next unit is the limit, 68 % busy beside 70 %."""
     kernel = {"code_totals": _totals(500_000)}
     found = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_limiter("l2", 0.7)))
     assert found is not None
@@ -122,7 +122,7 @@ def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
 
 
 def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
-    """Caches serve the rest of each sector: DRAM moves just what is asked for."""
+    """Caches use the rest of each sector, and DRAM moves only what is requested."""
     counters = {"dram_bytes": 16e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
     facts = make_facts(counters, {"dram": 0.9, "l2": 0.5}, kernel=kernel, **at_limiter("dram", 0.9))
@@ -133,7 +133,7 @@ def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
 
 
 def test_a_full_memory_that_moves_twice_what_is_asked_is_limited_by_it() -> None:
-    """Half of what DRAM moves is wasted, and what a kernel takes besides scales with its busiest unit: 2x."""
+    """Half of DRAM's bytes are wasted, and the rest of the time scales with the busiest unit: 2x."""
     counters = {"dram_bytes": 32e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
     found = uncoalesced_global_load(make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_limiter("dram", 0.9)))
@@ -145,7 +145,7 @@ def test_a_full_memory_that_moves_twice_what_is_asked_is_limited_by_it() -> None
 def test_a_kernel_that_waits_for_memory_is_limited_where_a_fifth_of_its_time_goes_with_the_waste(
     stalled: float, severity: str
 ) -> None:
-    """Half of the sectors are wasted: of 30 % of the waits that is 15 %, of 50 % a quarter; 2x by the busiest unit."""
+    """Half of the sectors are wasted: 15 % of the time if 30 % is waiting, a quarter if 50 %; at most 2x."""
     kernel = {"code_totals": _totals(500_000), "stalls": {"long_scoreboard": stalled, "wait": 1 - stalled}}
     found = uncoalesced_global_load(make_facts({}, {"l2": 0.1}, kernel=kernel))
     assert found is not None
@@ -153,7 +153,7 @@ def test_a_kernel_that_waits_for_memory_is_limited_where_a_fifth_of_its_time_goe
 
 
 def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None:
-    """8 of 32 bytes used; without a report of the instructions themselves it is taken as scattered."""
+    """8 of 32 bytes are used; without figures by instruction the access counts as scattered."""
     found = uncoalesced_global_load(make_facts({"global_load_bytes_per_sector": 8.0}))
     assert found is not None
     assert "8.00 of the 32 bytes of each sector" in found.move
@@ -163,7 +163,7 @@ def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None
 
 
 def test_values_that_a_whole_warp_reads_are_not_called_scattered() -> None:
-    """One sector a load is the least there is: reading 4 bytes of it is true and no fault of the addresses."""
+    """One sector per load is the minimum; using only 4 bytes of it is not the addresses' fault."""
     counters, kernel = {"global_load_bytes_per_sector": 4.0}, {"code_totals": _totals(0.0)}
     found = uncoalesced_global_load(make_facts(counters, {"l1": 0.9}, kernel=kernel, **at_limiter("l1", 0.9)))
     assert found is not None
@@ -186,7 +186,7 @@ def test_the_width_of_the_opcodes_bounds_what_is_used_where_nothing_else_is_stor
 
 @pytest.mark.parametrize(("sectors", "said"), [(16_000.0, False), (18_000.0, True)])
 def test_sectors_a_request_tell_only_above_what_the_widest_access_takes(sectors: float, *, said: bool) -> None:
-    """16 sectors a request are 16 bytes a thread; nothing says how wide these loads are."""
+    """16 sectors per request may be 16 bytes per thread, as nothing says how wide these loads are."""
     found = uncoalesced_global_load(make_facts({"global_load_sectors": sectors, "global_load_requests": 1000.0}))
     assert (found is not None) is said
     if found is not None:
@@ -206,12 +206,12 @@ def test_sectors_a_request_tell_only_above_what_the_widest_access_takes(sectors:
     ],
 )
 def test_an_opcode_says_how_wide_its_access_is(opcode: str, width_bytes: int) -> None:
-    """Sizes of a prefetch (`LTC128B`) are not meant."""
+    """Sizes of a prefetch (`LTC128B`) are ignored."""
     assert access_bytes(opcode) == width_bytes
 
 
 def test_nothing_is_said_without_any_measure() -> None:
-    """A report without memory counters says nothing of coalescing."""
+    """A report without memory counters has no finding about coalescing."""
     assert uncoalesced_global_load(make_facts({}, {"l1": 0.9}, **at_limiter("l1", 0.9))) is None
 
 
@@ -220,7 +220,7 @@ def test_nothing_is_said_without_any_measure() -> None:
     [((1, 32, 1), "1 x 32"), ((4, 8, 2), "4 x 8 x 2"), ((8, 32, 1), ""), ((4, 4, 1), ""), ((32, 8, 1), "")],
 )
 def test_upright_blocks_are_told_to_turn(block: tuple[int, int, int], shape: str) -> None:
-    """Fewer threads along x than the 8 values that fill a sector, and more along y: the rows of a warp lie along y."""
+    """With fewer threads along x than the 8 values of a sector, and more along y, a warp's rows lie along y."""
     kernel = {"code_totals": _totals(750_000), "block": block}
     found = uncoalesced_global_load(make_facts(kernel=kernel))
     assert found is not None
@@ -230,7 +230,7 @@ def test_upright_blocks_are_told_to_turn(block: tuple[int, int, int], shape: str
 
 
 def test_sectors_of_atomics_are_no_stores() -> None:
-    """A kernel that writes with atomics alone has no stores to coalesce."""
+    """A kernel that writes only with atomics has no stores to coalesce."""
     totals = {"store_sectors": 1000.0, "store_excess_sectors": 500.0}
     for opcode, said in (("RED.E.ADD", False), ("STG.E", True)):
         facts = make_facts(kernel={"code_totals": totals, "warp_opcodes": {opcode: 10}})
@@ -239,7 +239,7 @@ def test_sectors_of_atomics_are_no_stores() -> None:
 
 @pytest.mark.parametrize(("request_share", "factor"), [(0.9, None), (0.45, 2.0), (0.6, 1.5)])
 def test_unused_sectors_do_not_pass_the_input_of_l1(request_share: float, factor: float | None) -> None:
-    """An instruction passes it once, whatever it touches: half of the sectors spare half of the data path alone."""
+    """An instruction passes L1's input once, whatever it touches: half the sectors relieve only half the data path."""
     stages = {"lsu_input": request_share, "data": 0.9}
     levels = {name: Level() for name in LEVELS} | {"l1": Level(share=0.9, stages=stages)}
     facts = make_facts({"global_load_bytes_per_sector": 16.0}, levels=levels, top_share=0.9, **at_limiter("l1", 0.9))
@@ -251,7 +251,7 @@ def test_unused_sectors_do_not_pass_the_input_of_l1(request_share: float, factor
 
 @pytest.mark.parametrize(("ideal", "severity"), [(985.0, "note"), (500.0, "limiter")])
 def test_one_side_wastes_no_more_than_both_do(ideal: float, severity: str) -> None:
-    """Stores use 16 of 32 bytes, but of all 1,000 sectors 15 are unnecessary: they are few."""
+    """Stores use 16 of 32 bytes, but of all 1,000 sectors only 15 are unnecessary, so stores are few."""
     counters = {
         "global_store_bytes_per_sector": 16.0,
         "global_touched_sectors": 1000.0,
@@ -263,7 +263,7 @@ def test_one_side_wastes_no_more_than_both_do(ideal: float, severity: str) -> No
 
 
 def test_waste_of_busy_units_counts_where_no_stall_was_measured() -> None:
-    """Half of the sectors at a third of L2 are part of a wait that nobody measured; measured waits tell themselves."""
+    """Half the sectors at a third of L2 are part of an unmeasured wait; measured waits have their own findings."""
     counters = {"global_load_bytes_per_sector": 16.0}
     shares = {"l2": 0.33, "issue": 0.4}
     unmeasured = uncoalesced_global_load(make_facts(counters, shares))

@@ -1,4 +1,4 @@
-"""Findings about arithmetic: fusing, divisions, double precision where it is slow, unused tensor cores."""
+"""Findings about arithmetic: fusing, divisions, slow double precision, unused tensor cores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _opcodes(**threads: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("apart", "said"), [(10, False), (12, True)])
 def test_unfused_is_said_where_fusing_half_would_spare_a_tenth(apart: int, *, said: bool) -> None:
-    """NVIDIA's limit: over a fifth of additions, multiplications and both stand apart."""
+    """NVIDIA's limit: over a fifth of additions and multiplications, both of them present, is unfused."""
     found = unfused_arithmetic(make_facts(kernel=_opcodes(DADD=apart, DMUL=apart, DFMA=100 - 2 * apart)))
     assert (found is not None) is said
     if found is not None:
@@ -37,12 +37,12 @@ def test_unfused_is_said_where_fusing_half_would_spare_a_tenth(apart: int, *, sa
 
 
 def test_sums_alone_cannot_be_fused() -> None:
-    """Additions without multiplications have no partner, and their pipe is idle besides."""
+    """Additions without multiplications have no partner, and their pipe is idle."""
     assert unfused_arithmetic(make_facts(kernel=_opcodes(FADD=100))) is None
 
 
 def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> None:
-    """Both are unfused; the fp64 pipe is the one that costs: 40 of its 100 instructions are spared, 1 / 0.6."""
+    """Both are unfused, but the fp64 pipe is the costly one: 40 of its 100 instructions are saved, 1 / 0.6."""
     counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
     counters |= {"dadd_threads": 40.0, "dmul_threads": 40.0, "dfma_threads": 20.0}
     found = unfused_arithmetic(make_facts(counters, {"fma": 0.1, "fp64_pipe": 0.8}, **at_limiter("fp64_pipe", 0.8)))
@@ -55,7 +55,7 @@ def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> Non
 def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
     beside: dict[str, int], severity: str
 ) -> None:
-    """40 of 100 are spared on the FMA pipe, or 40 of 1,000: 40 % or 4 % less to do, 1 / 0.6 or 1 / 0.96."""
+    """40 of 100 instructions of the FMA pipe are saved, or of 1,000: 40 % or 4 % less work, 1 / 0.6 or 1 / 0.96."""
     kernel = _opcodes(**{"FADD": 40, "FMUL": 40, "FFMA": 20, **beside})
     facts = make_facts({}, {"fp32": 0.01, "fma": 0.6}, kernel=kernel, **at_limiter("fma", 0.6))
     found = unfused_arithmetic(facts)
@@ -66,9 +66,9 @@ def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
 
 @pytest.mark.parametrize("busy", [0.29, 0.31, 0.59])
 def test_behind_a_wall_a_pipe_that_is_not_full_costs_nothing(busy: float) -> None:
-    """Divisions work while memory does; without a limiter they are a part of what the kernel waits for.
+    """Divisions run while memory does; without a limiter they are part of what the kernel waits for.
 
-    700 of 1,000 instructions are divisions, six sevenths of them spared: the pipe has 0.4 of its work left, 2.5x.
+    700 of 1,000 instructions are divisions, six sevenths of which are saved: 0.4 of the pipe's work is left, 2.5x.
     """
     kernel = {"thread_opcodes": {"DFMA": 900, "DMUL": 100, "MUFU.RCP64H": 100}}
     behind = fp64_divisions(
@@ -81,7 +81,7 @@ def test_behind_a_wall_a_pipe_that_is_not_full_costs_nothing(busy: float) -> Non
 
 
 def test_without_opcodes_a_shared_pipe_is_not_charged_to_one_precision() -> None:
-    """Nobody can tell what else kept the FMA pipe busy; the FLOPs themselves are a hundredth of their peak."""
+    """Other users of the FMA pipe are unknown, and the FLOPs themselves are a hundredth of their peak."""
     counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
     found = unfused_arithmetic(make_facts(counters, {"fp32": 0.01, "fma": 0.6}, **at_limiter("fma", 0.6)))
     assert found is not None
@@ -90,7 +90,7 @@ def test_without_opcodes_a_shared_pipe_is_not_charged_to_one_precision() -> None
 
 @pytest.mark.parametrize(("divisions", "said"), [(28, False), (29, True)])
 def test_divisions_are_said_from_a_fifth_of_the_fp64_instructions_on(divisions: int, *, said: bool) -> None:
-    """Each takes seven instructions at least: 29 are 203 of 1,000."""
+    """Each takes at least seven instructions: 29 divisions are 203 of 1,000."""
     kernel = {"thread_opcodes": {"DFMA": 900, "DMUL": 100, "MUFU.RCP64H": divisions, "MUFU.RCP": 500}}
     found = fp64_divisions(make_facts(kernel=kernel))
     assert (found is not None) is said
@@ -110,7 +110,7 @@ def _fp64(slower: float, share: float = 0.5) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("slower", "said"), [(2.0, False), (3.9, False), (4.0, True), (64.0, True)])
 def test_fp64_is_slow_from_a_quarter_of_fp32_down(slower: float, *, said: bool) -> None:
-    """Chips for HPC do it at half the rate."""
+    """Chips for HPC run fp64 at half the rate of fp32, which is not slow."""
     found = slow_fp64(make_facts(**_fp64(slower)))
     assert (found is not None) is said
     if found is not None:
@@ -118,7 +118,7 @@ def test_fp64_is_slow_from_a_quarter_of_fp32_down(slower: float, *, said: bool) 
 
 
 def test_slow_fp64_that_fills_its_pipe_limits() -> None:
-    """fp32 at 64 times the rate would take a 64th of the time of the pipe that is the wall."""
+    """fp32 at 64 times the rate would take a 64th of the time on the limiting pipe."""
     found = slow_fp64(make_facts(**_fp64(64.0, 0.8), **at_limiter("fp64", 0.8)))
     assert found is not None
     assert "1.00 GFLOP of fp64 run at a rate 64x lower" in found.move
@@ -126,7 +126,7 @@ def test_slow_fp64_that_fills_its_pipe_limits() -> None:
 
 
 def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
-    """A chip of no known name without peaks has no known ratio."""
+    """A chip without a known name or peaks has no known ratio."""
     assert slow_fp64(make_facts(pipes={"fp64": Pipe(1e9, "FLOP", "opcode")})) is None
     none = {"fp64": Pipe(0.0, "FLOP", "opcode", peak_per_s=1e12), "fp32": Pipe(1e9, "FLOP", "opcode", peak_per_s=6e13)}
     assert slow_fp64(make_facts(pipes=none)) is None
@@ -139,7 +139,7 @@ def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
 def test_a_busy_fp64_pipe_and_what_the_driver_says_of_its_rate_are_enough(
     busy: float, factor: float, severity: str | None
 ) -> None:
-    """No operation was counted; beside another limiter that is full, a pipe that is a limiter too stays advice."""
+    """No operations were counted; beside another full limiter, a pipe that also limits remains advice."""
     facts = make_facts({"fp64_slower_factor": factor}, {"alu": 0.8, "fp64_pipe": busy}, **at_limiter("alu", 0.8))
     found = slow_fp64(facts)
     assert (found.severity if found else None) == severity
@@ -156,7 +156,7 @@ def _product(share: float, gpu: str = "NVIDIA A100-SXM4-80GB", **opcodes: int) -
 
 @pytest.mark.parametrize(("share", "said"), [(0.39, False), (0.41, True)])
 def test_tensor_cores_are_named_for_products_that_fill_two_fifths_of_the_fp32_pipe(share: float, *, said: bool) -> None:
-    """An A100 does TF32 at 156 TFLOP/s: eight times its fp32."""
+    """An A100 runs TF32 at 156 TFLOP/s, eight times its fp32."""
     found = tensor_cores_unused(_product(share))
     assert (found is not None) is said
     if found is not None:
@@ -177,12 +177,12 @@ def test_tensor_cores_are_named_for_products_that_fill_two_fifths_of_the_fp32_pi
 def test_tensor_cores_are_not_named_where_there_are_none_or_the_work_is_no_product(
     gpu: str, opcodes: dict[str, int]
 ) -> None:
-    """A GTX 1660 has none; exponentials or separate multiplications are not a matrix product's."""
+    """A GTX 1660 has no tensor cores; exponentials or separate multiplications are not a matrix product."""
     assert tensor_cores_unused(_product(0.7, gpu, **opcodes)) is None
 
 
 def test_a_chip_is_told_of_the_best_format_that_it_has() -> None:
-    """A T4 knows no TF32: fp16 it is."""
+    """A T4 does not support TF32, so fp16 is named."""
     found = tensor_cores_unused(_product(0.7, "Tesla T4"))
     assert found is not None
     assert "TF32" not in found.move
@@ -195,7 +195,7 @@ def test_a_chip_is_told_of_the_best_format_that_it_has() -> None:
 def test_a_debug_build_moves_registers_and_keeps_variables_in_local_memory(
     moves: int, local: int, *, said: bool
 ) -> None:
-    """30 % moves and 5 % local memory; a release build that spills has few moves, and one that moves does not spill."""
+    """30 % moves and 5 % local memory; release builds that spill have few moves, and those with many do not spill."""
     opcodes = {"MOV": moves, "LDL.64": local // 2, "STL": local - local // 2, "FFMA": 100 - moves - local}
     found = debug_build(make_facts(kernel={"warp_opcodes": opcodes}))
     assert (found is not None) is said
@@ -207,7 +207,7 @@ def test_a_debug_build_moves_registers_and_keeps_variables_in_local_memory(
 
 @pytest.mark.parametrize(("converting", "said"), [(4, False), (5, True)])
 def test_conversions_are_said_from_a_twentieth_of_the_instructions_on(converting: int, *, said: bool) -> None:
-    """The opcode that most of them are is named."""
+    """The opcode of most conversions is named."""
     opcodes = {"I2F.S8": converting - 1, "F2FP.BF16": 1, "FFMA": 100 - converting}
     found = conversions(make_facts(kernel={"warp_opcodes": opcodes}))
     assert (found is not None) is said
@@ -217,9 +217,9 @@ def test_conversions_are_said_from_a_twentieth_of_the_instructions_on(converting
 
 
 def test_conversions_cost_their_part_of_the_special_function_pipe() -> None:
-    """10 of 20 instructions of the full pipe convert: without them half of its work is left, 2x, by other instructions.
+    """10 of 20 instructions of the full pipe are conversions: without them half of its work is left, 2x.
 
-    Packed conversions do not pass that pipe.
+    Packed conversions do not use that pipe.
     """
     opcodes = {"I2F": 10, "MUFU.EX2": 10, "F2FP.BF16": 10, "FFMA": 70}
     found = conversions(make_facts({}, {"xu": 0.8}, kernel={"warp_opcodes": opcodes}, **at_limiter("xu", 0.8)))
@@ -229,7 +229,7 @@ def test_conversions_cost_their_part_of_the_special_function_pipe() -> None:
 
 @pytest.mark.parametrize(("count", "said"), [(6, False), (7, True)])
 def test_integer_divisions_are_said_where_they_make_up_a_tenth(count: int, *, said: bool) -> None:
-    """Each is 15 instructions at least: seven of them are 105 of 1,000, and 42 of the 200 on the ALU: 1 / 0.79."""
+    """Each is at least 15 instructions: seven are 105 of 1,000, and 42 of the 200 on the ALU, 1 / 0.79."""
     opcodes = {"I2F.U32.RP": count, "F2I.FTZ.U32.TRUNC.NTZ": count, "MUFU.RCP": count, "IADD3": 1000 - 3 * count}
     facts = make_facts(kernel={"warp_opcodes": opcodes}, pipes={"alu": Pipe(200.0, "inst", "counter", share=0.9)})
     facts = make_facts(kernel={"warp_opcodes": opcodes}, pipes=facts.pipes, **at_limiter("alu", 0.9))
@@ -249,7 +249,7 @@ def test_integer_divisions_are_said_where_they_make_up_a_tenth(count: int, *, sa
     ],
 )
 def test_starting_generators_is_said_where_samples_name_it(spot: Hotspot) -> None:
-    """Two fifths of the samples: 1 / 0.6."""
+    """Two fifths of the samples are there: 1 / 0.6."""
     found = curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 100.0}}))
     assert found is not None
     assert unsaid(found.evidence, found.move) == []
@@ -258,7 +258,7 @@ def test_starting_generators_is_said_where_samples_name_it(spot: Hotspot) -> Non
 
 
 def test_lines_of_curands_header_start_generators_where_their_text_is_not_at_hand() -> None:
-    """Two fifths of the samples are in the header; a report without sources says no more, and no named step counts."""
+    """Two fifths of the samples are in the header; reports without sources, and named steps, do not count."""
     file = "/usr/local/cuda/include/curand_kernel.h"
     spot = Hotspot("line", file, 312, measures={"samples": 40.0})
     found = curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 100.0}}))

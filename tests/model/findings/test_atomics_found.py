@@ -1,4 +1,4 @@
-"""Findings about atomics: by L2's unit, by traffic, by instructions that warps wait for."""
+"""Findings about atomics: by L2's unit, by traffic, and by instructions that warps wait for."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def test_atomics_are_said_from_a_tenth_of_their_unit_on(busy: float, *, said: bo
 
 @pytest.mark.parametrize(("busy", "severity"), [(0.59, "contributes"), (0.61, "limiter")])
 def test_the_atomic_unit_is_a_wall_from_60_percent_on(busy: float, severity: str) -> None:
-    """As any unit is; what it is busy with is what can go."""
+    """As for any unit, its share of the time is what can be saved."""
     found = contended_atomics(make_facts({"l2_atomic_share": busy}, kernel=SOME))
     assert found is not None
     assert (found.severity, found.gain) == (severity, pytest.approx(1 / (1 - busy)))
 
 
 def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
-    """100 of 1,000 sectors are atomics: with their way back 200 of 1,100."""
+    """100 of 1,000 sectors are atomics; with their return they are 200 of 1,100."""
     counters = {"atomic_inst": 50.0, "l2_atomic_sectors": 100.0, "l2_bytes": 32_000.0}
     found = contended_atomics(make_facts(counters, {"l2": 0.7}, **at_limiter("l2", 0.7)))
     assert found is not None
@@ -40,7 +40,7 @@ def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
 
 
 def test_few_instructions_count_where_warps_wait_for_memory() -> None:
-    """Half of the accesses are atomics: of 60 % of the waits that is 30 % of the time; without waits it is nothing."""
+    """Half of the accesses are atomics: with 60 % of the time in waits that is 30 %; without waits nothing."""
     opcodes = {"thread_opcodes": {"RED.E.ADD": 640}, "warp_opcodes": {"RED.E.ADD": 20, "LDG.E": 20, "FADD": 500}}
     waits = contended_atomics(make_facts(kernel={**opcodes, "stalls": {"long_scoreboard": 0.6, "wait": 0.4}}))
     assert waits is not None
@@ -51,7 +51,7 @@ def test_few_instructions_count_where_warps_wait_for_memory() -> None:
 
 
 def test_kernels_without_atomics_are_told_nothing() -> None:
-    """A counter of 0 is none, and so is a busy unit of nobody's."""
+    """A count of 0 means no atomics, whatever the unit's load."""
     assert contended_atomics(make_facts({"atomic_inst": 0.0, "l2_atomic_share": 0.5})) is None
     assert contended_atomics(make_facts({"l2_atomic_share": 0.5})) is None
 

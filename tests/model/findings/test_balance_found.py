@@ -1,4 +1,4 @@
-"""Findings about idle units: grids, waves, SMs, slices; at their edges, and what they promise at most."""
+"""Findings about idle units: grids, waves, SMs and slices, near their thresholds, and their largest gains."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _severity(facts_id: str, **parts: object) -> str:
 def test_a_grid_is_small_below_one_wave_or_one_block_an_sm(
     waves: float | None, blocks: float | None, *, said: bool
 ) -> None:
-    """108 SMs: as many blocks in one wave fill them."""
+    """108 SMs are filled by as many blocks in one wave."""
     found = small_grid(make_facts({"waves": waves, "grid_size": blocks, "sm_count": 108.0}))
     assert (found is not None) is said
     if found is not None and blocks is not None:
@@ -37,7 +37,7 @@ def test_a_grid_is_small_below_one_wave_or_one_block_an_sm(
 
 
 def test_a_third_of_a_wave_promises_three_times_and_no_more_than_the_busiest_unit_allows() -> None:
-    """A third of a wave is worth 3x; with a unit at half its peak it is 2x."""
+    """A third of a wave gives 3x, or 2x with a unit at half its peak."""
     counters = {"waves": 1 / 3, "grid_size": 36.0, "sm_count": 108.0}
     free, held = small_grid(make_facts(counters, {"l2": 0.2})), small_grid(make_facts(counters, {"l2": 0.5}))
     assert free is not None
@@ -46,14 +46,14 @@ def test_a_third_of_a_wave_promises_three_times_and_no_more_than_the_busiest_uni
 
 
 def test_nothing_is_promised_to_a_kernel_as_short_as_its_launch() -> None:
-    """One block that runs 2 us would not run 224 times faster in a full grid."""
+    """One block that runs for 2 us would not run 224 times faster in a full grid."""
     found = small_grid(make_facts({"duration_ns": 2000.0, "waves": 1 / 224, "grid_size": 1.0, "sm_count": 14.0}))
     assert found is not None
     assert found.gain is None
 
 
 def test_a_small_grid_limits_where_sms_are_empty_or_half_empty() -> None:
-    """Where each SM has half of its blocks there is work everywhere: it contributes."""
+    """If each SM has half of its blocks, work is everywhere, and the small grid only contributes."""
     few = {"waves": 0.8, "grid_size": 54.0, "sm_count": 108.0}
     some = {"waves": 0.51, "grid_size": 216.0, "sm_count": 108.0}
     assert _severity("small_grid", counters=few) == "limiter"
@@ -62,7 +62,7 @@ def test_a_small_grid_limits_where_sms_are_empty_or_half_empty() -> None:
 
 
 def test_a_factor_that_no_unit_bounds_is_not_promised() -> None:
-    """One thread for a millisecond would not run a thousand times faster: the code is serial."""
+    """One thread that runs for a millisecond would not run a thousand times faster: the code is serial."""
     counters = {"waves": 0.001, "grid_size": 1.0, "sm_count": 82.0}
     found = small_grid(make_facts(counters, {"l2": 0.001}, top_share=None))
     assert found is not None
@@ -81,7 +81,7 @@ def test_a_factor_that_no_unit_bounds_is_not_promised() -> None:
 def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_is_spread_first(
     blocks: float, threads: float, time_ns: float, first: str
 ) -> None:
-    """Below a tenth of the SMs and from ten launches' time on; nobody knows what it brings, so no figure is first."""
+    """Applies below a tenth of the SMs and from ten times a launch on; its effect is unknown, so it has no figure."""
     stall = {"stall_long_scoreboard_cycles": 24.0, "stall_long_scoreboard_share": 0.8, "warp_latency_cycles": 30.0}
     grid = {"waves": blocks / 1312, "grid_size": blocks, "sm_count": 82.0, "block_size": threads}
     idle = {"eligible_warps_per_cycle": 0.03, "issue_active_per_cycle": 0.03, "duration_ns": time_ns}
@@ -106,7 +106,7 @@ TAIL = {"waves": 1.5, "elapsed_cycles": 1000.0}
     ],
 )
 def test_a_tail_needs_a_partial_wave_and_10_percent_measured_idle(changes: dict[str, float], *, said: bool) -> None:
-    """What the waves alone compute (a quarter here) is no evidence."""
+    """The computed tail, here a quarter, is not evidence."""
     found = tail_wave(make_facts({**TAIL, **changes}))
     assert (found is not None) is said
     if found is not None:
@@ -115,7 +115,7 @@ def test_a_tail_needs_a_partial_wave_and_10_percent_measured_idle(changes: dict[
 
 @pytest.mark.parametrize(("active", "speedup"), [(850.0, 1 / 0.85), (500.0, 2 / 1.5)])
 def test_a_tail_promises_the_smaller_of_the_measured_and_the_computed(active: float, speedup: float) -> None:
-    """1.5 waves take the time of two: 4/3 is all that whole waves can give."""
+    """1.5 waves take the time of two, so whole waves can give at most 4/3."""
     found = tail_wave(make_facts({**TAIL, "sm_cycles_active_avg": active}))
     assert found is not None
     assert "of 1.50 waves (a wave fills all SMs once) the last is 50 % full" in found.move
@@ -123,7 +123,7 @@ def test_a_tail_promises_the_smaller_of_the_measured_and_the_computed(active: fl
 
 
 def test_idle_sms_after_many_waves_are_imbalance_and_the_tail_is_a_note() -> None:
-    """4.74 waves leave a twentieth; 27 % idle come of blocks that take longer than others."""
+    """4.74 waves leave a twentieth idle; 27 % idle come from blocks that take longer than others."""
     counters = {"waves": 4.74, "elapsed_cycles": 1000.0, "sm_cycles_active_avg": 730.0}
     assert _severity("tail_wave", counters=counters) == "note"
     found = load_imbalance(make_facts(counters))
@@ -150,7 +150,7 @@ def test_imbalance_is_said_where_evenness_would_save_5_percent(busiest: float, *
 def test_sms_that_never_have_a_block_are_a_note_and_the_others_count(
     busiest: float, ratio: float, *, is_note: bool
 ) -> None:
-    """27 blocks on 108 SMs: 200 cycles of the mean SM are 800 of one that works; up to 840 that is even enough."""
+    """27 blocks on 108 SMs: 200 cycles of the mean SM are 800 of a working SM; up to 840 is even enough."""
     counters = {"grid_size": 27.0, "sm_count": 108.0, "sm_cycles_elapsed_avg": 1000.0}
     counters |= {"sm_cycles_active_avg": 200.0, "sm_cycles_active_max": busiest}
     found = load_imbalance(make_facts(counters))
@@ -162,7 +162,7 @@ def test_sms_that_never_have_a_block_are_a_note_and_the_others_count(
 
 
 def test_the_most_uneven_kind_of_unit_is_the_one_that_is_said() -> None:
-    """Sub-partitions of an SM can be uneven where the SMs are even."""
+    """Sub-partitions of an SM can be uneven while the SMs are even."""
     counters = {
         **UNEVEN,
         "sm_cycles_active_max": 760.0,
@@ -178,7 +178,7 @@ def test_the_most_uneven_kind_of_unit_is_the_one_that_is_said() -> None:
 
 
 def test_imbalance_worth_less_than_a_tenth_is_a_note() -> None:
-    """Half a tenth is worth knowing and no more."""
+    """A gain of half a tenth is worth a note only."""
     assert _severity("load_imbalance", counters={**UNEVEN, "sm_cycles_active_max": 760.0}) == "note"
     assert _severity("load_imbalance", counters={**UNEVEN, "sm_cycles_active_max": 1000.0}) == "limiter"
 
@@ -193,7 +193,7 @@ def test_a_tail_in_the_time_series_is_imbalance() -> None:
 
 
 def test_uneven_slices_count_by_the_time_in_which_they_work() -> None:
-    """Next to no DRAM traffic is six times as much on one channel: that is noise; a busy L2 at 1.23x is not."""
+    """With hardly any DRAM traffic, one channel with six times as much is noise; a busy L2 at 1.23x is not."""
     noise = {"dram_cycles_active_avg": 1.0, "dram_cycles_active_max": 6.0, "dram_cycles_elapsed_avg": 1000.0}
     assert partition_imbalance(make_facts(noise)) is None
     real = {"l2_cycles_active_avg": 600.0, "l2_cycles_active_max": 738.0, "l2_cycles_elapsed_avg": 1000.0}
@@ -205,14 +205,14 @@ def test_uneven_slices_count_by_the_time_in_which_they_work() -> None:
 
 
 def test_uneven_slices_limit_a_kernel_that_the_same_level_bounds() -> None:
-    """A limiter at L2 is one of its slices' where they are uneven."""
+    """If L2 is the limiter, its uneven slices are too."""
     counters = {"l2_cycles_active_avg": 600.0, "l2_cycles_active_max": 900.0, "l2_cycles_elapsed_avg": 1000.0}
     parts = {"counters": counters, "shares": {"l2": 0.7}, **at_limiter("l2", 0.7)}
     assert _severity("partition_imbalance", **parts) == "limiter"
 
 
 def test_a_grid_of_one_block_leads_although_its_factor_cannot_be_told() -> None:
-    """One block on 82 SMs comes before its wait for memory, half of 23.7 of 30.1 cycles: 1 / (1 - 0.394) = 1.65x."""
+    """One block on 82 SMs precedes its wait for memory, half of 23.7 of 30.1 cycles: 1 / (1 - 0.394) = 1.65x."""
     counters = {"waves": 0.00076, "grid_size": 1.0, "sm_count": 82.0, "duration_ns": 249e6}
     counters |= {"stall_long_scoreboard_cycles": 23.7, "warp_latency_cycles": 30.1, "issue_active_per_cycle": 0.033}
     facts = make_facts(counters, {"l2": 0.0003}, top_share=None)
@@ -247,14 +247,14 @@ _SHORT_OF_ONE_WAVE = {
         ({}, "8.9", "occupancy"),
         ({"blocks_limit_warps": 2.0}, "8.9", "balance"),  # no more warps fit
         ({"smem_static_per_block_bytes": 90_000.0}, "8.9", "balance"),  # a third of the tile would be left
-        ({}, "9.9", "balance"),  # nobody knows the shared memory of its SMs
+        ({}, "9.9", "balance"),  # the shared memory of its SMs is unknown
         ({"waves": 2.6, "grid_size": 300.0}, "8.9", "occupancy"),  # three each make two waves of three
     ],
 )
 def test_a_last_wave_goes_where_sms_can_hold_as_many_blocks_as_spare_it(
     changes: dict[str, float], capability: str, kind: str
 ) -> None:
-    """Three blocks of 512 threads leave 40 registers each, and 33 kB of the 102 kB of an SM."""
+    """Three blocks of 512 threads leave 40 registers per thread, and 33 kB of an SM's 102 kB per block."""
     found = tail_wave(
         make_facts({**_SHORT_OF_ONE_WAVE, **changes}, {"l1": 0.3}, kernel={"compute_capability": capability})
     )
@@ -268,7 +268,7 @@ def test_a_last_wave_goes_where_sms_can_hold_as_many_blocks_as_spare_it(
 
 @pytest.mark.parametrize("opcode", ["HGMMA.64x128x16.F32", "UTMALDG.2D", "UBLKCP"])
 def test_kernels_of_warpgroups_and_tma_are_not_told_to_raise_occupancy(opcode: str) -> None:
-    """A few of their warps fill an SM by design: neither a low occupancy nor a last wave asks for more of them."""
+    """A few such warps fill an SM by design, so neither low occupancy nor a last wave calls for more."""
     counters = {**_SHORT_OF_ONE_WAVE, "theoretical_occupancy": 0.25}
     kernel = {"compute_capability": "8.9", "warp_opcodes": {opcode: 100, "IADD3": 900}}
     facts = make_facts(counters, {"l1": 0.3}, kernel=kernel)

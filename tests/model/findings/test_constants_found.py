@@ -1,4 +1,4 @@
-"""Findings about constants: loads by an index known at run time only."""
+"""Findings about constants: loads whose index is known only at run time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rooflens.model.records import Inside, Pipe
 def test_indexed_constants_fill_the_pipe_of_addresses(
     loads: int, capability: str, *, by_index: bool, said: bool
 ) -> None:
-    """A twentieth of the instructions, and all of the ADU; newer compilers load parameters in the same way."""
+    """A twentieth of the instructions fill the ADU; newer compilers load parameters in the same way."""
     opcodes, inside = {"LDC": loads, "FFMA": 1000 - loads}, Inside(indexes_constants=by_index)
     kernel = {"warp_opcodes": opcodes, "compute_capability": capability, "inside": inside}
     pipes = {"adu": Pipe(float(loads), "inst", "counter", share=0.9), "fma": Pipe(None, "inst", "counter", share=0.45)}
@@ -29,7 +29,7 @@ def test_indexed_constants_fill_the_pipe_of_addresses(
 
 @pytest.mark.parametrize(("loads", "said"), [(99, False), (100, True)])
 def test_twice_as_many_are_said_where_their_pipe_was_not_measured(loads: int, *, said: bool) -> None:
-    """A tenth of the instructions."""
+    """A tenth of the instructions is needed."""
     kernel = {"warp_opcodes": {"LDC": loads, "FFMA": 1000 - loads}, "compute_capability": "8.6"}
     found = indexed_constants(make_facts(kernel=kernel))
     assert (found is not None) is said

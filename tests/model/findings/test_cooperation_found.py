@@ -1,4 +1,4 @@
-"""Findings about threads of a block: values passed through global memory, and reductions that end in one."""
+"""Findings about threads of a block: values passed through global memory, and reductions that end in one thread."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _IN_PLACE = {
 def test_what_is_loaded_again_between_barriers_goes_through_global_memory(
     changes: dict[str, float | None], *, said: bool
 ) -> None:
-    """Three quarters are loaded again; own shared memory, no waits, or few bytes loaded again are something else."""
+    """Three quarters are reloaded; shared memory, no waits, or few reloaded bytes mean something else."""
     facts = make_facts({**_IN_PLACE, **changes}, {"l2": 0.3}, kernel={"stalls": {"long_scoreboard": 0.6}})
     found = passed_through_global(facts)
     assert (found is not None) is said
@@ -72,7 +72,7 @@ def _sum(changes: dict[str, float | None], **kernel: Any) -> Facts:
 
 
 def test_a_reduction_is_told_its_elements_its_shuffles_and_its_barriers() -> None:
-    """One element a thread for 8 steps, of which 5 are within one warp, in 100 instructions a warp."""
+    """One element per thread for 8 steps, 5 of them within a warp, in 100 instructions per warp."""
     facts = _sum({})
     elements, shuffles, barriers = few_elements(facts), reduction_without_shuffles(facts), barriers_in_last_warp(facts)
     assert elements is not None
@@ -103,7 +103,7 @@ def test_a_reduction_is_told_its_elements_its_shuffles_and_its_barriers() -> Non
 def test_a_block_that_keeps_a_tile_or_stores_more_is_no_reduction(
     changes: dict[str, float | None], *, elements: bool, tree: bool
 ) -> None:
-    """A reduction keeps one value a thread and stores one a block; several elements or few steps spare its moves."""
+    """A reduction keeps one value per thread and stores one per block; several elements or few steps need no move."""
     facts = _sum(changes)
     assert (few_elements(facts) is not None) is elements
     assert (reduction_without_shuffles(facts) is not None) is tree
@@ -112,14 +112,14 @@ def test_a_block_that_keeps_a_tile_or_stores_more_is_no_reduction(
 
 @pytest.mark.parametrize(("filled", "l2", "said"), [(4.0, 0.05, True), (4.0, 0.4, False), (32.0, 0.05, False)])
 def test_a_print_tells_a_reduction_by_the_one_value_of_its_sectors(filled: float, l2: float, *, said: bool) -> None:
-    """Stores of all threads would fill their sectors, or keep L2 busier than DRAM."""
+    """Stores by all threads would fill their sectors, or keep L2 busier than DRAM."""
     counters = {**_SUM, "global_store_requests": None, "global_store_bytes_per_sector": filled}
     shares = {"l1": 0.7, "l2": l2, "dram": 0.2}
     assert (few_elements(make_facts(counters, shares)) is not None) is said
 
 
 def test_shuffles_and_spared_barriers_are_not_advised_again() -> None:
-    """A kernel with shuffles has them; one with fewer barriers than steps spares them."""
+    """A kernel with shuffles, or with fewer barriers than steps, already does what the move advises."""
     assert reduction_without_shuffles(_sum({}, warp_opcodes={"SHFL.DOWN": 40_000, "IADD3": 760_000})) is None
     few = {"BAR.SYNC": 8000 * 4, "IADD3": 800_000}
     assert barriers_in_last_warp(_sum({}, warp_opcodes=few)) is None

@@ -1,4 +1,4 @@
-"""Findings about idle lanes: by branches, by conditions, by block sizes; edges and what they cost."""
+"""Findings about idle lanes, from branches, conditions and block sizes: thresholds and costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rooflens.model.records import Hotspot
 
 @pytest.mark.parametrize(("threads", "said"), [(24.0, False), (23.9, True)])
 def test_divergence_is_said_below_24_of_32_threads(threads: float, *, said: bool) -> None:
-    """NVIDIA's limit; the smaller of those that take part and those that are not switched off counts."""
+    """NVIDIA's limit; the smaller of participating threads and threads not switched off counts."""
     for counters in (
         {"threads_per_inst": threads, "threads_on_per_inst": threads},
         {"threads_per_inst": 32.0, "threads_on_per_inst": threads},
@@ -34,7 +34,7 @@ def test_opcode_tables_tell_the_threads_where_no_counter_does() -> None:
 
 
 def test_branches_and_conditions_are_told_apart() -> None:
-    """Threads that go another way are brought together; those that a condition switches off get work."""
+    """Threads on different paths should be brought together; threads switched off by a condition should get work."""
     parted = {"threads_per_inst": 9.0, "threads_on_per_inst": 8.5, "divergent_branch_count": 2e6}
     found, off = (
         thread_divergence(make_facts(counters))
@@ -49,7 +49,7 @@ def test_branches_and_conditions_are_told_apart() -> None:
 
 
 def test_divergence_at_a_full_issue_slot_limits_and_costs_the_idle_part_of_it() -> None:
-    """16 of 32 threads: with all of them at work half of the instructions would do, on every pipe."""
+    """16 of 32 threads: with all of them at work, half of the instructions would suffice, on every pipe."""
     facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.8, "alu": 0.5}, **at_limiter("issue", 0.8))
     found = thread_divergence(facts)
     assert found is not None
@@ -65,7 +65,7 @@ def test_divergence_of_a_kernel_at_its_memory_is_a_note() -> None:
 
 
 def test_blocks_that_do_not_fill_a_warp_explain_its_idle_lanes() -> None:
-    """9 of 32 threads in blocks of 9 part at no branch; 4 of them do."""
+    """9 of 32 threads in blocks of 9 diverge at no branch; 4 of them do."""
     blocks = {"block": (9, 1, 1)}
     by_block = thread_divergence(make_facts({"threads_per_inst": 9.0}, {"issue": 0.5}, kernel=blocks))
     by_branch = thread_divergence(make_facts({"threads_per_inst": 4.0}, {"issue": 0.5}, kernel=blocks))
@@ -81,7 +81,7 @@ def test_blocks_that_do_not_fill_a_warp_explain_its_idle_lanes() -> None:
 def test_the_block_size_explains_idle_lanes_where_three_quarters_of_its_threads_work(
     block: int, threads: float, *, explained: bool
 ) -> None:
-    """24 of 32 is the limit of whole warps, so of 9 threads it is 6.75; one thread alone parts from no other."""
+    """24 of 32 is the limit for whole warps, so for 9 threads it is 6.75; a single thread never diverges."""
     kernel = {"block": (block, 1, 1)}
     found = thread_divergence(make_facts({"threads_per_inst": threads}, {"issue": 0.5}, kernel=kernel))
     assert found is not None
@@ -101,7 +101,7 @@ def test_the_places_are_those_that_lose_most_lanes() -> None:
 
 
 def test_instructions_that_contradict_their_sum_are_no_places() -> None:
-    """Where all instructions together lose no lane, none is named, whatever a single one says."""
+    """If all instructions together lose no lane, none is named, whatever a single instruction shows."""
     lost = Hotspot("line", "a.cu", 8, measures={"warp_inst": 10.0, "thread_inst": 20.0})
     kernel = {"hotspots": (lost,), "code_totals": {"warp_inst": 112.0, "thread_inst": 3584.0}}
     found = thread_divergence(make_facts({"threads_per_inst": 9.0}, kernel=kernel))

@@ -1,4 +1,4 @@
-"""No finding without a test: who adds a rule adds a case that it finds, and this fails until then."""
+"""Every finding has a test: whoever adds a rule must add a case that it finds."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ def _called_in_tests() -> set[str]:
 
 
 def _untested(rules: tuple[FindingRule, ...], called: set[str]) -> list[str]:
-    """Return the findings that no test asks for; every wait is asked for by its reason."""
+    """Return the findings that no test calls; all waits are tested by their reason."""
     waits = {f"stall_{reason}" for reason in REASONS}
     return [rule.id for rule in rules if rule.id not in waits and rule.find.__name__ not in called]
 
 
 def test_every_finding_has_a_test() -> None:
-    """A rule is asked by name in a test of this folder, or is a wait, which `test_each_reason_is_said` asks for."""
+    """A rule is called by name in a test of this folder, or is a wait, which `test_each_reason_is_said` tests."""
     assert _untested(RULES, _called_in_tests()) == []
 
 
 def test_a_finding_without_a_test_is_named() -> None:
-    """The check itself can fail: a rule whose function no test calls is listed."""
+    """The check itself works: a rule whose function no test calls is listed."""
     called = _called_in_tests() - {"bank_conflicts"}
     assert _untested(RULES, called) == ["bank_conflicts"]
 
 
 def test_every_finding_says_what_its_move_changes() -> None:
-    """The kind of each rule is one of the words of the contract."""
+    """The kind of each rule is one of the contract's words."""
     assert {rule.id: rule.kind for rule in RULES if rule.kind not in KINDS} == {}
     assert KIND_OF["bank_conflicts"] == "pad"
 
 
 def test_every_move_of_a_report_says_what_it_changes(fixtures: Path) -> None:
-    """Moves and findings of published reports each have one of the words, the limiter's and those of libraries too."""
+    """Moves and findings of published reports, including those of limiters and libraries, have one of the words."""
     analyses = [one for report in analyze_paths([fixtures / "published"]).reports for one in report.analyses]
     moves = [move for one in analyses for move in (*one.verdict.moves, *one.findings)]
     assert len(moves) > 100

@@ -1,4 +1,4 @@
-"""Findings about local memory: how much it is, spills or arrays, and what to do at how many registers."""
+"""Findings about local memory: its amount, spills or arrays, and the move for each number of registers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SECTORS = {"local_load_sectors": 300.0, "local_store_sectors": 100.0, "global_lo
 
 @pytest.mark.parametrize(("local", "said"), [(0.0, False), (9.0, False), (11.0, True)])
 def test_local_memory_is_said_from_a_hundredth_of_the_sectors_on(local: float, *, said: bool) -> None:
-    """Saved registers at a call are not worth a word."""
+    """Registers saved at a call are not worth mentioning."""
     found = local_memory(make_facts({"local_load_sectors": local, "global_load_sectors": 1000.0 - local}))
     assert (found is not None) is said
 
 
 def test_half_filled_sectors_are_said_of_any_local_memory() -> None:
-    """1 of 32 bytes used: each access moves a sector."""
+    """With 1 of 32 bytes used, each access moves a whole sector."""
     counters = {**SECTORS, "local_load_sectors": 1.0, "local_store_sectors": 0.0, "local_load_bytes_per_sector": 1.0}
     found = local_memory(make_facts(counters))
     assert found is not None
@@ -29,7 +29,7 @@ def test_half_filled_sectors_are_said_of_any_local_memory() -> None:
 
 
 def test_local_memory_that_fills_dram_limits_the_kernel() -> None:
-    """400 of 900 sectors are four ninths of what the wall does: 1 / (5 / 9)."""
+    """400 of 900 sectors are four ninths of the limiter's work: 1 / (5 / 9)."""
     found = local_memory(make_facts(SECTORS, {"dram": 0.9}, **at_limiter("dram", 0.9)))
     assert found is not None
     assert (found.severity, found.gain) == ("limiter", pytest.approx(1.8))
@@ -48,7 +48,7 @@ def test_local_memory_that_fills_dram_limits_the_kernel() -> None:
 def test_registers_tell_spills_from_arrays_where_spills_are_not_counted(
     block: float, registers: float, words: str
 ) -> None:
-    """65,536 registers are 64 for each of 1,024 threads, handed out in eights: from 57 on they are all in use."""
+    """65,536 registers are 64 for each of 1,024 threads, allocated in eights: from 57 on all are in use."""
     found = local_memory(make_facts({**SECTORS, "block_size": block, "registers_per_thread": registers}))
     assert found is not None
     assert words in found.move
@@ -65,7 +65,7 @@ def test_registers_tell_spills_from_arrays_where_spills_are_not_counted(
     ],
 )
 def test_counted_spills_decide(spills: float, registers: float, words: str) -> None:
-    """Where the report counts them, 0 means an array even at 255 registers."""
+    """If spills are counted, 0 means an array even at 255 registers."""
     counters = {**SECTORS, "spill_inst": spills, "block_size": 128.0, "registers_per_thread": registers}
     found = local_memory(make_facts(counters))
     assert found is not None
@@ -76,7 +76,7 @@ def test_counted_spills_decide(spills: float, registers: float, words: str) -> N
 
 
 def test_opcodes_tell_where_sectors_are_not_counted() -> None:
-    """One of four memory instructions is local; shared memory is none of them."""
+    """One of four memory instructions is local; shared memory is not counted."""
     kernel = {"warp_opcodes": {"LDL.64": 10, "LDG.E": 20, "STG.E": 10, "LDS": 100}}
     found = local_memory(make_facts(kernel=kernel))
     assert found is not None
@@ -85,11 +85,11 @@ def test_opcodes_tell_where_sectors_are_not_counted() -> None:
 
 
 def test_nothing_is_said_where_only_one_kind_is_counted() -> None:
-    """Local sectors without global ones give no part."""
+    """Local sectors without global ones give no share."""
     assert local_memory(make_facts({"local_load_sectors": 5.0})) is None
 
 
 @for_all("threads, registers", [(1024, 64), (768, 80), (512, 128), (256, 255), (100, 255), (None, None)])
 def test_a_block_leaves_its_threads_so_many_registers(threads: int | None, registers: int | None) -> None:
-    """As `-Xptxas` caps them: 65,536 over the threads of whole warps, in eights, 255 at most."""
+    """As limited by `-Xptxas`: 65,536 over the threads of whole warps, in eights, at most 255."""
     assert register_cap(make_kernel({"block_size": threads})) == registers  # type: ignore[dict-item]

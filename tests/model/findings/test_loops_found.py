@@ -1,4 +1,4 @@
-"""Findings that loops tell: phases one after the other, reuse by the body of the product, and gains held to a loop."""
+"""Findings from loops: phases that do not overlap, reuse in the product's body, and gains limited to a loop."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def tiles(fills: tuple[str, str] = _FILLS, loading: float = 40.0, multiplying: f
 
 
 def facts_of(inside: Inside | None, counters: dict[str, float] | None = None, **changes: Any) -> Facts:
-    """Make the facts of a kernel of CC 8.6 that waits."""
+    """Make the facts of a waiting kernel on CC 8.6."""
     return make_facts(counters, {"l1": 0.4}, kernel={"inside": inside, "compute_capability": "8.6"}, **changes)
 
 
 def test_tiles_that_are_loaded_while_nothing_multiplies_are_named() -> None:
-    """At best the shorter phase goes on behind the longer one: 40 of 100 samples go."""
+    """At best the shorter phase runs behind the longer one, which saves 40 of 100 samples."""
     found = unoverlapped_loads(facts_of(tiles()))
     assert found is not None
     assert "cp.async" in found.move
@@ -60,12 +60,12 @@ def test_tiles_that_are_loaded_while_nothing_multiplies_are_named() -> None:
     ids=["not looked into", "no loops", "copies beside", "few loads", "little arithmetic"],
 )
 def test_nothing_is_said_of_phases_that_overlap_or_cost_little(inside: Inside | None) -> None:
-    """Asynchronous copies go on while others multiply; a phase of a twentieth of the time is not worth two buffers."""
+    """Asynchronous copies overlap by design; a phase of a twentieth of the time is not worth two buffers."""
     assert unoverlapped_loads(facts_of(inside)) is None
 
 
 def test_reuse_is_read_from_the_body_of_the_product() -> None:
-    """Two values of shared memory for each multiply-add, one result a thread: several results are the next step."""
+    """Two shared values per multiply-add and one result per thread: several results are the next step."""
     inside = tiles(loading=0.0, multiplying=90.0)
     levels = {name: Level(share=0.9 if name == "smem" else 0.1, amount_bytes=4096.0) for name in LEVELS}
     facts = facts_of(
@@ -84,7 +84,7 @@ def test_reuse_is_read_from_the_body_of_the_product() -> None:
 
 
 def test_a_wait_for_memory_says_how_many_loads_are_in_flight() -> None:
-    """One load is issued before its value is used; the place is that of the load, not of its use."""
+    """One load is issued before its value is used; the finding's place is the load, not the use."""
     code = listed(
         "MOV R1, RZ",
         ("LDG.E R2, [R8.64]", control(written=0)),
@@ -107,7 +107,7 @@ def test_a_wait_for_memory_says_how_many_loads_are_in_flight() -> None:
 
 
 def test_a_change_of_one_loop_gains_no_more_than_its_part_of_the_time() -> None:
-    """Amdahl: without the loop that takes 40 of 100 samples a kernel is 1.67 times as fast."""
+    """Amdahl's law: without the loop that takes 40 of 100 samples a kernel is 1.67 times as fast."""
     kernel = facts_of(tiles()).kernel
     at = Hotspot("line", "gemm.cu", 3)
     assert most_of_one_loop(kernel.inside, (Place(at, 1.0),)) == pytest.approx(1 / 0.6)
@@ -117,7 +117,7 @@ def test_a_change_of_one_loop_gains_no_more_than_its_part_of_the_time() -> None:
 
 
 def test_the_finding_stands_among_those_that_cost_time() -> None:
-    """It is one of the table, and its counters are those of a report with code."""
+    """It is in the table of findings, and reports with code have its counters."""
     kernel = {"inside": tiles(), "compute_capability": "8.6", "code_totals": {"samples": 100.0, "warp_inst": 84.0}}
     (found,) = find_findings([make_facts({}, {"l1": 0.4}, kernel=kernel)])
     assert "unoverlapped_loads" in {one.id for one in found if one.severity != "note"}

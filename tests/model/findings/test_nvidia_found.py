@@ -1,4 +1,4 @@
-"""NVIDIA's own estimates: said where no finding of ours says the same, uncut and sorted."""
+"""NVIDIA's own estimates: given where no finding of ours covers them, uncut and sorted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _rule(identifier: str, title: str = "", speedup_pct: float | None = 30.0) ->
 
 
 def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first() -> None:
-    """One without an estimate says nothing that can be sorted, a covered one is said already, and none is our gain."""
+    """Rules without an estimate cannot be sorted, covered ones are left out, and none of them is our gain."""
     rules = (
         _rule("MemoryL2Compression", "Low Compression Rate", 22.5),
         _rule("HighPipeUtilization", "Low Utilization", 96.31),
@@ -31,7 +31,7 @@ def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first()
 
 
 def test_estimates_for_a_kernel_at_its_roof_are_notes() -> None:
-    """NVIDIA estimates for the unit; at the roof nothing is to be won by it."""
+    """NVIDIA estimates for the unit; at the roof it cannot bring anything."""
     facts = make_facts(kernel={"rules": (_rule("X"),)}, **at_limiter("dram", 0.9))
     assert [(one.severity, one.gain) for one in nvidia_rules(facts, (), (), KIND_OF)] == [("note", None)]
 
@@ -49,33 +49,33 @@ def test_estimates_for_a_kernel_at_its_roof_are_notes() -> None:
     ],
 )
 def test_a_rule_is_covered_by_the_finding_that_says_the_same(identifier: str, title: str, ours: str) -> None:
-    """The finding exists in the table, and a rule of that title is not said twice."""
+    """The finding exists in the table, and a rule of that title is not repeated."""
     assert covered_by(_rule(identifier, title)) == {ours}
     assert ours in {rule.id for rule in RULES}
 
 
 def test_an_estimate_is_a_note_where_ours_saw_less_or_little_would_go() -> None:
-    """NVIDIA computes a tail of 50 % where no SM was measured idle; 5 % is not worth a move."""
+    """NVIDIA computes a tail of 50 % although no SM was measured idle; 5 % is not worth a move."""
     rules = (_rule("LaunchConfiguration", "Tail Effect", 50.0), _rule("NewRule", "New", 5.0))
     findings = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"tail_wave"}, KIND_OF)
     assert [(finding.severity, finding.gain) for finding in findings] == [("note", None), ("note", None)]
 
 
 def test_an_estimate_costs_time_where_ours_could_not_look_at_the_same() -> None:
-    """An export of NVIDIA's `details` page holds its rule about coalescing, and no counter that ours needs."""
+    """An export of NVIDIA's `details` page has its rule about coalescing, but not the counters that ours needs."""
     rules = (_rule("UncoalescedGlobalAccess", "", 75.0),)
     (finding,) = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"low_occupancy"}, KIND_OF)
     assert (finding.severity, finding.gain) == ("contributes", None)
 
 
 def test_results_of_one_title_are_said_once_with_the_highest_estimate() -> None:
-    """Exports name the rule and no title: loads and stores of one rule would be two moves in the same words."""
+    """Exports name the rule without a title, so loads and stores would give two moves with the same words."""
     rules = (_rule("MemoryCacheAccessPattern", "", 43.0), _rule("MemoryCacheAccessPattern", "", 45.0))
     (finding,) = nvidia_rules(make_facts(kernel={"rules": rules}), (), (), KIND_OF)
     assert "45 %" in finding.move
 
 
 def test_unknown_rules_are_covered_by_nothing() -> None:
-    """A rule that NVIDIA adds is said."""
+    """A rule that NVIDIA adds later is shown."""
     assert covered_by(_rule("NewRule", "New")) == frozenset()
     assert covered_by(_rule("CPIStall", "")) == frozenset()

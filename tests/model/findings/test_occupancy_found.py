@@ -1,4 +1,4 @@
-"""Findings about warps: too few allowed, too few there; hand-made numbers, checked against CUDA's arithmetic."""
+"""Findings about warps, too few allowed or too few resident, on made numbers checked with CUDA's arithmetic."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ BLACKWELL = {
 
 @pytest.mark.parametrize(("allowed", "said"), [(0.80, False), (0.799, True), (None, False)])
 def test_low_occupancy_is_said_below_80_percent_of_the_warp_slots(allowed: float | None, *, said: bool) -> None:
-    """The limit is NVIDIA's; an occupancy that is not known is not low."""
+    """The limit is NVIDIA's; an unknown occupancy is not low."""
     found = low_occupancy(make_facts({"theoretical_occupancy": allowed}))
     assert (found is not None) is said
 
 
 def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more_block_in() -> None:
-    """102,400 bytes hold two blocks of 41,984; three fit at 34,048, of which 1,024 are the driver's.
+    """102,400 bytes hold two blocks of 41,984; three fit at 34,048, of which 1,024 belong to the driver.
 
-    With half as many warps again, the 70 % of the time in which no unit is busy shrink to two thirds.
+    With 1.5 times as many warps, the 70 % of the time in which no unit is busy shrink to two thirds.
     """
     found = low_occupancy(make_facts(BLACKWELL, {"dram": 0.1, "fma": 0.3}))
     assert found is not None
@@ -49,7 +49,7 @@ def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more
 
 
 def test_all_limiters_that_tie_are_named() -> None:
-    """With 256 registers' worth of warps, two blocks are all that registers allow too: both must give way."""
+    """With 256 registers per thread, registers too allow only two blocks: both limits must be raised."""
     found = low_occupancy(make_facts({**BLACKWELL, "registers_per_thread": 200.0, "blocks_limit_registers": 2.0}))
     assert found is not None
     assert "200 registers per thread allow 2 blocks per SM, 168 would allow 3" in found.move
@@ -59,7 +59,7 @@ def test_all_limiters_that_tie_are_named() -> None:
 
 
 def test_an_sm_that_set_little_shared_memory_aside_is_told_of_its_carveout() -> None:
-    """9 kB blocks fit once into the 16 kB set aside, and eleven times into what the SM could."""
+    """9 kB blocks fit once into the 16 kB set aside, and eleven times into what the SM could set aside."""
     counters = {
         **BLACKWELL,
         "smem_per_block_bytes": 9216.0,
@@ -74,7 +74,7 @@ def test_an_sm_that_set_little_shared_memory_aside_is_told_of_its_carveout() -> 
 
 
 def test_blocks_that_leave_warp_slots_over_are_told_a_size_that_does_not() -> None:
-    """48 warp slots hold one block of 32 warps and two of 24."""
+    """48 warp slots hold one block of 32 warps or two of 24."""
     counters = {
         "theoretical_occupancy": 32 / 48,
         "block_size": 1024.0,
@@ -91,7 +91,7 @@ def test_blocks_that_leave_warp_slots_over_are_told_a_size_that_does_not() -> No
 
 
 def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> None:
-    """16 block slots hold 32 warps only in blocks of two; shared memory that is not used is not blamed."""
+    """16 block slots hold 32 warps only in blocks of two; unused shared memory is not blamed."""
     counters = {
         "theoretical_occupancy": 0.5,
         "block_size": 1.0,
@@ -123,7 +123,7 @@ def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> N
 def test_low_occupancy_costs_nothing_where_warps_suffice_or_the_grid_has_no_more(
     counters: dict[str, float], severity: str
 ) -> None:
-    """Two blocks an SM on 170 SMs hold 340 blocks: a smaller grid gains nothing from a third."""
+    """Two blocks per SM on 170 SMs hold 340 blocks, so a smaller grid gains nothing from a third."""
     findings = findings_of(make_facts({**BLACKWELL, **counters}, {"fma": 0.3}))
     assert next(finding.severity for finding in findings if finding.id == "low_occupancy") == severity
 
@@ -139,9 +139,9 @@ def test_low_occupancy_costs_nothing_where_warps_suffice_or_the_grid_has_no_more
     ],
 )
 def test_low_occupancy_promises_no_more_than_its_step_gives(changes: dict[str, float | None], speedup: float) -> None:
-    """From 8 to 9 blocks is 9/8, to 10 it is 9/8 too where memory holds 9; 4x only where no step can be named.
+    """From 8 to 9 blocks is 9/8, and to 10 is 9/8 too if memory holds 9; 4x only if no step can be named.
 
-    Every SM has 65,536 registers: without their count they explain 8 blocks of these, and not 7.
+    Every SM has 65,536 registers, so even without that count they explain 8 of these blocks, but not 7.
     """
     counters = {
         "theoretical_occupancy": 0.25,
@@ -156,7 +156,7 @@ def test_low_occupancy_promises_no_more_than_its_step_gives(changes: dict[str, f
 
 
 def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
-    """A kernel at its roof waits for the memory, however many warps do."""
+    """A kernel at its roof waits for memory, however many warps it has."""
     findings = findings_of(make_facts(BLACKWELL, {"dram": 0.91}, **at_limiter("dram", 0.91)))
     low = next(finding for finding in findings if finding.id == "low_occupancy")
     assert (low.severity, low.gain) == ("note", None)
@@ -164,7 +164,7 @@ def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
 
 @pytest.mark.parametrize(("achieved", "said"), [(0.65, False), (0.649, True), (None, False)])
 def test_a_gap_is_said_from_10_points_below_what_the_launch_allows(achieved: float | None, *, said: bool) -> None:
-    """NVIDIA's limit: 75 % allowed and 65 % there is none."""
+    """NVIDIA's limit: with 75 % allowed, 65 % achieved is not a gap."""
     found = achieved_occupancy_gap(make_facts({"theoretical_occupancy": 0.75, "achieved_occupancy": achieved}))
     assert (found is not None) is said
     if found is not None and achieved is not None:
@@ -173,7 +173,7 @@ def test_a_gap_is_said_from_10_points_below_what_the_launch_allows(achieved: flo
 
 
 def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
-    """Below one wave there are no more warps to have; balance the work would not bring any."""
+    """Below one wave there are no more warps to have, and balancing the work would not create any."""
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.3, "waves": 0.4}
     found = achieved_occupancy_gap(make_facts(counters))
     assert found is not None
@@ -188,7 +188,7 @@ def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
 def test_warps_below_100_instructions_are_told_to_loop_and_longer_ones_to_share_work_equally(
     executed: dict[str, int], *, short: bool
 ) -> None:
-    """250 blocks of 100 threads are 1,000 warps, their last being partly filled: 11, 99 and 100 instructions."""
+    """250 blocks of 100 threads are 1,000 warps, the last of each partly filled: 11, 99 and 100 instructions."""
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.7, "grid_size": 250.0, "block_size": 100.0}
     found = achieved_occupancy_gap(make_facts(counters, kernel={"warp_opcodes": executed}))
     assert found is not None
@@ -201,7 +201,7 @@ def test_warps_below_100_instructions_are_told_to_loop_and_longer_ones_to_share_
 
 
 def test_instructions_counted_in_all_tell_short_warps_where_no_opcode_is() -> None:
-    """A block reduction with one element a thread, on an RTX 4090: 12,058,624 instructions in 524,288 warps are 23."""
+    """A block reduction with one element per thread on an RTX 4090: 12,058,624 instructions in 524,288 warps are 23."""
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.26, "grid_size": 131_072.0, "block_size": 128.0}
     found = achieved_occupancy_gap(make_facts({**counters, "executed_inst": 12_058_624.0}))
     assert found is not None
@@ -211,7 +211,7 @@ def test_instructions_counted_in_all_tell_short_warps_where_no_opcode_is() -> No
 
 @pytest.mark.parametrize(("ready", "issued", "severity"), [(3.93, 0.74, "note"), (0.9, 0.74, None), (3.93, 0.59, None)])
 def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued: float, severity: str | None) -> None:
-    """A kernel that issues in 74 % of the cycles with four warps ready gains nothing from more of them."""
+    """A kernel that issues in 74 % of the cycles, with four warps ready, gains nothing from more warps."""
     counters = {"theoretical_occupancy": 0.75, "achieved_occupancy": 0.57}
     counters |= {"eligible_warps_per_cycle": ready, "issue_active_per_cycle": issued}
     found = achieved_occupancy_gap(make_facts(counters))
@@ -232,7 +232,7 @@ def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued
 def test_a_wait_limits_only_where_it_explains_a_quarter_of_the_room(
     achieved: float, shares: dict[str, float], severity: str
 ) -> None:
-    """Of 16x, 2x is a quarter on a logarithmic scale and 1.67x less; of 4x, and where it is not known, it is enough."""
+    """Of 16x, 2x is a quarter on a logarithmic scale and 1.67x less; for 4x or unknown, it is enough."""
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": achieved}
     findings = findings_of(make_facts(counters, shares))
     assert [(one.id, one.severity) for one in findings] == [("achieved_occupancy_gap", severity)]
@@ -256,7 +256,7 @@ FUSED = {
 
 
 def test_more_warps_a_block_are_advised_where_the_grid_has_no_more_blocks_and_waits_are_the_usual_ones() -> None:
-    """8 warps instead of 4 are at most twice as fast, or 1.67x where a unit is 60 % busy."""
+    """8 warps instead of 4 give at most 2x, or 1.67x with a unit 60 % busy."""
     for shares, most in (({"l2": 0.2}, 2.0), ({"l2": 0.6}, 1 / 0.6)):
         found = low_occupancy(make_facts(FUSED, shares))
         assert found is not None
@@ -278,7 +278,7 @@ def test_more_warps_a_block_are_advised_where_the_grid_has_no_more_blocks_and_wa
     ids=["half the slots empty", "long waits", "under 30 % of the time", "no larger block", "issues as it is"],
 )
 def test_more_warps_a_block_are_not_advised_where_something_else_is_the_matter(change: dict[str, float]) -> None:
-    """Then blocks are what is missing, or chains, or nothing: low occupancy stays a note, as the grid has no more."""
+    """Then the problem is blocks, dependent chains, or none: low occupancy stays a note, as the grid has no more."""
     found = low_occupancy(make_facts({**FUSED, **change}, {"l2": 0.2}))
     assert found is not None
     assert "instead of" not in found.move
@@ -289,7 +289,7 @@ def test_more_warps_a_block_are_not_advised_where_something_else_is_the_matter(c
     ("blocks", "threads", "alone"), [(1.0, 1024.0, True), (2.0, 1024.0, False), (1.0, 256.0, False)]
 )
 def test_one_large_block_an_sm_is_told_to_be_smaller(blocks: float, threads: float, *, alone: bool) -> None:
-    """Until the last warp of a block is done nothing takes its place, unless there is another block beside it."""
+    """Nothing replaces a block until its last warp is done, unless another block is resident."""
     counters = {"theoretical_occupancy": 0.5, "achieved_occupancy": 0.3, "block_size": threads}
     counters |= {"registers_per_thread": 64.0, "blocks_limit_registers": blocks}
     found = achieved_occupancy_gap(make_facts(counters))
@@ -301,7 +301,7 @@ def test_one_large_block_an_sm_is_told_to_be_smaller(blocks: float, threads: flo
 
 @pytest.mark.parametrize(("allowed", "said"), [(0.0625, True), (0.125, False)])
 def test_one_warp_per_scheduler_is_said(allowed: float, *, said: bool) -> None:
-    """Four of 64 warps are one for each of the four schedulers: nothing runs while it waits."""
+    """Four of 64 warps are one for each of the four schedulers, which idle while it waits."""
     found = low_occupancy(make_facts({"theoretical_occupancy": allowed, "sm_warps": 64.0}))
     assert found is not None
     assert ("one warp per scheduler" in found.move) is said

@@ -1,4 +1,4 @@
-"""Low occupancy has two remedies, more warps and more work a thread: the one with evidence comes first."""
+"""Low occupancy has two remedies, more warps and more work per thread: the one with evidence comes first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
 
 
 def test_more_work_a_thread_comes_first_where_operands_fill_l1() -> None:
-    """The next rung of this ladder ran 1.45 times as fast at a quarter of the occupancy, by more results a thread."""
+    """The next rung of this ladder was 1.45 times as fast at a quarter of the occupancy: more results per thread."""
     (report,) = analyze_paths([str(PUBLISHED / "ESMM-Research__profile_output.ncu-rep")]).reports
     first, second = (one.kernel for one in report.analyses[:2])
     occupancy = [kernel.counters["theoretical_occupancy"] for kernel in (first, second)]

@@ -1,4 +1,4 @@
-"""Findings about operands that are fetched again and again: each step of reuse, and where it is not one."""
+"""Findings about operands that are loaded repeatedly: each step of reuse, and where it does not apply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHARED = {"smem_static_per_block_bytes": 4096.0, "smem_dynamic_per_block_bytes"
 def _facts(
     loads: dict[str, int], counters: dict[str, float], *, arithmetic: float = 0.1, dram_bytes: float = 1e5, **more: int
 ) -> Any:
-    """Make a kernel of a million multiply-adds with so many loads of threads, L1 being 90 % busy."""
+    """Make a kernel of a million multiply-adds with this many thread loads, whose L1 is 90 % busy."""
     levels = {name: Level() for name in LEVELS} | {"l1": Level(share=0.9), "dram": Level(amount_bytes=dram_bytes)}
     pipes = {"fp32": Pipe(2.0 * _PRODUCTS, "FLOP", "opcode", share=arithmetic)}
     threads = {**loads, "FFMA": _PRODUCTS, **more}
@@ -41,7 +41,7 @@ def _facts(
 def test_each_kernel_is_told_the_next_step_of_reuse(
     loads: dict[str, int], counters: dict[str, float], begins: str
 ) -> None:
-    """A tile, then several results a thread, then wide loads; each halves what L1 delivers at least: 2x."""
+    """A tile, then several results per thread, then wide loads; each at least halves what L1 delivers: 2x."""
     found = low_reuse(_facts(loads, counters))
     assert found is not None
     assert found.move.startswith(begins)
@@ -51,7 +51,7 @@ def test_each_kernel_is_told_the_next_step_of_reuse(
 
 @pytest.mark.parametrize(("count", "said"), [(499_000, False), (500_000, True)])
 def test_operands_of_two_bytes_a_product_are_reused(count: int, *, said: bool) -> None:
-    """Two products from one value of four bytes are where tiles of several results begin."""
+    """With two products per value of four bytes, the next step is tiles with several results."""
     assert (low_reuse(_facts({"LDS": count}, _SHARED)) is not None) is said
 
 
@@ -68,7 +68,7 @@ def test_operands_of_two_bytes_a_product_are_reused(count: int, *, said: bool) -
 def test_the_last_step_of_reuse_is_a_tile_of_each_warp(
     loads: dict[str, int], counters: dict[str, float], arithmetic: float, *, said: bool
 ) -> None:
-    """One byte a product by wide loads, and L1 is full all the same: a quarter less, 0.9 / 0.675."""
+    """With wide loads and one byte per product, L1 is still full: a quarter less gives 0.9 / 0.675."""
     found = low_reuse(_facts(loads, counters, arithmetic=arithmetic, dram_bytes=1e4))
     assert (found is not None) is said
     if found is not None:
@@ -78,7 +78,7 @@ def test_the_last_step_of_reuse_is_a_tile_of_each_warp(
 
 
 def test_matrix_instructions_are_not_told_to_reuse() -> None:
-    """Their operands are fragments, and the bytes of those are not loaded for a multiply-add each."""
+    """Their operands are fragments, whose bytes are not loaded for one multiply-add each."""
     assert low_reuse(_facts({"LDS": 2 * _PRODUCTS}, _SHARED, HMMA=32)) is None
 
 
@@ -86,18 +86,18 @@ def test_matrix_instructions_are_not_told_to_reuse() -> None:
     ("arithmetic", "said"), [(0.019, False), (0.02, True), (0.44, True), (0.45, False), (0.8, False)]
 )
 def test_reuse_is_the_matter_only_where_arithmetic_waits(arithmetic: float, *, said: bool) -> None:
-    """At half of the limiter's 90 % arithmetic is near it; below 2 % the kernel is about moving data."""
+    """At half of the limiter's 90 % arithmetic is close to it; below 2 % the kernel is about moving data."""
     assert (low_reuse(_facts({"LDS": 2 * _PRODUCTS}, _SHARED, arithmetic=arithmetic)) is not None) is said
 
 
 @pytest.mark.parametrize(("dram_bytes", "said"), [(2e6, True), (2.1e6, False)])
 def test_bytes_that_come_from_dram_are_not_fetched_again(dram_bytes: float, *, said: bool) -> None:
-    """8 MB are delivered: of 2 MB of DRAM four times over, of more than that less often."""
+    """8 MB are delivered, four times the 2 MB from DRAM; with more from DRAM the ratio is lower."""
     assert (low_reuse(_facts({"LDS": 2 * _PRODUCTS}, _SHARED, dram_bytes=dram_bytes)) is not None) is said
 
 
 def test_dram_that_limits_is_no_matter_of_delivery() -> None:
-    """Only levels and pipes that bring operands to the threads carry less where they are kept."""
+    """Reuse relieves only levels and pipes that bring operands to the threads."""
     facts = _facts({"LDS": 2 * _PRODUCTS}, _SHARED)
     assert low_reuse(replace(facts, **at_limiter("dram", 0.9))) is None
 
@@ -115,7 +115,7 @@ def test_dram_that_limits_is_no_matter_of_delivery() -> None:
 def test_pipes_tell_where_no_operations_are_counted(
     changes: dict[str, float], shared: float, begins: str | None
 ) -> None:
-    """L1 90 % busy at 20 % of the FMA pipe and 5 % from L2; an FMA, an L2 or a tensor pipe half as busy is no reuse."""
+    """L1 90 % busy at 20 % of the FMA pipe and 5 % of L2; with FMA, L2 or tensor pipe half as busy it is not reuse."""
     stages = {"lsu_input": 0.9, "from_l2": changes.get("from_l2", 0.05)}
     levels = {name: Level() for name in LEVELS} | {"l1": Level(share=0.9, stages=stages)}
     busy = {"fma": 0.2, **{name: share for name, share in changes.items() if name != "from_l2"}}
@@ -131,7 +131,7 @@ def test_pipes_tell_where_no_operations_are_counted(
     assert (found is not None) is (begins is not None)
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
-    assert low_reuse(replace(facts, flags=())) is None  # operations are counted, and there are none
+    assert low_reuse(replace(facts, flags=())) is None  # operations are counted, and the count is zero
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_pipes_tell_where_no_operations_are_counted(
     ],
 )
 def test_requests_tell_where_only_the_sm_is_known_to_be_busy(changes: dict[str, float], kind: str | None) -> None:
-    """100 warps store once each and load 64 times; few loads, new bytes or one store a block are no operands."""
+    """100 warps store once each and load 64 times; few loads, new bytes or one store per block are not operands."""
     counters = {
         "global_load_requests": 6400.0,
         "global_load_sectors": 25_600.0,

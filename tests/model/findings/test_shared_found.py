@@ -1,4 +1,4 @@
-"""Findings about bank conflicts: from addresses, from counters, and collisions that are none."""
+"""Findings about bank conflicts: from addresses, from counters, and collisions that are not conflicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _addresses(excess: float) -> dict[str, float]:
 
 @pytest.mark.parametrize(("excess", "said"), [(99.0, False), (100.0, True)])
 def test_conflicts_are_said_from_a_tenth_of_the_wavefronts_on(excess: float, *, said: bool) -> None:
-    """What the addresses need against what their bytes would fill."""
+    """The wavefronts that the addresses need are compared with those that their bytes would fill."""
     found = bank_conflicts(make_facts(_addresses(excess)))
     assert (found is not None) is said
     if found is not None:
@@ -23,7 +23,7 @@ def test_conflicts_are_said_from_a_tenth_of_the_wavefronts_on(excess: float, *, 
 
 
 def test_conflicts_say_how_many_passes_an_access_takes_and_where() -> None:
-    """1,000 wavefronts where 125 would do: 8-way, at one line."""
+    """1,000 wavefronts where 125 would suffice: 8-way, at one line."""
     hot = Hotspot("line", "a.cu", 3, measures={"shared_excess_wavefronts": 875.0})
     totals = {"shared_wavefronts": 1000.0, "shared_excess_wavefronts": 875.0}
     found = bank_conflicts(make_facts(kernel={"code_totals": totals, "hotspots": (hot,)}))
@@ -35,21 +35,21 @@ def test_conflicts_say_how_many_passes_an_access_takes_and_where() -> None:
 
 
 def test_shared_memory_at_its_peak_is_limited_by_conflicts() -> None:
-    """Half of the wavefronts of the wall are replays: 2x."""
+    """Half of the limiter's wavefronts are replays: 2x."""
     found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.8}, **at_limiter("smem", 0.8)))
     assert found is not None
     assert (found.severity, found.gain) == ("limiter", pytest.approx(2.0))
 
 
 def test_conflicts_of_a_kernel_bound_elsewhere_are_a_note() -> None:
-    """At 90 % of DRAM, 3 % of the time of shared memory cost nothing."""
+    """At 90 % of DRAM, 3 % of the time in shared memory cost nothing."""
     found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.06, "dram": 0.9}, **at_limiter("dram", 0.9)))
     assert found is not None
     assert found.severity == "note"
 
 
 def test_replays_are_counted_for_the_side_that_has_more() -> None:
-    """A fifth of the stores' wavefronts; loads have none; stores are a fifth of all wavefronts: 4 % of the work."""
+    """A fifth of the stores' wavefronts, none of the loads'; stores are a fifth of all wavefronts: 4 % of the work."""
     counters = {
         "smem_load_conflict_wavefronts": 0.0,
         "smem_load_wavefronts": 800.0,
@@ -65,7 +65,7 @@ def test_replays_are_counted_for_the_side_that_has_more() -> None:
 
 
 def test_replays_without_conflicting_addresses_are_collisions_and_no_reason_to_pad() -> None:
-    """The hardware counts replays that padding cannot take away."""
+    """The hardware counts replays that padding cannot remove."""
     counters = {**_addresses(0.0), "smem_load_conflict_wavefronts": 300.0, "smem_load_wavefronts": 1000.0}
     found = bank_conflicts(make_facts(counters, {"smem": 0.9}, **at_limiter("smem", 0.9)))
     assert found is not None
@@ -75,7 +75,7 @@ def test_replays_without_conflicting_addresses_are_collisions_and_no_reason_to_p
 
 
 def test_nothing_is_said_of_kernels_without_shared_memory() -> None:
-    """No wavefronts, no part."""
+    """Without wavefronts there is no share."""
     assert bank_conflicts(make_facts({"smem_access_wavefronts": 0.0, "smem_ideal_wavefronts": 0.0})) is None
     assert bank_conflicts(make_facts({"smem_conflict_bytes": 0.0, "smem_bytes": 0.0})) is None
 

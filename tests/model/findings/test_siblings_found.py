@@ -1,4 +1,4 @@
-"""Kernels of one report that do the same work: which count as such, and what is said of the slower one."""
+"""Kernels of one report that do the same work: which ones count, and what is reported for the slower one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _made(name: str, time_ns: float, flop: float | None = 2e9, written: float | 
 def test_the_same_work_is_as_many_operations_and_an_output_of_the_same_size(
     other: Analysis, confidence: str | None
 ) -> None:
-    """Of 1 ms and 250 us the slower kernel is told of the faster one, with a gain where it is surely the same work."""
+    """With 1 ms and 250 us the slower kernel refers to the faster, with a gain if the work is certainly the same."""
     slow, fast = with_siblings([_made("naive", 1e6), other], _LIMITS)
     said = [finding for finding in slow.findings if finding.id == SIBLING]
     assert [finding.confidence for finding in said] == ([confidence] if confidence else [])
@@ -60,7 +60,7 @@ def test_the_same_work_is_as_many_operations_and_an_output_of_the_same_size(
 
 
 def test_without_operations_names_must_be_alike() -> None:
-    """Two copies of as many bytes may have nothing to do with each other."""
+    """Two copies of equally many bytes may have nothing to do with each other."""
     slow = _made("transpose_naive", 1e6, flop=None)
     for name, said in (("transpose_tiled", True), ("relu", False)):
         found = with_siblings([slow, _made(name, 2.5e5, flop=None)], _LIMITS)[0]
@@ -78,7 +78,7 @@ def test_without_operations_names_must_be_alike() -> None:
 def test_a_sibling_beyond_the_limit_moves_fewer_bytes_or_does_other_work(
     changes: dict[str, Any], gain: str | None
 ) -> None:
-    """Four times as fast where two is the limit: by fewer bytes or another type; else it is no sibling."""
+    """Four times as fast with a limit of two: by fewer bytes or another type; otherwise it is not a sibling."""
     slow = with_siblings([_made("naive", 1e6, **changes), _made("tiled", 2.5e5)], _LIMITS)[0]
     assert [finding.gain.changes for finding in slow.findings if finding.gain and finding.id == SIBLING] == (
         [gain] if gain else []
@@ -86,7 +86,7 @@ def test_a_sibling_beyond_the_limit_moves_fewer_bytes_or_does_other_work(
 
 
 def test_libraries_are_not_told_of_faster_kernels() -> None:
-    """Nobody who calls one can change its code; it may be the faster one all the same."""
+    """Callers cannot change a library's code, but a library's kernel may be the faster one."""
     library, own = _made("ampere_sgemm_128x64_nn", 1e6), _made("gemm", 2.5e5)
     assert with_siblings([library, own], _LIMITS) == (library, own)
     told = with_siblings([replace(own, kernel=_made("gemm", 4e6).kernel), library], _LIMITS)[0]

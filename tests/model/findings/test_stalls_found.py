@@ -1,4 +1,4 @@
-"""Findings about warps that wait: when a reason is said, from which numbers, and in which words."""
+"""Findings about waiting warps: when a reason is reported, from which numbers, and in which words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _find(reason: str) -> Callable[[Facts], Found | None]:
 
 @pytest.mark.parametrize("share", [0.05, 0.29, 0.31, 0.6])
 def test_a_rule_that_is_not_asked_finds_nothing(share: float) -> None:
-    """Asking only for the long waits, counted or sampled, leaves out no wait that a rule would find."""
+    """Evaluating only the rules of long waits, counted or sampled, misses no finding."""
     counted = make_facts(_counted("barrier", share))
     sampled = make_facts(kernel={"stalls": {"wait": share, "no_instructions": share / 2, "selected": 0.1}})
     unissued = make_facts(
@@ -51,7 +51,7 @@ def test_a_rule_that_is_not_asked_finds_nothing(share: float) -> None:
 def test_each_reason_is_said_above_30_percent_where_schedulers_issue_in_less_than_80(
     reason: str, share: float, issued: float, *, said: bool
 ) -> None:
-    """NVIDIA's limits, for every reason; its numbers stand in the move, and half of the wait is the gain."""
+    """NVIDIA's limits, for every reason; its numbers are in the move, and half of the wait is the gain."""
     found = _find(reason)(make_facts(_counted(reason, share, issued), {"fma": 0.2}))
     assert (found is not None) is said
     if found is not None:
@@ -61,9 +61,9 @@ def test_each_reason_is_said_above_30_percent_where_schedulers_issue_in_less_tha
 
 
 def test_a_wait_promises_no_more_than_the_busiest_unit_allows() -> None:
-    """91 % of a warp's time waits: for L1 that is 92 % busy, 1.09x is all there is; DRAM gets to 90 % by a copy, too.
+    """91 % of a warp's time is waiting: L1 at 92 % busy allows only 1.09x, and DRAM, which reaches 90 % in a copy, too.
 
-    Both are notes. DRAM that is 75 % busy leaves 0.9 / 0.75.
+    Both are notes. DRAM at 75 % leaves 0.9 / 0.75.
     """
     for level, busy, gain in (("l1", 0.92, 1 / 0.92), ("dram", 0.92, 1.0), ("dram", 0.75, 0.9 / 0.75)):
         facts = make_facts(_counted("long_scoreboard", 0.91), {level: busy}, **at_limiter(level, busy))
@@ -74,7 +74,7 @@ def test_a_wait_promises_no_more_than_the_busiest_unit_allows() -> None:
 
 
 def test_samples_stand_in_for_counters_and_those_that_issued_count_as_time() -> None:
-    """Of 1,000 samples 200 issued: 45 % of the stalls are 36 % of the time, 35 % are 28 % and not said."""
+    """Of 1,000 samples 200 issued: 45 % of the stalls are 36 % of the time, and 35 % are 28 %, too little."""
     counters = {"stall_samples": 1000.0, "issued_samples": 200.0, "issue_active_per_cycle": 0.4}
     facts = make_facts(counters, kernel={"stalls": {"barrier": 0.45, "wait": 0.35, "misc": 0.2}})
     found = stalls.barrier(facts)
@@ -85,7 +85,7 @@ def test_samples_stand_in_for_counters_and_those_that_issued_count_as_time() -> 
 
 
 def test_the_samplers_own_spelling_is_known() -> None:
-    """Counters say `no_instruction`, samples `no_instructions`: one finding, with its places."""
+    """Counters say `no_instruction`, samples `no_instructions`: both give one finding with its places."""
     hot = Hotspot("sass", pc=16, sass="BRA", measures={"stall_no_instructions": 30.0})
     kernel = {"stalls": {"no_instructions": 1.0}, "hotspots": (hot,), "code_totals": {"stall_no_instructions": 40.0}}
     found = _find("no_instruction")(make_facts(kernel=kernel))
@@ -94,7 +94,7 @@ def test_the_samplers_own_spelling_is_known() -> None:
 
 
 def test_loads_in_flight_are_advised_only_where_no_memory_is_full() -> None:
-    """At the roof more loads would only queue for L2; just below it there is room that they are to fill."""
+    """At the roof more loads would only queue for L2; just below it there is room to fill."""
     counters = _counted("long_scoreboard", 0.8)
     free = stalls.long_scoreboard(make_facts(counters, {"l2": 0.3}))
     below = stalls.long_scoreboard(make_facts(counters, {"l2": 0.79}, **at_limiter("l2", 0.79)))
@@ -116,7 +116,7 @@ def test_loads_in_flight_are_advised_only_where_no_memory_is_full() -> None:
 def test_asynchronous_copies_are_advised_to_chips_that_have_them_and_kernels_with_shared_memory(
     capability: str, smem: float, *, advised: bool
 ) -> None:
-    """Turing has no cp.async, and the driver's kilobyte is no tile."""
+    """Turing has no cp.async, and the driver's kilobyte of shared memory is not a tile."""
     counters = {**_counted("long_scoreboard", 0.8), "smem_per_block_bytes": smem, "smem_driver_bytes": 1024.0}
     found = stalls.long_scoreboard(make_facts(counters, kernel={"compute_capability": capability}))
     assert found is not None
@@ -124,7 +124,7 @@ def test_asynchronous_copies_are_advised_to_chips_that_have_them_and_kernels_wit
 
 
 def test_a_full_queue_of_loads_is_never_told_to_keep_more_in_flight() -> None:
-    """`lg_throttle` means that the queue is full: fewer and wider accesses."""
+    """`lg_throttle` means that the queue is full: fewer and wider accesses are advised."""
     found = _find("lg_throttle")(make_facts(_counted("lg_throttle", 0.5)))
     assert found is not None
     assert "fewer and wider" in found.move
@@ -154,7 +154,7 @@ def test_the_queue_of_shared_memory_is_explained_by_what_the_kernel_executes(
 
 
 def test_a_busy_math_pipe_is_named_with_its_share() -> None:
-    """The wait is for a pipe: its name and how busy it is."""
+    """The pipe that warps wait for is named with its share."""
     found = stalls.math_pipe_throttle(make_facts(_counted("math_pipe_throttle", 0.4), {"alu": 0.68, "issue": 0.7}))
     assert found is not None
     assert "ALU pipe at 68 %" in found.move
@@ -169,7 +169,7 @@ def test_warps_that_are_ready_are_always_a_note() -> None:
 
 @pytest.mark.parametrize(("bound", "severity"), [("latency", "limiter"), ("overhead", "note")])
 def test_a_kernel_as_short_as_its_launch_is_not_told_to_read_constants_otherwise(bound: str, severity: str) -> None:
-    """Its first read of a parameter misses in any case; a longer kernel that waits for constants is limited by it."""
+    """Its first read of a parameter always misses; a longer kernel that waits for constants is limited by it."""
     findings = findings_of(make_facts(_counted("imc_miss", 0.6, 0.02), {"fma": 0.4}, bound=bound))
     (found,) = (finding for finding in findings if finding.id == "stall_imc_miss")
     assert found.severity == severity
@@ -178,14 +178,14 @@ def test_a_kernel_as_short_as_its_launch_is_not_told_to_read_constants_otherwise
 
 
 def test_a_wait_worth_less_than_a_tenth_is_no_limiter() -> None:
-    """The busiest unit leaves 5 %: it contributes."""
+    """With only 5 % left by the busiest unit, the wait contributes."""
     facts = make_facts(_counted("wait", 0.5, 0.5), {"fma": 0.95})
     assert [finding.severity for finding in findings_of(facts)] == ["contributes"]
 
 
 @pytest.mark.parametrize(("waiting", "first"), [(0.79, "small_grid"), (0.81, "stall_barrier")])
 def test_a_wait_comes_after_its_possible_causes_unless_it_is_worth_a_quarter_more(waiting: float, first: str) -> None:
-    """Three quarters of a wave are worth 1.33x; half of 79 % of the time 1.65x, under 1.67x, and of 81 % 1.68x."""
+    """Three quarters of a wave give 1.33x; half of 79 % of the time 1.65x, below 1.67x, and of 81 % 1.68x."""
     counters = {**_counted("barrier", waiting, 0.05), "waves": 0.75, "grid_size": 81.0, "sm_count": 108.0}
     findings = findings_of(make_facts(counters, {"fma": 0.4}))
     assert [finding.severity for finding in findings] == ["limiter", "limiter"]
@@ -199,7 +199,7 @@ def test_a_wait_comes_after_its_possible_causes_unless_it_is_worth_a_quarter_mor
 def test_fixed_latencies_are_a_cause_above_three_cycles_or_where_a_warp_does_little_else(
     cycles: float, between: float, severity: str
 ) -> None:
-    """Arithmetic that depends on the instruction before it waits 3 cycles: 49 % of 6.1, and 51 % of 5.9."""
+    """Dependent arithmetic always waits 3 cycles: 49 % of 6.1 is usual, 51 % of 5.9 is a cause."""
     counters = {"stall_wait_cycles": cycles, "warp_latency_cycles": between, "issue_active_per_cycle": 0.2}
     (found,) = findings_of(make_facts(counters, {"fma": 0.2}))
     assert (found.id, found.severity) == ("stall_wait", severity)
@@ -208,7 +208,7 @@ def test_fixed_latencies_are_a_cause_above_three_cycles_or_where_a_warp_does_lit
 
 
 def test_the_cycles_of_a_sampled_wait_are_its_share_of_those_between_two_instructions() -> None:
-    """40 % of the samples are 2.8 of 7 cycles, a usual wait, and 3.2 of 8, a long one; of unknown cycles, a cause."""
+    """40 % of the samples are 2.8 of 7 cycles, a usual wait, or 3.2 of 8, a long one; unknown cycles give a cause."""
     for between, severity in ((7.0, "note"), (8.0, "limiter"), (None, "limiter")):
         counters = {"issue_active_per_cycle": 0.2} | ({"warp_latency_cycles": between} if between else {})
         kernel = {"stalls": {"wait": 0.4, "barrier": 0.2, "drain": 0.2, "misc": 0.2}}
@@ -217,14 +217,14 @@ def test_the_cycles_of_a_sampled_wait_are_its_share_of_those_between_two_instruc
 
 
 def test_a_usual_wait_is_no_answer_to_why_a_kernel_waits() -> None:
-    """1.4 of 5 cycles lead, and are in every kernel: the next largest, 1.2 for data, is what there is to say."""
+    """1.4 of 5 cycles are the largest wait, but usual; the next largest, 1.2 for data, is named."""
     counters = {"stall_wait_cycles": 1.4, "stall_long_scoreboard_cycles": 1.2, "warp_latency_cycles": 5.0}
     (found,) = findings_of(make_facts({**counters, "issue_active_per_cycle": 0.2}, {"fma": 0.2}))
     assert (found.id, found.severity, found.confidence) == ("stall_long_scoreboard", "contributes", "low")
 
 
 def test_a_wait_before_warpgroup_products_is_not_told_as_one_for_their_results() -> None:
-    """NVIDIA's staff: stall GMMA is at `WARPGROUP.ARRIVE`, before issue; the end of the products is at a barrier."""
+    """NVIDIA's staff: stall GMMA occurs at `WARPGROUP.ARRIVE`, before issue; the end of products is at a barrier."""
     found = _find("gmma")(make_facts(_counted("gmma", 0.5), kernel={"compute_capability": "9.0"}))
     assert found is not None
     assert "50 % of their time waiting to issue warpgroup matrix instructions" in found.move
@@ -248,7 +248,7 @@ def test_a_wait_before_warpgroup_products_is_not_told_as_one_for_their_results()
     ],
 )
 def test_blocks_that_wait_for_one_another_are_not_told_to_be_smaller(opcodes: dict[str, int], *, chained: bool) -> None:
-    """A scan in one pass polls what other blocks publish: half the block is twice the chain. A histogram waits not."""
+    """A one-pass scan polls other blocks' results, so halving blocks doubles its chain; a histogram does not wait."""
     counters = {**_counted("barrier", 0.5), "block_size": 512.0}
     found = stalls.barrier(make_facts(counters, kernel={"warp_opcodes": opcodes}))
     assert found is not None
@@ -259,7 +259,7 @@ def test_blocks_that_wait_for_one_another_are_not_told_to_be_smaller(opcodes: di
 
 
 def test_per_cents_of_a_warps_time_are_stall_shares() -> None:
-    """`smsp__warp_issue_stalled_barrier_per_warp_active.pct` of 45 is 45 % of a warp's time, named as its source."""
+    """`smsp__warp_issue_stalled_barrier_per_warp_active.pct` of 45 is 45 % of a warp's time, with this source."""
     metric = "smsp__warp_issue_stalled_barrier_per_warp_active.pct"
     resolved = resolve({metric: 45.0, "smsp__warp_issue_stalled_wait_per_warp_active.pct": 10.0})
     facts = make_facts(resolved.values, kernel={"counter_sources": resolved.sources})
@@ -272,7 +272,7 @@ def test_per_cents_of_a_warps_time_are_stall_shares() -> None:
 
 @pytest.mark.parametrize(("opcode", "begins"), [("RED.E.ADD", "reduce within the warp"), ("STG.E", "store earlier")])
 def test_atomics_without_stores_are_not_told_to_store(opcode: str, begins: str) -> None:
-    """What is in flight at the exit is what the kernel writes with."""
+    """Only the kernel's own way of writing can be in flight at its exit."""
     found = drain(make_facts(kernel={"stalls": {"drain": 0.6}, "warp_opcodes": {opcode: 10}}))
     assert found is not None
     assert found.move.startswith(begins)
@@ -287,7 +287,7 @@ def test_atomics_without_stores_are_not_told_to_store(opcode: str, begins: str) 
     ],
 )
 def test_loads_of_tiles_are_told_of_double_buffers(barriers: int, capability: str, begins: str) -> None:
-    """Two blocks of four warps with four barriers each loop over tiles; a reduction has fewer."""
+    """Two blocks of four warps with four barriers each loop over tiles; a reduction has fewer barriers."""
     counters = {"block_size": 128.0, "grid_size": 2.0, "smem_per_block_bytes": 5120.0, "smem_driver_bytes": 1024.0}
     opcodes = {"BAR.SYNC": barriers, "LDS": 100, "STS": 64, "LDG.E": 64}
     kernel = {"stalls": {"long_scoreboard": 0.6}, "warp_opcodes": opcodes, "compute_capability": capability}

@@ -1,4 +1,4 @@
-"""Findings about passes through L1 where no address was counted: the default set's own words."""
+"""Findings about passes through L1 without counted addresses, in words suited to the default set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHARED = {"smem_static_per_block_bytes": 4096.0, "smem_dynamic_per_block_bytes"
     [("7.5", 0.42, 0.07, "12.0"), ("8.0", 0.42, 0.07, "6.00"), ("8.6", 0.4, 0.2, None), ("13.0", 0.42, 0.07, None)],
 )
 def test_shares_tell_the_passes_of_an_instruction(capability: str, data: float, taken: float, each: str | None) -> None:
-    """The LSU takes an instruction every second cycle, on chips for HPC every cycle; four passes may be wide loads."""
+    """The LSU takes an instruction every second cycle, on HPC chips every cycle; four passes may be wide loads."""
     counters = {"l1_data_share": data, "l1_lsu_input_share": taken, **_NO_SHARED}
     found = many_wavefronts(make_facts(counters, {"l1": data}, kernel={"compute_capability": capability}))
     assert (found is not None) is (each is not None)
@@ -28,7 +28,7 @@ def test_shares_tell_the_passes_of_an_instruction(capability: str, data: float, 
 
 
 def test_sums_tell_it_of_any_chip_and_shared_memory_may_be_the_reason() -> None:
-    """8,000 wavefronts of 1,000 instructions: half of the passes go, and L1 is all that is busy."""
+    """8,000 wavefronts for 1,000 instructions: half of the passes can go, and only L1 is busy."""
     counters = {"l1_data_bytes": 8000.0 * 128, "lsu_inst": 1000.0, **_SHARED}
     found = many_wavefronts(make_facts(counters, {"l1": 0.5}))
     assert found is not None
@@ -38,20 +38,20 @@ def test_sums_tell_it_of_any_chip_and_shared_memory_may_be_the_reason() -> None:
 
 @pytest.mark.parametrize("counted", ["global_load_sectors", "smem_conflict_bytes"])
 def test_counted_addresses_say_more(counted: str) -> None:
-    """Then sectors and conflicts are told apart."""
+    """Then sectors and conflicts are distinguished."""
     counters = {"l1_data_bytes": 8000.0 * 128, "lsu_inst": 1000.0, counted: 1.0}
     assert many_wavefronts(make_facts(counters, {"l1": 0.5})) is None
 
 
 def test_operands_of_matrix_instructions_are_no_replays() -> None:
-    """They pass through the data stage without an instruction of the LSU."""
+    """They pass through the data stage without an LSU instruction."""
     counters = {"l1_data_bytes": 8000.0 * 128, "lsu_inst": 1000.0}
     assert many_wavefronts(make_facts(counters, {"l1": 0.5, "tensor_pipe": 0.3})) is None
 
 
 @pytest.mark.parametrize(("l1", "severity"), [(0.4, "limiter"), (0.2, "note")])
 def test_a_kernel_that_waits_beside_a_busy_l1_waits_for_its_passes(l1: float, severity: str) -> None:
-    """DRAM is as busy, so no gain can be modelled; without stalls this is what is known of the wait."""
+    """DRAM is as busy, so no gain can be modelled; without stalls the wait has no better explanation."""
     counters = {"l1_data_bytes": 12000.0 * 128, "lsu_inst": 1000.0, **_NO_SHARED}
     found = many_wavefronts(make_facts(counters, {"l1": l1, "dram": 0.4}))
     assert found is not None
@@ -64,7 +64,7 @@ def test_a_kernel_that_waits_beside_a_busy_l1_waits_for_its_passes(l1: float, se
 def test_the_per_cent_of_the_sm_bounds_the_instructions_that_fill_l1(
     capability: str, sm: float, each: str | None
 ) -> None:
-    """L1 is full while the SM is 12 % busy, LSU included, which takes an instruction every second cycle."""
+    """L1 is full while the SM, including the LSU with an instruction every second cycle, is 12 % busy."""
     levels = {name: Level() for name in LEVELS} | {"l1": Level(share=1.0, stages={"throughput": 1.0})}
     counters = {"sol_compute": sm, **_NO_SHARED}
     facts = make_facts(counters, levels=levels, kernel={"compute_capability": capability}, **at_limiter("l1", 1.0))

@@ -1,4 +1,4 @@
-"""Loops, their trips, and rows that add up, on machine code written by hand."""
+"""Loops, their trips, and rows that add up, on hand-written machine code."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ NEST = listed(
     "@!P1 BRA ->2",  # 7
     "STG.E [R10.64], R5",  # 8
     "EXIT",  # 9
-    "BRA ->10",  # 10: behind the end, where stores drain
+    "BRA ->10",  # 10: after the end, where stores drain
     lines=(1, 2, 3, 4, 4, 3, 3, 3, 6, 7, 7),
 )
 
 
 def nest() -> MachineCode:
-    """Return 2 warps that run the outer body 3 times each, and the inner one 5 times each time."""
+    """Return 2 warps that run the outer body 3 times, and the inner body 5 times in each of these."""
     runs = [2, 2, 6, 30, 30, 6, 6, 6, 2, 2, 0]
     return machine_code(NEST, runs, samples={2: 10.0, 3: 40.0, 8: 5.0, 10: 45.0}, stall_drain={10: 45.0})
 
 
 def loops_of(inside: Inside) -> dict[str, Loop]:
-    """Return the rows by the line that they start at, or by name where they are straight."""
+    """Return the rows by the line at which they start, or by name for straight code."""
     return {one.name or str(one.line): one for one in inside.loops}
 
 
 def test_a_loop_in_a_loop_has_a_parent_and_trips_of_its_own() -> None:
-    """The outer one runs three times a warp, the inner one five times each time."""
+    """The outer loop runs three times per warp, the inner loop five times in each trip."""
     rows = loops_of(look_inside(nest()))
     assert rows["3"].trips == 3
     assert rows["4"].trips == 5
@@ -50,7 +50,7 @@ def test_a_loop_in_a_loop_has_a_parent_and_trips_of_its_own() -> None:
 
 
 def test_own_amounts_of_all_rows_are_those_of_the_kernel() -> None:
-    """Inclusive amounts of the outermost rows are, too."""
+    """The inclusive amounts of the outermost rows add up too."""
     code, inside = nest(), look_inside(nest())
     for measure, at in code.amounts.items():
         assert sum(one.own.get(measure, 0.0) for one in inside.loops) == sum(at.values())
@@ -58,7 +58,7 @@ def test_own_amounts_of_all_rows_are_those_of_the_kernel() -> None:
 
 
 def test_floating_point_operations_are_of_the_loop_that_does_them() -> None:
-    """30 warps of 32 threads make two operations each."""
+    """30 warps of 32 threads do two operations each."""
     rows = loops_of(look_inside(nest()))
     assert rows["4"].own_flop == {"fp32": 30 * 32 * 2}
     assert rows["3"].own_flop == {}
@@ -66,7 +66,7 @@ def test_floating_point_operations_are_of_the_loop_that_does_them() -> None:
 
 
 def test_samples_behind_the_end_count_for_what_ran_last_and_wait_for_the_store() -> None:
-    """The branch behind EXIT never runs: warps stand there while stores drain."""
+    """The branch after EXIT never runs: warps wait there while stores drain."""
     inside = look_inside(nest())
     assert loops_of(inside)["epilogue"].own["samples"] == 50
     (wait,) = inside.waits[0xA0]
@@ -74,7 +74,7 @@ def test_samples_behind_the_end_count_for_what_ran_last_and_wait_for_the_store()
 
 
 def test_a_test_at_the_top_is_no_trip() -> None:
-    """Unoptimised builds test first, and once more than the body runs."""
+    """Unoptimized builds test first, once more than the body runs."""
     code = listed(
         "MOV R4, RZ",
         "ISETP.GE.AND P0, PT, R4, 0x7, PT",
@@ -88,14 +88,14 @@ def test_a_test_at_the_top_is_no_trip() -> None:
 
 
 def test_a_call_that_nothing_returns_from_is_a_jump() -> None:
-    """Compilers leave loops by such calls: what stands behind is no part of the loop."""
+    """Compilers leave loops by such calls, so the code after them is not part of the loop."""
     code = listed("MOV R4, RZ", "@!P0 CALL.REL.NOINC ->3", "BRA ->1", "EXIT")
     (loop, *_) = look_inside(machine_code(code, [1, 4, 3, 1])).loops
     assert (loop.start, loop.trips) == (0x10, 4)
 
 
 def test_a_function_that_returns_is_a_row_of_its_own() -> None:
-    """Its instructions are in no loop of the kernel that calls it."""
+    """Its instructions belong to no loop of the calling kernel."""
     code = listed(
         "MOV R4, RZ", "CALL.REL.NOINC ->5", "@P0 BRA ->1", "STG.E [R2.64], R4", "EXIT", "MUFU.RCP R4, R5", "RET"
     )
@@ -106,14 +106,14 @@ def test_a_function_that_returns_is_a_row_of_its_own() -> None:
 
 
 def test_threads_meet_where_the_barrier_says() -> None:
-    """`BSYNC` goes on at the target of its `BSSY`, not always at what stands next."""
+    """`BSYNC` continues at the target of its `BSSY`, not always at the next instruction."""
     code = listed("BSSY B0, ->4", "@P0 BRA ->3", "BSYNC B0", "BSYNC B0", "EXIT")
     assert flow(code).after == [(2, 1), (3,), (3,), ()]
 
 
 @pytest.mark.parametrize("break_it", ["two entries", "unknown instruction"])
 def test_what_cannot_be_told_is_a_note_and_no_table(break_it: str) -> None:
-    """A cycle with two entries is no natural loop; of an unknown instruction nobody knows whether it jumps."""
+    """A cycle with two entries is not a natural loop, and an unknown instruction may be a jump."""
     if break_it == "two entries":
         code = listed("@P0 BRA ->2", "MOV R1, R2", "MOV R2, R3", "@P1 BRA ->1", "EXIT")
         inside = look_inside(machine_code(code, [9, 8, 12, 12, 9]))
@@ -125,14 +125,14 @@ def test_what_cannot_be_told_is_a_note_and_no_table(break_it: str) -> None:
 
 
 def test_a_way_into_a_loop_that_no_warp_went_does_not_cost_the_table() -> None:
-    """Counts say that the jump into the middle was never taken."""
+    """Counts show that the jump into the middle was never taken."""
     code = listed("@!P0 BRA ->2", "MOV R1, R2", "MOV R2, R3", "@P1 BRA ->1", "EXIT")
     (loop, *_) = look_inside(machine_code(code, [2, 6, 6, 6, 2])).loops
     assert (loop.start, loop.trips) == (0x10, 3)
 
 
 def test_twenty_thousand_instructions_take_seconds_at_most() -> None:
-    """A thousand loops in a row, each around another, with a wait in each."""
+    """A thousand nested loops in a row, each with a wait."""
     texts: list[str | tuple[str, bytes]] = []
     for number in range(330):
         start = 60 * number
@@ -151,7 +151,7 @@ _WORK = ("LDG.E R2, [R4.64]", "FFMA R3, R2, R5, R3", "STS [R9], R2", "BAR.SYNC 0
 
 
 def _random_code(chance: random.Random, length: int) -> MachineCode:
-    """Return code that jumps anywhere, with counts that nothing holds together."""
+    """Return code with arbitrary jumps and unrelated counts."""
     texts: list[str | tuple[str, bytes]] = []
     for _ in range(length):
         what = chance.random()
@@ -185,7 +185,7 @@ def _random_code(chance: random.Random, length: int) -> MachineCode:
 
 
 def test_code_that_jumps_anywhere_gives_rows_that_add_up_or_a_note() -> None:
-    """Of damaged or foreign code no table is wrong: what was counted stands in one row each, or nothing is said."""
+    """Damaged or foreign code never gives a wrong table: each count is in one row, or there is no table."""
     chance = random.Random(7)  # noqa: S311 - no secret
     told = 0
     for _ in range(300):
@@ -201,7 +201,7 @@ def test_code_that_jumps_anywhere_gives_rows_that_add_up_or_a_note() -> None:
 
 
 def test_a_large_graph_of_any_form_is_bounded() -> None:
-    """20,000 instructions of which every third jumps anywhere: a note, within seconds."""
+    """20,000 instructions, every third jumping anywhere, give a note within seconds."""
     code = _random_code(random.Random(3), 20_000)  # noqa: S311 - no secret
     started = time.process_time()
     inside = look_inside(code)
@@ -210,7 +210,7 @@ def test_a_large_graph_of_any_form_is_bounded() -> None:
 
 
 def test_more_loops_than_anybody_reads_are_a_note() -> None:
-    """401 of them."""
+    """401 loops give a note."""
     texts = [f"@P0 BRA ->{place}" for place in range(401)]
     inside = look_inside(machine_code(listed(*texts, "EXIT"), [2] * 402))
     assert "more than 400 loops" in inside.note

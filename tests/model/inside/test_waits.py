@@ -25,20 +25,20 @@ RUNS = [1, 8, 8, 8, 8, 8, 8, 8, 8, 1]
 
 
 def test_a_wait_for_memory_is_for_the_load_whose_register_is_read() -> None:
-    """Two loads share a scoreboard: the one whose result is used is what the line waits for."""
+    """Two loads share a scoreboard: the wait is for the load whose result is used."""
     inside = look_inside(machine_code(PRODUCT, RUNS, stall_long_scoreboard={4: 9.0}))
     (wait,) = inside.waits[0x40]
     assert (wait.line, wait.how, wait.samples) == (2, "scoreboard", 9)
 
 
 def test_a_wait_for_a_special_function_names_it() -> None:
-    """Its scoreboard is another one."""
+    """Special functions have a scoreboard of their own."""
     inside = look_inside(machine_code(PRODUCT, RUNS, stall_short_scoreboard={5: 4.0}))
     assert [(wait.pc, wait.opcode) for wait in inside.waits[0x50]] == [(0x30, "MUFU")]
 
 
 def test_a_scoreboard_that_was_waited_for_is_free() -> None:
-    """The second use of the loaded value waits for nothing that the first did not."""
+    """The second use of a loaded value adds no wait."""
     code = listed(
         ("LDG.E R2, [R8.64]", control(written=0)),
         ("FADD R3, R2, R2", control(waits=1)),
@@ -51,7 +51,7 @@ def test_a_scoreboard_that_was_waited_for_is_free() -> None:
 
 
 def test_a_producer_is_found_around_the_loop() -> None:
-    """A load that the next trip uses stands below its use."""
+    """A load for the next trip is placed after its use."""
     code = listed(
         "MOV R2, RZ",
         ("FADD R3, R2, R3", control(waits=1)),
@@ -64,7 +64,7 @@ def test_a_producer_is_found_around_the_loop() -> None:
 
 
 def test_where_no_scoreboard_is_named_registers_tell() -> None:
-    """Their answer is marked."""
+    """An answer from registers is marked."""
     code = listed("LDG.E R2, [R8.64]", "LDG.E R3, [R10.64]", "FADD R4, R2, R4", "EXIT", lines=(1, 2, 3, 4))
     inside = look_inside(machine_code(code, [8, 8, 8, 8], stall_long_scoreboard={2: 9.0}))
     (wait,) = inside.waits[0x20]
@@ -72,7 +72,7 @@ def test_where_no_scoreboard_is_named_registers_tell() -> None:
 
 
 def test_a_wait_at_a_barrier_is_for_what_takes_longest_before_it() -> None:
-    """Most samples before it are at the use of a load: that load holds the last warp."""
+    """Most samples before the barrier are at the use of a load, which delays the last warp."""
     code = listed(
         "MOV R4, RZ",
         ("LDG.E R2, [R8.64]", control(written=0)),
@@ -88,13 +88,13 @@ def test_a_wait_at_a_barrier_is_for_what_takes_longest_before_it() -> None:
 
 
 def test_reasons_without_a_producer_have_none() -> None:
-    """A warp that is ready, or waits for a fixed latency, waits for no instruction that could move."""
+    """A warp that is ready, or waits for a fixed latency, does not wait for an instruction that could move."""
     inside = look_inside(machine_code(PRODUCT, RUNS, stall_wait={4: 1.0}, stall_not_selected={4: 2.0}))
     assert not inside.waits
 
 
 def test_anatomy_of_a_product() -> None:
-    """One multiply-add a trip, of five values that are loaded, kept in one register."""
+    """One multiply-add per trip, with five loaded values, accumulated in one register."""
     loop = look_inside(machine_code(PRODUCT, RUNS, stall_long_scoreboard={4: 9.0})).loops[0]
     body = loop.anatomy
     assert body is not None
@@ -105,12 +105,12 @@ def test_anatomy_of_a_product() -> None:
 
 
 def test_widths_stand_in_the_opcode() -> None:
-    """Of loads of matrices it is the number of registers."""
+    """For loads of matrices, the width is the number of registers."""
     found = {one: width_bytes(one) for one in ("LDG.E", "LDG.E.64", "LDS.128", "LDG.E.U8", "LDSM.16.M88.4", "LDS.U16")}
     assert found == {"LDG.E": 4, "LDG.E.64": 8, "LDS.128": 16, "LDG.E.U8": 1, "LDSM.16.M88.4": 16, "LDS.U16": 2}
 
 
 def test_damaged_text_is_no_instruction() -> None:
-    """What the disassembler cannot name, or is no text of it, has no opcode and never raises."""
+    """Text that is not the disassembler's, or not understood by it, has no opcode and never raises."""
     for text in (None, "", "???", "\0\xff", "@", "@P0", "0x1234", "-" * 10_000, "[" * 5000 + "BRA"):
         assert parse(0, text).opcode == "", text

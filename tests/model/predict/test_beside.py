@@ -1,4 +1,4 @@
-"""Operations of inference and training beside numbers worked out by hand, and the bounds beside FLOPs and DRAM."""
+"""Operations of inference and training compared with manual calculations, and bounds besides FLOPs and DRAM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def predicted(operation: str, dtype: str = "bf16", gpu: str = "h100-sxm", **size
 
 
 def part(whole: Forecast, label: str) -> Forecast:
-    """Find a step by what it does."""
+    """Find a step by its label."""
     return next(step for step in whole.parts if step.label == label)
 
 
@@ -39,7 +39,7 @@ def test_an_exponential_costs_as_long_as_256_tensor_flops_on_an_h100() -> None:
 
 
 def test_narrow_heads_are_bound_by_exponentials() -> None:
-    """At d = 32 there are 133 FLOPs a pair beside an exponential as long as 256: 256 / 133 = 1.92 times."""
+    """At d = 32 there are 133 FLOPs per pair beside an exponential that takes as long as 256: 1.92 times."""
     narrow = predicted("attention-flash", heads=1, width=32, length=8192)
     assert (narrow.regime, narrow.longest) == ("compute", "t_special_s")
     assert narrow.t_lower_s / narrow.t_math_s == pytest.approx(256 / 133, rel=1e-3)
@@ -53,7 +53,7 @@ def test_a_causal_mask_saves_exponentials_too() -> None:
 
 
 def test_blackwell_ultra_does_twice_the_exponentials() -> None:
-    """32 a cycle and SM on a B300 where a B200 has 16, at clocks of their own."""
+    """32 per cycle and SM on a B300, 16 on a B200, at their own clocks."""
     b200, b300 = (predicted("softmax", "fp32", gpu, rows=1024, width=4096) for gpu in ("b200", "b300"))
     cycles = [
         found.rates.special_per_s / GPUS[gpu].sm_count.value / GPUS[gpu].clock_of("fp32").value
@@ -63,14 +63,14 @@ def test_blackwell_ultra_does_twice_the_exponentials() -> None:
 
 
 def test_an_architecture_without_a_known_rate_has_no_bound_by_it() -> None:
-    """A Thor (compute capability 11.0) is in no table: nothing is made up, and its bounds are those of the others."""
+    """Thor (compute capability 11.0) is in no table: no rate is invented, and the other bounds remain."""
     found = predicted("attention-flash", "fp16", "jetson-thor", heads=1, width=16, length=4096)
     assert found.longest == "t_math_s"
     assert found.t_special_s is None
 
 
 def test_exponentials_of_fp64_are_no_special_functions() -> None:
-    """They are computed in software: the rate of special functions, which have the precision of fp32, says nothing."""
+    """They are computed in software, so the rate of special functions, which have fp32 precision, does not apply."""
     assert predicted("softmax", "fp64", rows=8, width=8).t_special_s is None
 
 
@@ -89,7 +89,7 @@ def test_tiles_load_their_operands_from_l2() -> None:
 
 
 def test_a_gpu_whose_l2_is_not_known_is_not_bound_by_it() -> None:
-    """The forecast is the one without tiles: a missing bandwidth is not guessed."""
+    """The forecast equals that without tiles: a missing bandwidth is not guessed."""
     unknown = next(gpu for gpu in GPUS.values() if gpu.l2_bandwidth is None and "fp32" in gpu.peaks)
     tiled, whole = (predicted("gemm", "fp32", unknown.id, m=512, n=512, k=512, l2_tile=tile) for tile in (8, 0))
     assert (tiled.t_lower_s, tiled.t_l2_s) == (whole.t_lower_s, None)
@@ -138,7 +138,7 @@ def test_a_decoder_with_packed_weights_reads_a_quarter() -> None:
 
 
 def test_a_cache_may_have_a_type_of_its_own() -> None:
-    """8 key heads x 2048 tokens x 128 x keys and values: 4,194,304 elements, a byte less each in fp8 or int8."""
+    """8 key heads x 2048 tokens x 128 x keys and values: 4,194,304 elements, each a byte less in fp8 or int8."""
     wide, narrow = (predicted("attention-decode", kv_heads=8, length=2048, kv_bits=bits) for bits in (0, 8))
     assert wide.moved_bytes - narrow.moved_bytes == 4_194_304
     assert predicted("decode").moved_bytes - predicted("decode", kv_bits=8).moved_bytes == 32 * 4_194_304
@@ -157,7 +157,7 @@ def test_only_experts_that_a_token_chooses_are_read() -> None:
 
 
 def test_a_single_token_reads_exactly_its_experts() -> None:
-    """The expectation of one token is `top_k`, of very many all of them."""
+    """For a single token the expectation is `top_k`, for very many tokens all experts."""
     for tokens, experts in ((1, 2), (100_000, 8)):
         up = part(predicted("moe", tokens=tokens), "dispatch and up projection")
         rows = 2 * tokens * (4096 + 2 * 14336)
@@ -165,7 +165,7 @@ def test_a_single_token_reads_exactly_its_experts() -> None:
 
 
 def test_all_wait_for_the_busiest_gpu() -> None:
-    """With 150 % of the mean, a GPU computes, and sends back, half as many rows again; alone it has all of them."""
+    """At 150 % of the mean, a GPU computes and returns half as many rows again; a single GPU has all rows."""
     even, uneven_one = (
         predicted("moe", tokens=4096, expert_parallel=8, imbalance_percent=percent) for percent in (100, 150)
     )
@@ -178,7 +178,7 @@ def test_all_wait_for_the_busiest_gpu() -> None:
 
 
 def test_packed_experts_move_fewer_bytes() -> None:
-    """All eight experts of 4096 tokens: 3 x 4096 x 14336 weights each, (16 - 4.15625) / 8 bytes less for each."""
+    """All eight experts for 4096 tokens: 3 x 4096 x 14336 weights each, (16 - 4.15625) / 8 bytes less per weight."""
     wide, packed = predicted("moe", tokens=4096), predicted("moe", tokens=4096, weight_bits=4)
     assert wide.moved_bytes - packed.moved_bytes == pytest.approx(8 * 3 * 4096 * 14336 * (16 - 4.15625) / 8)
 
@@ -196,9 +196,9 @@ def test_groups_of_a_convolution_see_only_one_another() -> None:
 
 
 def test_a_depthwise_convolution_runs_on_the_cuda_cores() -> None:
-    """64 channels of 56 x 56, kernel of 3, padded: 2 x 64 x 3136 x 9 FLOP, images in and out and 64 x 9 weights.
+    """64 channels of 56 x 56, padded kernel of 3: 2 x 64 x 3136 x 9 FLOP, images in and out, and 64 x 9 weights.
 
-    The same work as `conv2d` with as many groups as channels, but there is no product of matrices in it.
+    The work equals `conv2d` with as many groups as channels, but it contains no matrix product.
     """
     found = predicted("depthwise-conv2d", channels=64, height=56, image_width=56)
     assert found.flop == 2 * 64 * 3136 * 9
@@ -247,14 +247,14 @@ def test_a_fused_loss_leaves_the_logits_on_chip() -> None:
     ],
 )
 def test_bytes_of_an_optimizer_step(dtype: str, sizes: dict[str, int], bytes_each: int) -> None:
-    """AdamW moves so many bytes a parameter: it is bound by memory everywhere."""
+    """AdamW moves this many bytes per parameter, so memory is its limiter everywhere."""
     found = predicted("adamw", dtype, n=1000, **sizes)
     assert found.moved_bytes == 1000 * bytes_each
     assert found.longest == "t_memory_s"
 
 
 def test_sizes_that_gpus_cannot_split_evenly_are_named() -> None:
-    """Six GPUs and 32 heads: one has 6 of them, 36 for 32; 16 GPUs copy each of 8 key heads to two."""
+    """With 32 heads on six GPUs one has 6, as with 36; 16 GPUs copy each of 8 key heads twice."""
     six = {one.what: one for one in uneven(checked_sizes(OPERATIONS["decode"], {"tensor_parallel": 6}))}
     assert six["query heads"].most == 6
     assert six["query heads"].extra == pytest.approx(36 / 32 - 1)

@@ -34,7 +34,7 @@ def part(whole: Forecast, label: str) -> Forecast:
 
 
 def test_t_comms_of_the_seed_takes_both_directions_at_once() -> None:
-    """The seed S004 divides bytes by NVLink's 900 GB/s, both ways together: what one GPU sends takes twice as long."""
+    """S004 divides by NVLink's 900 GB/s, the sum of both directions; sending in one direction takes twice as long."""
     link = H100.links["nvlink"]
     assert link.bytes_per_s_total == 900e9, S004
     seed_s = GIB / 900e9
@@ -50,10 +50,10 @@ def test_the_floor_of_the_seed_holds_for_three_times() -> None:
 
 
 def ring(count: int) -> tuple[list[list[int]], list[int], list[int]]:
-    """Do an all-reduce in a ring with real numbers, one a part.
+    """Carry out a ring all-reduce with real numbers, one per part.
 
     Returns:
-        What each GPU ends with, and how many parts each has sent after the reduce-scatter and in all.
+        The final values of each GPU, and the number of parts each has sent after the reduce-scatter and in all.
     """
     held = [[100 * gpu + part for part in range(count)] for gpu in range(count)]
     sent, halfway = [0] * count, [0] * count
@@ -71,7 +71,7 @@ def ring(count: int) -> tuple[list[list[int]], list[int], list[int]]:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
 def test_a_ring_sends_what_the_formulas_say(count: int) -> None:
-    """A ring that is carried out gives every GPU the sums, and its GPUs send as much as the formulas count."""
+    """Carried out, a ring gives every GPU the sums, and its GPUs send as much as the formulas say."""
     held, halfway, sent = ring(count)
     sums = [sum(100 * gpu + part for gpu in range(count)) for part in range(count)]
     assert held == [sums] * count
@@ -112,7 +112,7 @@ def test_bytes_that_a_gpu_sends(operation: str, sizes: dict[str, int], sent: flo
     ],
 )
 def test_device_memory_of_a_collective(operation: str, gib: float) -> None:
-    """Among four GPUs: what is sent is read once, what arrives or results is written once."""
+    """Among four GPUs, sent data is read once, and received data or results are written once."""
     sizes = {"bytes": GIB} if operation == "send" else {"bytes": GIB, "gpus": 4}
     assert predicted(operation, **sizes).moved_bytes == gib * GIB
 
@@ -150,7 +150,7 @@ def test_ridge_of_a_link() -> None:
 
 
 def test_a_split_product_leaves_its_link_at_the_ridge() -> None:
-    """The ridge of 2198.7 is at k / 14 for k = 30,782; the GPU with most of k has 3,848 from 8 x 3,847 + 1 on."""
+    """The ridge 2198.7 is at k / 14 for k = 30,782; from 8 x 3,847 + 1 on, the GPU with the largest share has 3,848."""
     row = swept(
         OPERATIONS["gemm"],
         {"m": "8192", "n": "8192", "k": "4096:65536:x2", "batch": "1", "tile": "0", "tensor_parallel": "8"},
@@ -185,14 +185,14 @@ def test_key_heads_are_copied_where_there_are_more_gpus(operation: str) -> None:
 
 
 def test_a_block_of_one_gpu_is_what_it_was() -> None:
-    """Sharing among one changes nothing: Llama 3 8B's projections have 4096 + 2 x 1024 columns."""
+    """Sharing with no other GPU changes nothing: Llama 3 8B's projections have 4096 + 2 x 1024 columns."""
     block = predicted("transformer-block", length=16)
     assert part(block, "query, key and value").flop == 2 * 16 * 6144 * 4096
     assert part(block, "down projection").flop == 2 * 16 * 4096 * 14336
 
 
 def test_experts_exchange_their_rows() -> None:
-    """4096 tokens of two experts each, over eight GPUs: 7 / 8 x 8192 rows x 4096 x 2 bytes go out, and come back."""
+    """4096 tokens of two experts each on eight GPUs: 7 / 8 x 8192 rows x 4096 x 2 bytes are sent and returned."""
     layer = predicted("moe", tokens=4096, expert_parallel=8)
     each_way = 7 / 8 * 8192 * 4096 * 2
     assert part(layer, "dispatch and up projection").sent_bytes == each_way
@@ -201,7 +201,7 @@ def test_experts_exchange_their_rows() -> None:
 
 
 def test_experts_do_their_tokens_wherever_they_are() -> None:
-    """A GPU does as many rows with all experts as with its share of them, and reads fewer weights."""
+    """A GPU computes as many rows with all experts as with its share of them, and reads fewer weights."""
     alone, shared = predicted("moe", tokens=4096), predicted("moe", tokens=4096, expert_parallel=8)
     assert alone.flop == shared.flop
     weights = 3 * 4096 * 14336 * 2
@@ -210,14 +210,14 @@ def test_experts_do_their_tokens_wherever_they_are() -> None:
 
 
 def test_few_tokens_wake_few_experts() -> None:
-    """One token of two experts reads the weights of two, not of all eight: 3 x 2 x 4096 x 14336 elements."""
+    """One token with two experts reads the weights of two, not of eight: 3 x 2 x 4096 x 14336 elements."""
     products = [step for step in predicted("moe", tokens=1).parts if "projection" in step.label]
     weights = 3 * 2 * 4096 * 14336 * 2
     assert sum(step.moved_bytes for step in products) == pytest.approx(weights, rel=1e-3)
 
 
 def test_narrow_types_send_less() -> None:
-    """Rows in fp8 are half of those in bf16; their results come back in bf16 all the same."""
+    """Rows in fp8 take half the bytes of bf16, but their results return in bf16."""
     sizes = {"m": 4096, "n": 4096, "k": 4096, "groups": 4, "dispatch": 4, "combine": 4}
     wide, narrow = (predicted("grouped-gemm", dtype, **sizes) for dtype in ("bf16", "fp8"))
     assert wide.sent_bytes == 3 / 4 * 4096 * 4096 * (2 + 2)
@@ -225,13 +225,13 @@ def test_narrow_types_send_less() -> None:
 
 
 def test_more_experts_than_there_are_is_refused() -> None:
-    """A token cannot go to nine of eight."""
+    """A token cannot use nine of eight experts."""
     with pytest.raises(UsageError, match="cannot have 9 of 8 experts"):
         check_shape(checked_sizes(OPERATIONS["moe"], {"tokens": 1, "top_k": 9}))
 
 
 def test_a_collective_takes_two_gpus() -> None:
-    """An all-reduce with oneself is a slip of the finger."""
+    """An all-reduce on a single GPU is a user's mistake."""
     with pytest.raises(UsageError, match="`gpus` must be 2 to"):
         predicted("all-reduce", bytes=1, gpus=1)
 
@@ -251,7 +251,7 @@ def test_a_collective_takes_two_gpus() -> None:
     ],
 )
 def test_the_fastest_link_that_joins_so_many(gpu: str, count: int, wanted: LinkKind | None, kind: str) -> None:
-    """NVLink where there is one; a bridge joins two boards or four, and more of them talk over PCIe."""
+    """NVLink if there is one; a bridge joins two boards or four, and more of them use PCIe."""
     assert link_of(GPUS[gpu], count, wanted).kind == kind
 
 
@@ -266,18 +266,18 @@ def test_the_fastest_link_that_joins_so_many(gpu: str, count: int, wanted: LinkK
     ],
 )
 def test_a_link_that_is_not_there_is_told_from_one_not_known(gpu: str, wanted: LinkKind | None, words: str) -> None:
-    """No link, a link that does not reach and a link that no document states are three errors."""
+    """No link, a link that does not reach, and a link that no document states give three different errors."""
     with pytest.raises(InputError, match=f"(?m){words}"):
         predicted("all-reduce", on=GPUS[gpu], link=wanted, bytes=1000, gpus=8)
 
 
 def test_a_gpu_without_a_link_computes_alone() -> None:
-    """A Jetson has no link to others; a product of its own needs none."""
+    """A Jetson has no link to others, and a product on one GPU needs none."""
     assert predicted("gemm", "fp16", GPUS["jetson-thor"], m=8, n=8, k=8).link is None
 
 
 def test_what_is_shorter_than_its_launches_is_overhead() -> None:
-    """A verdict calls a kernel of 5 us overhead-bound, and so does a forecast; a part of 32 blocks has 32 launches."""
+    """Like a verdict, a forecast calls a kernel of 5 us overhead-bound; a part of 32 blocks has 32 launches."""
     assert default_thresholds().overhead_duration_ns == LAUNCH_FLOOR_S * 1e9
     norm = part(predicted("decode"), "norms")
     assert norm.t_lower_s < norm.count * LAUNCH_FLOOR_S
@@ -295,6 +295,6 @@ def test_the_gpu_with_most_counts() -> None:
     ("operation", "sizes"), [("moe", {"tokens": 64, "expert_parallel": 5}), ("decode", {"tensor_parallel": 33})]
 )
 def test_work_that_gpus_cannot_share_is_refused(operation: str, sizes: dict[str, int]) -> None:
-    """8 experts are not split by 5 GPUs, nor 32 heads by 33."""
+    """8 experts cannot be split over 5 GPUs, nor 32 heads over 33."""
     with pytest.raises(UsageError, match=r"multiple of `expert_parallel`|cannot split 32 heads"):
         check_shape(checked_sizes(OPERATIONS[operation], sizes))

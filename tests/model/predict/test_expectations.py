@@ -8,7 +8,7 @@ from rooflens.model.predict.expectations import parse_prediction, parse_rules, r
 
 
 def test_a_prediction_is_an_operation_with_its_sizes() -> None:
-    """FLOPs and bytes are those of the table of operations; sizes left out have their usual value."""
+    """FLOPs and bytes come from the table of operations; omitted sizes have their default."""
     found = parse_prediction("gemm:m=4096,n=1024,k=512,dtype=fp32,iterations=3")
     assert found.flop == 2 * 4096 * 1024 * 512
     assert found.moved_bytes == 4 * (4096 * 512 + 512 * 1024 + 4096 * 1024)
@@ -17,7 +17,7 @@ def test_a_prediction_is_an_operation_with_its_sizes() -> None:
 
 
 def test_copies_have_no_flops() -> None:
-    """An operation that computes nothing predicts no FLOPs, which is not 0 of them to be divided by."""
+    """An operation that computes nothing predicts no FLOPs, rather than 0, by which something could be divided."""
     assert parse_prediction("embedding:tokens=8,width=4").flop is None
 
 
@@ -26,13 +26,13 @@ def test_copies_have_no_flops() -> None:
     ["gem:m=1", "gemm", "gemm:m=1,n=1", "gemm:m=1,n=1,k=1,q=2", "gemm:m,n=1,k=1", "gemm:m=1:8:x2,n=1,k=1", "gemm:m=-1"],
 )
 def test_what_is_no_prediction_is_refused(text: str) -> None:
-    """Unknown operations and sizes, missing ones and sweeps are usage errors."""
+    """Unknown operations and sizes, missing sizes and sweeps are usage errors."""
     with pytest.raises(UsageError):
         parse_prediction(text)
 
 
 def test_rules_find_kernels_by_name() -> None:
-    """The first pattern that covers the whole name counts."""
+    """The first pattern that covers the whole name is used."""
     rules = parse_rules(
         """
         [[kernel]]
@@ -62,6 +62,6 @@ def test_rules_find_kernels_by_name() -> None:
     ],
 )
 def test_a_file_that_holds_no_predictions_is_named(text: str) -> None:
-    """The error names the file and hints at what one looks like."""
+    """The error names the file, and the hint shows what a prediction file looks like."""
     with pytest.raises(InputError, match=r"p\.toml"):
         parse_rules(text, "p.toml")

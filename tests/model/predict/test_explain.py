@@ -35,7 +35,7 @@ def did(
     counters: Mapping[str, float] | None = None,
     **overrides: Any,
 ) -> Analysis:
-    """Make an A100 kernel of 1 ms that did this much."""
+    """Make an A100 kernel of 1 ms with these amounts."""
     chip = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_tf32": 156e12})
     bound, resource = overrides.pop("limiter", ("compute", "tensor_bf16"))
     moved = {"dram": GEMM.moved_bytes or 0.0, **(level_bytes or {})}
@@ -46,12 +46,12 @@ def did(
 
 
 def words(checked: Checked, topic: Topic) -> str:
-    """Read all that is said about a topic."""
+    """Return all sentences about a topic."""
     return " ".join(gap.text for gap in checked.gaps if gap.topic == topic)
 
 
 def test_what_is_as_predicted_is_said_so() -> None:
-    """Work, bytes, time within its bounds, and limiter agree: every sentence says it, none looks for reasons."""
+    """Work, bytes, time within its bounds, and limiter agree: each sentence says so, and none looks for reasons."""
     checked = check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3})], IN_RANGE)
     assert [(gap.topic, gap.as_predicted, gap.reasons) for gap in checked.gaps[:2]] == [
         ("work", True, ()),
@@ -104,14 +104,14 @@ def test_time_is_held_against_floor_and_published_kernels(
     expected: str,
     as_predicted: bool,  # noqa: FBT001 - a parameter
 ) -> None:
-    """A time is below the floor of 0.4405 ms, within what published kernels take, or beyond."""
+    """A time may be below the floor of 0.4405 ms, within the range of published kernels, or beyond it."""
     checked = check(GEMM, [did({"tensor_bf16": 1e9}, counters={"duration_ns": duration_ns})])
     assert expected in words(checked, "time")
     assert [gap.as_predicted for gap in checked.gaps if gap.topic == "time"] == [as_predicted]
 
 
 def test_a_time_alone_has_the_floor_of_the_datasheet() -> None:
-    """A report with no counter but the time: peaks are those published for its GPU."""
+    """A report with only the time uses the published peaks of its GPU."""
     bare = did({}, {}, counters={"duration_ns": 1e6})
     bare = replace(
         bare, pipes={}, levels={name: replace(level, peak_bytes_per_s=None) for name, level in bare.levels.items()}
@@ -123,7 +123,7 @@ def test_a_time_alone_has_the_floor_of_the_datasheet() -> None:
 
 
 def test_more_bytes_are_re_reads_through_l2() -> None:
-    """Bytes over the compulsory ones: by direction, how often the SMs moved the data, and that it does not fit L2."""
+    """Bytes beyond the compulsory ones: by direction, how often the SMs moved the data, and that it exceeds L2."""
     traffic = {"dram": 3e8, "l2": 3e9}
     counters = {"dram_read_bytes": 2.6e8, "dram_write_bytes": 0.4e8}
     said = words(check(GEMM, [did({"tensor_bf16": 1.0}, traffic, counters)]), "bytes")
@@ -135,27 +135,27 @@ def test_more_bytes_are_re_reads_through_l2() -> None:
 
 
 def test_l2_can_take_all_re_reads() -> None:
-    """Compulsory bytes at DRAM with re-reads in L2 agree with the prediction, and the re-reads are still said."""
+    """DRAM bytes agree with the prediction because L2 served the re-reads, which are mentioned."""
     (gap,) = (g for g in check(GEMM, [did({}, {"l2": 1e9})]).gaps if g.topic == "bytes")
     assert gap.as_predicted
     assert "9.93x the compulsory bytes" in gap.text
 
 
 def test_memory_that_moves_more_than_was_asked_for() -> None:
-    """Less between SMs and L2 than at DRAM: nothing was read again, and pieces may be larger than asked for."""
+    """With fewer bytes between SMs and L2 than at DRAM nothing was reread; DRAM may transfer larger pieces."""
     said = words(check(GEMM, [did({}, {"dram": 2e8, "l2": 1e8})]), "bytes")
     assert "Only 100 MB passed between the SMs and L2, 2.00x of that at DRAM" in said
     assert "read again" not in said
 
 
 def test_several_launches_may_hand_over_through_memory() -> None:
-    """More bytes over several launches: the round trip between them is named as possible."""
+    """For more bytes over several launches, the round trip between them is named as a possible reason."""
     parts = [did({}, {"dram": 2e8}), did({}, {"dram": 2e8})]
     assert "Data passed between the 2 launches may go through DRAM." in words(check(GEMM, parts), "bytes")
 
 
 def test_fewer_bytes_because_the_output_stayed_in_l2() -> None:
-    """The flag of writes that stay in L2 explains missing bytes, with what was written to L2 and on to DRAM."""
+    """The flag of writes that stay in L2 explains missing bytes, with the bytes written to L2 and on to DRAM."""
     counters = {"l2_write_bytes": 33.6e6, "dram_write_bytes": 0.1e6}
     kernel = did({}, {"dram": 67e6}, counters, flags=("dram_writes_stay_in_l2",))
     said = words(check(GEMM, [kernel]), "bytes")
@@ -164,7 +164,7 @@ def test_fewer_bytes_because_the_output_stayed_in_l2() -> None:
 
 
 def test_fewer_bytes_because_caches_were_kept() -> None:
-    """Where the caches were not emptied, inputs may have been in L2; where all fits L2, a part may have stayed."""
+    """If caches were not emptied, L2 may hold inputs; if everything fits L2, a part may have stayed."""
     kernel = did({}, {"dram": 4e6})
     assert "inputs may have been in L2" in words(check(GEMM, [kernel], Coverage(caches_kept=True)), "bytes")
     small = replace(GEMM, moved_bytes=8e6)
@@ -173,7 +173,7 @@ def test_fewer_bytes_because_caches_were_kept() -> None:
 
 
 def test_bytes_that_were_not_measured() -> None:
-    """A kernel without bytes at DRAM makes the whole sum unknown, not smaller."""
+    """A kernel without DRAM bytes makes the whole sum unknown, not smaller."""
     unknown = replace(did({}), levels={**did({}).levels, "dram": replace(did({}).levels["dram"], amount_bytes=None)})
     checked = check(GEMM, [did({}), unknown])
     assert checked.bytes_ratio is None
@@ -181,7 +181,7 @@ def test_bytes_that_were_not_measured() -> None:
 
 
 def test_work_beside_the_tensor_pipes() -> None:
-    """Tensor FLOP as predicted and FP32 work on top: the formula leaves that out, and no padding is guessed."""
+    """Tensor FLOPs are as predicted, with FP32 work on top: the formula leaves it out, and no padding is assumed."""
     said = words(check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3, "fp32": 9e9})]), "work")
     assert said.endswith("The tensor pipes did what the formula counts; 9.00 GFLOP more ran on FP32.")
 
@@ -198,13 +198,13 @@ def test_work_beside_the_tensor_pipes() -> None:
     ],
 )
 def test_more_work_on_the_tensor_pipes(parameters: Mapping[str, int], reason: str) -> None:
-    """Tensor FLOP over the prediction are shown by the counters; why is only said to be possible."""
+    """Tensor FLOPs above the prediction are shown by counters; the reason is only called possible."""
     said = words(check(replace(GEMM, parameters=parameters), [did({"tensor_bf16": 1.5e11})]), "work")
     assert said.endswith(f"The tensor pipes alone did 1.09x that: {reason}")
 
 
 def test_special_functions_explain_vector_work() -> None:
-    """Functions on the MUFU pipe are counted from the opcodes: more FLOP around them, or none for them."""
+    """Functions on the MUFU pipe are counted from the opcodes: they explain more FLOPs, or are absent."""
     kernel = did({"fp32": 9e6}, thread_opcodes={"MUFU.EX2": 1_000_000, "FFMA": 4_500_000})
     assert "1.00 M special functions (MUFU) ran too" in words(check(SAXPY, [kernel]), "work")
     idle = did({}, thread_opcodes={"MUFU.EX2": 1_000_000})
@@ -213,7 +213,7 @@ def test_special_functions_explain_vector_work() -> None:
 
 
 def test_less_work_names_masks_and_what_was_not_counted() -> None:
-    """Skipped tiles are possible where there is a mask; counters that lack a kind of work are named by their flag."""
+    """A mask may skip tiles; a flag names the counters that lack a kind of work."""
     causal = replace(GEMM, parameters={"causal": 1})
     said = words(check(causal, [did({"tensor_bf16": 7e10}, flags=("sparse_tensor_work",))]), "work")
     assert "Fully masked tiles may have been skipped." in said
@@ -227,7 +227,7 @@ def test_work_that_is_not_counted_is_no_gap() -> None:
 
 
 def test_the_wrong_type_is_found_on_the_pipe() -> None:
-    """A bf16 product on FP32, and an fp32 one on TF32, are said with shares and published peaks."""
+    """A bf16 product on FP32, and an fp32 product on TF32, are named with shares and published peaks."""
     on_fp32 = words(check(GEMM, [did({"fp32": 2.0 * 4096**3})]), "type")
     assert on_fp32 == (
         "Predicted for tensor bf16, but FP32 did 100 % of the work. "
@@ -240,7 +240,7 @@ def test_the_wrong_type_is_found_on_the_pipe() -> None:
 
 
 def test_vector_work_of_narrow_types_runs_on_fp32_as_it_should() -> None:
-    """Adding bf16 numbers on FP32 is no wrong type where memory is the limiter all the same; nor is a guessed type."""
+    """Adding bf16 numbers on FP32 is right if memory is the limiter anyway; a guessed type is never called wrong."""
     norm = Prediction("layernorm", "bf16", {"rows": 1}, "bf16", "", 7e6, 4e6, "memory", "dram")
     assert words(check(norm, [did({"fp32": 7e6})]), "type") == ""
     heavy = replace(norm, flop=7e9)
@@ -251,7 +251,7 @@ def test_vector_work_of_narrow_types_runs_on_fp32_as_it_should() -> None:
 
 
 def test_another_wall_is_said_with_its_cause_and_the_expectation() -> None:
-    """The limiter of most of the time stands beside the expected one and why that was expected."""
+    """The limiter of most of the time is shown beside the expected limiter and the reason for expecting it."""
     checked = check(GEMM, [did({"tensor_bf16": 1.0}, limiter=("latency", None))])
     assert words(checked, "limiter") == (
         "It is limited by latency for 100 % of the time: long_scoreboard. "
@@ -264,7 +264,7 @@ def test_another_wall_is_said_with_its_cause_and_the_expectation() -> None:
 
 
 def test_equal_launches_profiled_once_are_a_lower_bound() -> None:
-    """Only an amount that adds up shows that no launch is missing; otherwise the measured side is at least."""
+    """Only an amount that adds up shows that no launch is missing; otherwise the measurement is a lower bound."""
     once = Coverage(once_each=True, in_range=True)
     whole = check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3})], once)
     assert not whole.at_least
@@ -277,7 +277,7 @@ def test_equal_launches_profiled_once_are_a_lower_bound() -> None:
 
 
 def test_launches_count_as_often_as_they_ran() -> None:
-    """A profiled launch that stands for three is counted three times."""
+    """A profiled launch that represents three counts three times."""
     checked = check(SAXPY, [replace(did({"fp32": 1e6}, {"dram": 4e6}), launches=3)])
     assert checked.measured.launches == 3
     assert (checked.work_ratio, checked.bytes_ratio) == (1.5, 1.0)
@@ -285,7 +285,7 @@ def test_launches_count_as_often_as_they_ran() -> None:
 
 
 def test_several_iterations_are_divided() -> None:
-    """A whole coverage of four iterations is compared by one of them; one of equal launches each is already one."""
+    """Of four iterations profiled as a whole, one is compared; one of several equal launches is a single iteration."""
     four = replace(SAXPY, iterations=4)
     kernels = [did({"fp32": 2e6}, {"dram": 12e6})] * 4
     assert check(four, kernels).work_ratio == 1.0
@@ -294,7 +294,7 @@ def test_several_iterations_are_divided() -> None:
 
 
 def test_more_than_the_range_was_profiled() -> None:
-    """Amounts over the prediction from a profile of the whole program: preparation may be among them."""
+    """In a profile of the whole program, amounts above the prediction may include preparation."""
     kernels = [did({"tensor_bf16": 2.0 * 4096**3})] * 2
     assert "not limited to an NVTX range" in words(check(GEMM, kernels), "scope")
     assert words(check(GEMM, kernels, IN_RANGE), "scope") == ""
@@ -302,7 +302,7 @@ def test_more_than_the_range_was_profiled() -> None:
 
 
 def test_a_failed_kernel_leaves_the_sum_unknown() -> None:
-    """Nothing is added up without the kernel that failed."""
+    """Nothing is summed up if a kernel failed."""
     checked = check(GEMM, [did({"tensor_bf16": 1.0}), samples.failed()])
     assert "1 kernel failed while being profiled" in words(checked, "scope")
     assert checked.work_ratio is None
@@ -310,7 +310,7 @@ def test_a_failed_kernel_leaves_the_sum_unknown() -> None:
 
 
 def test_integer_operations_are_compared_with_their_like() -> None:
-    """An int8 prediction is held against the integer operations of the tensor pipe, never against FLOP."""
+    """An int8 prediction is compared with the tensor pipe's integer operations, never with FLOPs."""
     int8 = Prediction("int8_mma", "tiles14", {}, "int8", "", 1e12, 1e8, "compute", "tensor_int8")
     pipe = Pipe(1e12, "op", "opcode", 1e15, 624e12, 1.0, "report")
     kernel = replace(did({"fp32": 5e9}), pipes={**did({"fp32": 5e9}).pipes, "tensor_int8": pipe})
@@ -330,7 +330,7 @@ def test_integer_operations_are_compared_with_their_like() -> None:
     ],
 )
 def test_the_command_line_says_how_much_was_profiled(command_line: str | None, expected: Coverage) -> None:
-    """Filter mode and NVTX range are read from the profiler's own command line, the cache mode from provenance."""
+    """Filter mode and NVTX range come from the profiler's command line, the cache mode from provenance."""
     assert read_coverage(samples.run(command_line=command_line)) == expected
     kept = read_coverage(samples.run(command_line=command_line, cache_control="none"))
     assert kept == replace(expected, caches_kept=True)

@@ -88,7 +88,7 @@ THREE_DIGITS = 5e-3
 def test_intensities_of_the_seeds(  # noqa: PLR0913, PLR0917 - one column each
     operation: str, dtype: str, sizes: dict[str, int], intensity: float, tolerance: float, seed: str
 ) -> None:
-    """Each intensity that the documents behind this tool work out by hand comes out of the table."""
+    """The table gives every intensity that the founding documents calculate by hand."""
     assert predicted(operation, dtype, **sizes).intensity == pytest.approx(intensity, rel=tolerance), seed
 
 
@@ -102,12 +102,12 @@ def test_intensities_of_the_seeds(  # noqa: PLR0913, PLR0917 - one column each
     ],
 )
 def test_ridges_of_the_seeds(on: str, dtype: str, ridge: float, tolerance: float) -> None:
-    """Peak over bandwidth gives the ridges the documents quote, up to the digits they round away."""
+    """Peak over bandwidth gives the ridges quoted in the documents, up to rounding."""
     assert predicted("gemm", dtype, gpu(on), m=1, n=1, k=1).ridge == pytest.approx(ridge, rel=tolerance)
 
 
 def test_share_of_the_roof_of_a_measured_kernel() -> None:
-    """120 TFLOP/s at 64 FLOP/B on an H100 is 56 % of 214.4 TFLOP/s, as the seed S003 works out."""
+    """120 TFLOP/s at 64 FLOP/B on an H100 is 56 % of 214.4 TFLOP/s, as calculated in the seed S003."""
     roof = predicted("custom", flop=64, bytes=1).roof_flop_per_s
     assert roof == pytest.approx(214.4e12)
     assert roof is not None
@@ -115,14 +115,14 @@ def test_share_of_the_roof_of_a_measured_kernel() -> None:
 
 
 def test_regimes_of_one_product_at_three_sizes() -> None:
-    """A bf16 product on an H100 leaves the slope between N = 512 and 1024 (S000 and S003); a launch is longer."""
+    """A bf16 product on an H100 leaves the slope between N = 512 and 1024 (S000 and S003); a launch takes longer."""
     found = [predicted("gemm", m=n, n=n, k=n) for n in (128, 512, 1024, 8192)]
     assert [one.longest for one in found] == ["t_memory_s", "t_memory_s", "t_math_s", "t_math_s"]
     assert [one.regime for one in found] == ["overhead", "overhead", "overhead", "compute"]
 
 
 def test_fusion_halves_the_bytes() -> None:
-    """Two functions in one kernel move half of what two kernels move, for the same FLOPs (S000 and S001)."""
+    """Two functions in one kernel move half of the bytes of two kernels, for the same FLOPs (S000 and S001)."""
     apart = 2 * predicted("elementwise", "fp32", n=1000).moved_bytes
     fused = predicted("elementwise", "fp32", n=1000, flops=2)
     assert fused.moved_bytes == apart / 2
@@ -130,7 +130,7 @@ def test_fusion_halves_the_bytes() -> None:
 
 
 def test_a_decoder_block_is_the_sum_of_its_parts() -> None:
-    """FLOPs, bytes and the floor of a composite operation are sums over its parts."""
+    """FLOPs, bytes and floor of a composite operation are sums over its parts."""
     whole = predicted("transformer-block")
     for field in ("flop", "moved_bytes", "t_math_s", "t_memory_s", "t_lower_s"):
         assert getattr(whole, field) == pytest.approx(sum(getattr(part, field) for part in whole.parts))
@@ -145,7 +145,7 @@ def test_products_of_a_decoder_take_two_flops_a_weight_and_token() -> None:
 
 
 def test_decode_reads_the_weights_once_for_the_whole_batch() -> None:
-    """Tokens per second grow with the batch while the weights are what is read."""
+    """Tokens per second grow with the batch while most of the bytes are weights."""
     one, many = predicted("decode", batch=1), predicted("decode", batch=16)
     assert one.tokens_per_s is not None
     assert many.tokens_per_s is not None
@@ -166,7 +166,7 @@ def test_a_convolution_counts_its_results() -> None:
 
 
 def test_a_type_the_gpu_has_no_pipe_for_is_refused() -> None:
-    """A T4 has no bf16 tensor cores: the error says which types it has, as they are given."""
+    """A T4 has no bf16 tensor cores: the error lists the types it has, as they are written in options."""
     with pytest.raises(InputError, match="no published peak for bf16") as caught:
         predicted("gemm", "bf16", gpu("t4"), m=1, n=1, k=1)
     assert caught.value.hint == "it has: fp64, fp32, fp16, int8"
@@ -176,7 +176,7 @@ def test_a_type_the_gpu_has_no_pipe_for_is_refused() -> None:
     "sizes", [{"m": 1, "n": 1}, {"m": 1, "n": 1, "k": 0}, {"m": 1, "n": 1, "k": 1, "q": 1}, {"m": -1, "n": 1, "k": 1}]
 )
 def test_sizes_are_checked(sizes: dict[str, int]) -> None:
-    """A missing, unknown or senseless size is a usage error."""
+    """A missing, unknown or nonsensical size is a usage error."""
     with pytest.raises(UsageError):
         predicted("gemm", **sizes)
 
@@ -195,13 +195,13 @@ def test_sizes_are_checked(sizes: dict[str, int]) -> None:
     ],
 )
 def test_sizes_that_do_not_fit_one_another_are_refused(operation: str, sizes: dict[str, int], words: str) -> None:
-    """A head of no width, a group of no heads and a kernel beyond its image are usage errors."""
+    """A head of width 0, a group of no heads and a kernel larger than its image are usage errors."""
     with pytest.raises(UsageError, match=words):
         check_shape(checked_sizes(OPERATIONS[operation], sizes))
 
 
 def test_switches_are_on_or_off() -> None:
-    """A causal mask of 7 is a slip of the finger."""
+    """A causal mask of 7 is a user's mistake."""
     with pytest.raises(UsageError, match="`causal` must be 0 to 1, not 7"):
         predicted("attention-flash", length=8, causal=7)
 
@@ -214,14 +214,14 @@ def test_a_copy_and_a_fill_compute_nothing() -> None:
 
 
 def test_a_sort_counted_by_hand_may_have_no_flops() -> None:
-    """Of 6.7 GB and no FLOP, by hand, memory is the limiter: 2 ms at 3.35 TB/s, and no intensity above 0."""
+    """For 6.7 GB without FLOPs memory is the limiter: 2 ms at 3.35 TB/s, and intensity 0."""
     sort = predicted("custom", "fp32", flop=0, bytes=6_700_000_000)
     assert (sort.regime, sort.intensity) == ("memory", 0)
     assert sort.t_lower_s == pytest.approx(2.0e-3, rel=1e-3)
 
 
 def test_a_tile_never_moves_less_than_every_operand_once() -> None:
-    """A tile larger than the result reads its operands once; one that sticks out at the edge counts whole."""
+    """A tile larger than the result reads its operands once; a tile beyond the edge counts as whole."""
     once = predicted("gemm", m=128, n=128, k=128).moved_bytes
     assert predicted("gemm", m=128, n=128, k=128, tile=256).moved_bytes == once
     # Two columns of tiles read the left operand twice, three rows of them the right one three times.
@@ -229,12 +229,12 @@ def test_a_tile_never_moves_less_than_every_operand_once() -> None:
 
 
 def test_products_run_on_cuda_cores_where_there_are_no_tensor_cores() -> None:
-    """A Pascal has no tensor cores: a product in fp16 takes the rate of its fp16 pipe."""
+    """Pascal has no tensor cores: an fp16 product runs at the rate of its fp16 pipe."""
     assert predicted("gemm", "fp16", gpu("gtx-1070-ti"), m=8, n=8, k=8).peak == "fp16"
 
 
 def test_a_million_of_everything_overflows_nothing() -> None:
-    """Every size at a million, those with a usual value too: the amounts stay finite and the parts are no obstacle."""
+    """With every size at a million, including those with defaults, all amounts stay finite."""
     for operation in OPERATIONS.values():
         result = forecast(operation, {s.name: min(s.most, 10**6) for s in operation.sizes}, "bf16", H100)
         assert math.isfinite(result.flop)
@@ -254,7 +254,7 @@ def _sizes(operation: str, value: int) -> dict[str, int]:
 
 
 def _on_every_gpu(operation: str, dtype: str, value: int) -> list[tuple[Datasheet, Forecast]]:
-    """Predict one operation on all GPUs that have a peak for its type."""
+    """Predict an operation on all GPUs with a peak for its type."""
     sizes = _sizes(operation, value)
     tried = ((on, _supported(operation, dtype, on, sizes)) for on in load_datasheets())
     return [(on, result) for on, result in tried if result is not None]
@@ -264,7 +264,7 @@ def _on_every_gpu(operation: str, dtype: str, value: int) -> list[tuple[Datashee
 @settings(deadline=None, max_examples=20)
 @given(value=st.integers(1, 500_000), larger=st.integers(1, 500_000), dtype=st.sampled_from(sorted(ELEMENT_BYTES)))
 def test_every_forecast_holds_together(operation: str, dtype: str, value: int, larger: int) -> None:
-    """On every GPU, up to a million: bounds are in order and finite, more is never less, and the regime is told."""
+    """On every GPU, up to a million: bounds are ordered and finite, more is never less, and there is a regime."""
     less, more = _on_every_gpu(operation, dtype, value), _on_every_gpu(operation, dtype, value + larger)
     assert [on for on, _ in less] == [on for on, _ in more]
     for (_, small), (_, large) in zip(less, more, strict=True):
@@ -289,7 +289,7 @@ def _check_bounds(on: Datasheet, result: Forecast) -> None:
 
 
 def _check_regime(result: Forecast) -> None:
-    """A simple operation of one GPU that outlasts its launch is compute-bound right of the ridge, unless by others."""
+    """A simple operation longer than its launch is compute-bound right of the ridge, unless other bounds decide."""
     if result.longest not in {"t_math_s", "t_memory_s"} or result.link:
         return
     if result.intensity != pytest.approx(result.ridge):
@@ -299,7 +299,7 @@ def _check_regime(result: Forecast) -> None:
 
 
 def test_counted_fp64_runs_on_the_pipe_of_fp64() -> None:
-    """FLOPs that were counted elsewhere need be no products: fp64 has its own pipe, narrower types tensor cores."""
+    """Given FLOPs need not be products: fp64 uses its own pipe, narrower types tensor cores."""
     pipes = {dtype: predicted("custom", dtype, flop=64, bytes=1).peak for dtype in ("fp64", "fp32", "tf32", "bf16")}
     assert pipes == {"fp64": "fp64", "fp32": "fp32", "tf32": "tensor_tf32", "bf16": "tensor_bf16"}
     assert predicted("custom", "fp64", flop=67, bytes=1).t_math_s == 67 / 33.5e12

@@ -1,4 +1,4 @@
-"""The options of a forecast are written once, and every door offers them."""
+"""The options of a forecast are defined once, and every interface offers them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rooflens.model.predict.options import OPTIONS, Options
 
 
 def test_every_door_offers_every_option() -> None:
-    """The record, the command line and Python know the same names; each has a meaning that Python's docstring holds."""
+    """The record, the command line and Python have the same names, each explained in Python's docstring."""
     names = [one.name for one in OPTIONS]
     assert [one.name for one in fields(Options)] == names
     assert {one.name: one.default for one in fields(Options)} == {one.name: one.default for one in OPTIONS}

@@ -1,4 +1,4 @@
-"""What a kernel would take on another GPU: ridges, sides and lower bounds against numbers worked out by hand."""
+"""The time of a kernel on another GPU: ridges, sides and lower bounds compared with manual calculations."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def here(sample: Sample) -> Standing:
 
 
 def kernel(sample: Sample) -> KernelSummary:
-    """Sum up the one launch of a sample."""
+    """Summarize the only launch of a sample."""
     (found,) = summarize([samples.analysis(sample)])
     return found
 
 
 def on(gpu: str, load: Load) -> Place:
-    """Place a load on a GPU that has a peak for all of it."""
+    """Place a load on a GPU with a peak for all of it."""
     found = place(load, gpu_roofs(GPUS[gpu]))
     assert found is not None
     return found
 
 
 def with_pipe(name: str, amount: float) -> Analysis:
-    """Put tensor work under a pipe name of its own in the place of the GEMM's."""
+    """Replace the GEMM's tensor pipe by one with this name."""
     pipe = Pipe(amount, "FLOP", "opcode", peak_per_s=300e12)
     return replace(samples.analysis(GEMM), pipes={name: pipe})
 
@@ -108,7 +108,7 @@ def test_a_mix_of_types_takes_the_time_of_each_part() -> None:
 
 
 def test_side_is_the_intensity_against_the_ridge() -> None:
-    """Compute side and an intensity over the ridge of the mix are the same statement."""
+    """A kernel is on the compute side exactly if its intensity exceeds the ridge of its mix."""
     ridge = 1.01e12 / (1e12 / 312e12 + 1e10 / 19.5e12) / 2.039e12
     for moved_bytes in (1e9, 5e9, 6e9, 7e9, 8e9, 2e10):
         side = on("a100-sxm4-80gb", Load({"tensor_bf16": 1e12, "fp32": 1e10}, moved_bytes)).side
@@ -124,21 +124,21 @@ def test_a_missing_type_is_not_predicted() -> None:
 
 
 def test_a_part_below_one_in_a_hundred_needs_no_peak() -> None:
-    """Constants loaded by the fp16 pipe do not keep a kernel from being predicted; real fp16 work does."""
+    """Constants loaded through the fp16 pipe do not prevent a prediction; real fp16 work does."""
     roofs = Roofs(1e12, {"fp32": 1e13})
     assert place(Load({"fp32": 1e12, "fp16": 9e9}, 1e9), roofs) is not None
     assert place(Load({"fp32": 1e12, "fp16": 2e10}, 1e9), roofs) is None
 
 
 def test_a_gpu_that_no_file_has_keeps_the_roofs_of_its_report() -> None:
-    """Without a datasheet the report's own peaks are taken."""
+    """Without a datasheet the report's own peaks are used."""
     found = here(replace(GEMM, chip=NOT_LISTED))
     assert found.place.memory_s == pytest.approx(1e10 / samples.A100.level_peaks["dram"])
     assert found.place.math_s == pytest.approx(2e12 / 312e12)
 
 
 def test_two_instructions_of_one_type_are_one_load() -> None:
-    """Work by mma and by wgmma counts for one datasheet peak; in a report the slower one's peak counts."""
+    """Work by mma and by wgmma has one datasheet peak; in a report the slower one's peak is used."""
     pipes = {
         "tensor_bf16": Pipe(1e12, "FLOP", "opcode", peak_per_s=600e12),
         "tensor_bf16_wgmma": Pipe(3e12, "FLOP", "opcode", peak_per_s=900e12),
@@ -152,13 +152,13 @@ def test_two_instructions_of_one_type_are_one_load() -> None:
 
 
 def test_work_that_no_datasheet_states_is_not_placed() -> None:
-    """2:4 sparsity has rates of its own, so nothing is guessed for it."""
+    """2:4 sparsity has rates of its own, so nothing is guessed."""
     assert standing(with_pipe("tensor_bf16_sparse", 2e12)) is None
 
 
 @pytest.mark.parametrize(("gpu", "math_s"), [("a100-sxm4-80gb", 2e12 / 312e12), ("rtx-4090", 2e12 / 330.3e12)])
 def test_accumulation_in_fp16_has_the_peak_of_its_board(gpu: str, math_s: float) -> None:
-    """On an A100 both accumulators have one rate; an RTX 4090 does twice its 165.2 TFLOP/s when it adds up in fp16."""
+    """On an A100 both accumulators have one rate; an RTX 4090 doubles its 165.2 TFLOP/s with fp16 accumulation."""
     found = standing(with_pipe("tensor_fp16_acc16", 2e12))
     assert found is not None
     assert on(gpu, found.load).math_s == pytest.approx(math_s)
@@ -175,12 +175,12 @@ def test_accumulation_in_fp16_has_the_peak_of_its_board(gpu: str, math_s: float)
     ids=["failed", "no FLOPs counted", "no bytes counted", "nothing to do"],
 )
 def test_a_kernel_without_flops_or_bytes_has_no_place(analysis: Analysis) -> None:
-    """What the report does not hold is not guessed."""
+    """A kernel whose report lacks FLOPs or bytes is not placed."""
     assert standing(analysis) is None
 
 
 def test_a_kernel_without_hbm_traffic_stands_on_the_compute_side() -> None:
-    """Zero bytes that were measured are no missing bytes."""
+    """Zero bytes that were measured are not missing bytes."""
     found = here(replace(GEMM, level_bytes={"dram": 0.0}))
     assert (found.place.side, found.place.memory_s) == ("compute", 0.0)
 
@@ -201,7 +201,7 @@ def test_a_kernel_without_hbm_traffic_stands_on_the_compute_side() -> None:
     ],
 )
 def test_the_lower_bound_tells_of_hbm_and_flop_pipes_only(bound: str, resource: str | None, told: bool) -> None:  # noqa: FBT001
-    """Caches, other pipes, latency and overhead are limiters that no datasheet here speaks of."""
+    """Caches, other pipes, latency and overhead are limiters that no datasheet covers."""
     analysis = samples.analysis(GEMM)
     verdict = replace(analysis.verdict, bound=bound, resource=resource)  # type: ignore[arg-type]
     found = standing(replace(analysis, verdict=verdict))
@@ -210,7 +210,7 @@ def test_the_lower_bound_tells_of_hbm_and_flop_pipes_only(bound: str, resource: 
 
 
 def test_a_memory_bound_kernel_follows_bandwidth_and_width() -> None:
-    """On an H100 a copy takes 2.039 / 3.35 of its time; in half the bytes half of it; a wait is not predicted."""
+    """On an H100 a copy takes 2.039 / 3.35 of its time, half of that with half the bytes; waits are not predicted."""
     there = what_if(kernel(COPY), GPUS["h100-sxm"], None)
     assert there.side == "memory"
     assert there.factor == pytest.approx(3.35 / 2.039, rel=1e-3)
@@ -222,7 +222,7 @@ def test_a_memory_bound_kernel_follows_bandwidth_and_width() -> None:
 
 
 def test_a_narrower_type_halves_bytes_and_uses_its_own_peak() -> None:
-    """A product in bf16 put into fp8: twice the peak of an H100 and half the bytes, so half the time."""
+    """A bf16 product in fp8 has twice the peak on an H100 and half the bytes, so half the time."""
     as_bf16 = what_if(kernel(GEMM), GPUS["h100-sxm"], None)
     as_fp8 = what_if(kernel(GEMM), GPUS["h100-sxm"], "fp8")
     assert as_bf16.lower_ns is not None
@@ -234,7 +234,7 @@ def test_a_narrower_type_halves_bytes_and_uses_its_own_peak() -> None:
 
 
 def test_launches_of_different_times_are_their_sum() -> None:
-    """A copy of 1, 1 and 4 us takes 6 us, not three times the median; elsewhere as much as the bandwidths say."""
+    """A copy of 1, 1 and 4 us takes 6 us, not three times the median; elsewhere the bandwidths scale this sum."""
     launches = [replace(COPY, duration_us=time_us, level_bytes={"dram": time_us * 1e6}) for time_us in (1, 1, 4)]
     (copies,) = summarize([samples.analysis(one) for one in launches])
     there = what_if(copies, GPUS["h100-sxm"], None)
@@ -265,7 +265,7 @@ def test_what_keeps_a_kernel_from_being_predicted_is_named(sample: Sample, gpu: 
 
 
 def test_a_type_needs_the_peaks_of_a_known_gpu() -> None:
-    """Without a datasheet of its own GPU, the error says how to name one; on another GPU the kernel is predicted."""
+    """Without a datasheet of its own GPU the error says how to name one; on another GPU the kernel is predicted."""
     unnamed = replace(samples.analysis(GEMM), kernel=replace(samples.analysis(GEMM).kernel, gpu=None))
     with pytest.raises(InputError, match="does not name its GPU") as error:
         what_if(summarize([unnamed])[0], None, "fp8")

@@ -1,4 +1,4 @@
-"""Formulas beside the counters of published reports: what programs of others moved and computed."""
+"""Compare formulas with the counters of published reports by others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def predicted(operation: str, gpu: str, **sizes: int) -> Forecast:
 
 
 def test_adamw_of_llm_c_moves_28_bytes_a_parameter() -> None:
-    """2048 blocks of 512 threads, a parameter each, on an RTX 3060 Ti: 29.1 MB and 17 FLOPs each were counted."""
+    """2048 blocks of 512 threads, one parameter each, on an RTX 3060 Ti: 29.1 MB and 17 FLOPs each were counted."""
     found = measured("llm.c__adamw_coalsecing_shared.ncu-rep")
     step = predicted("adamw", "NVIDIA GeForce RTX 3060 Ti", n=2048 * 512)
     assert found.levels["dram"].amount_bytes == pytest.approx(step.moved_bytes, rel=0.01)
@@ -40,7 +40,7 @@ def test_adamw_of_llm_c_moves_28_bytes_a_parameter() -> None:
 
 
 def test_the_naive_product_of_kernelbench_reads_through_every_level_as_its_tiles_say() -> None:
-    """4096^3 in fp32 by blocks of 16 x 16 threads on an H100 PCIe: L1 as of a tile of 1, L2 as of a tile of 16."""
+    """4096^3 in fp32 with blocks of 16 x 16 on an H100 PCIe: L1 as with a tile of 1, L2 as with a tile of 16."""
     found = measured("KernelBench__matmul_kernel.ncu-rep")
     sizes = {"m": 4096, "n": 4096, "k": 4096}
     blocks = predicted("gemm", "NVIDIA H100 PCIe", **sizes, l2_tile=16)

@@ -1,4 +1,4 @@
-"""Published times against our floors: none lies below, and what they attain holds for sources left out."""
+"""Published times compared with our floors: none is below, and the attained shares hold for left-out sources."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ KINDS = {"products": PRODUCTS, "norms and softmax": NORMS, **{name: (name,) for 
 
 
 def test_no_published_time_lies_below_our_floor() -> None:
-    """The best kernels of 261 take 1.08 times or more of what no kernel can beat from cold caches."""
+    """The best of 261 kernels take at least 1.08 times the floor from cold caches, which no kernel can beat."""
     below = [point for point in published_points() if point.over_floor < 1]
     assert below == []
     assert len(published_points()) == 261
 
 
 def test_times_of_data_that_fits_in_l2_have_a_warm_floor_too() -> None:
-    """It is below the cold one where DRAM bounds that, the same where arithmetic does, and no time lies below it."""
+    """The warm floor is below the cold one if DRAM sets that, and equal if arithmetic does; no time is below it."""
     wrong = []
     for point in published_points():
         gpu = the_datasheet(point.gpu)
@@ -54,7 +54,7 @@ def test_times_of_data_that_fits_in_l2_have_a_warm_floor_too() -> None:
 
 
 def left_out() -> Iterator[tuple[str, str, list[bool]]]:
-    """Yield each kind and source with the tuned times of it that lie in the interval of all other sources."""
+    """Yield each kind and source with its tuned times that are in the interval of all other sources."""
     points = published_points()
     for kind, operations in KINDS.items():
         own = [point for point in points if point.operation in operations and not point.untuned]
@@ -71,7 +71,7 @@ def _is_in(point: Point, interval: Attainable | None) -> bool:
 
 
 def test_four_of_five_times_of_a_source_lie_in_the_interval_of_the_others() -> None:
-    """They do for each source of products and of attention; docs/explanation/accuracy.md has the table of all."""
+    """This holds for each source of products and of attention; docs/explanation/accuracy.md has the table."""
     counted = [(kind, source, sum(inside), len(inside)) for kind, source, inside in left_out()]
     short = [one for one in counted if one[2] < 0.8 * one[3] and one[0] != "norms and softmax"]
     assert short == []
@@ -80,7 +80,7 @@ def test_four_of_five_times_of_a_source_lie_in_the_interval_of_the_others() -> N
 
 
 def test_the_interval_of_a_product_is_narrow_from_20_us_on() -> None:
-    """At most 2.5 from end to end; what is shorter than a launch may take ten times its floor."""
+    """Its ends differ by a factor of at most 2.5; below the length of a launch times may be ten times the floor."""
     for floor_s in (LONG_S, 1e-4, 1e-3, 1.0):
         for name in PRODUCTS:
             found = attainable(name, floor_s)
@@ -93,7 +93,7 @@ def test_the_interval_of_a_product_is_narrow_from_20_us_on() -> None:
 
 
 def test_a_longer_floor_never_takes_less() -> None:
-    """Between short kernels, which have a launch on top, and long ones there is no step down."""
+    """There is no step down between short kernels, which have a launch added, and long ones."""
     floors_s = [at * 1e-6 for at in range(1, 60)]
     found = [attainable("gemm", floor_s) for floor_s in floors_s]
     for part in ("low_s", "typical_s", "high_s"):
@@ -102,7 +102,7 @@ def test_a_longer_floor_never_takes_less() -> None:
 
 
 def test_the_shares_of_operations_are_those_of_the_document() -> None:
-    """docs/explanation/accuracy.md says for each kind what its published kernels take of the floor, and attainable."""
+    """docs/explanation/accuracy.md gives the share of the floor, and the attainable one, for each kind."""
     rows = []
     for kind, operations in KINDS.items():
         found = attainable(operations[0], 1.0)
@@ -116,14 +116,14 @@ def test_the_shares_of_operations_are_those_of_the_document() -> None:
 
 
 def test_times_that_are_not_tuned_are_told_in_the_document() -> None:
-    """Each has its reason, which docs/explanation/accuracy.md lists with the number of such times."""
+    """docs/explanation/accuracy.md lists each reason with the number of such times."""
     reasons = [point.untuned for point in published_points() if point.untuned]
     rows = "\n".join(f"| {reason} | {reasons.count(reason)} |" for reason in sorted(set(reasons)))
     assert rows in DOCUMENT.read_text(encoding="utf-8"), rows
 
 
 def test_kinds_share_their_points_and_others_have_none() -> None:
-    """Softmax is judged by the norms, a batch by products, an embedding by nothing, and what has no floor neither."""
+    """Softmax uses the points of norms and a batch those of products; an embedding, or what lacks a floor, has none."""
     assert attainable("softmax", 1e-3) == attainable("rmsnorm", 1e-3)
     assert attainable("batched-gemm", 1e-3) == attainable("gemm", 1e-3)
     assert attainable("embedding", 1e-3) is None
@@ -132,7 +132,7 @@ def test_kinds_share_their_points_and_others_have_none() -> None:
 
 
 def test_one_source_proves_nothing() -> None:
-    """Elementwise work, decoding and gradients of attention were measured by one each."""
+    """Elementwise work, decoding and gradients of attention were each measured by only one source."""
     for name in ("elementwise", "decode", "attention-flash-backward"):
         found = attainable(name, 1e-3)
         assert found is not None
@@ -154,7 +154,7 @@ def test_one_source_proves_nothing() -> None:
     ],
 )
 def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
-    """Below what no cache spares, below the floor, among the faster half, among the slower half, beyond all."""
+    """Below the warm floor, below the floor, in the faster half, in the slower half, beyond all."""
     found = Attainable(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
     assert words in time_words(time_s, 1e-3, found, without_dram_s=0.6e-3)
 
@@ -172,7 +172,7 @@ def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
     ],
 )
 def test_a_time_is_judged_by_floor_and_published_kernels(time_s: float, floor: str, attained: str) -> None:
-    """The verdicts change at the time without DRAM, at the floor, at 80 % of its rate, at the median and at 95 %."""
+    """The verdict changes at the time without DRAM, at the floor, at 80 % of its rate, at the median and at 95 %."""
     found = Attainable(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
     rows = compared_times(time_s * 1e9, 1e6, found, 0.6e6)
     assert [(row.name, row.verdict) for row in rows] == [("floor", floor), ("attainable", attained)]
@@ -181,7 +181,7 @@ def test_a_time_is_judged_by_floor_and_published_kernels(time_s: float, floor: s
 
 
 def test_words_without_published_kernels() -> None:
-    """Only the floors are there to be compared with; one that arithmetic bounds is the same from warm caches."""
+    """Only the floors can be compared; where arithmetic sets the floor, it is the same from warm caches."""
     assert floor_words(1e-3, None) == "floor 1.00 ms"
     assert floor_words(1e-3, None, 0.4e-3) == "floor 1.00 ms from cold caches, 400 µs with its data in L2"
     assert floor_words(1e-3, None, 1e-3) == "floor 1.00 ms from cold caches or with its data in L2"

@@ -1,4 +1,4 @@
-"""What products write: a type of its own, 16 bits where the operands have fewer."""
+"""The type of results of products: it can be chosen, and has 16 bits if the operands have fewer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CUBE = {"m": N, "n": N, "k": N}
 
 
 def moved(operation: str, dtype: str, out_dtype: str | None = None, **sizes: int) -> float:
-    """Count the bytes of an operation on a B200, which has every type."""
+    """Count the bytes of an operation on a B200, which supports every type."""
     return rooflens.predict(operation, gpu="b200", dtype=dtype, out_dtype=out_dtype, **sizes).moved_bytes
 
 
@@ -35,7 +35,7 @@ def test_narrow_operands_have_a_result_of_16_bits(dtype: str, operand: float, re
 
 @pytest.mark.parametrize(("out_dtype", "result"), [("fp8", 1), ("bf16", 2), ("fp32", 4)])
 def test_the_type_of_the_result_can_be_chosen(out_dtype: str, result: int) -> None:
-    """Requantised to 8 bits, the usual 16, or sums as they are; of bf16 as well."""
+    """Requantized to 8 bits, the default of 16, or unrounded sums; for bf16 operands too."""
     assert moved("gemm", "fp8", out_dtype, **CUBE) == (2 + result) * N * N
     assert moved("gemm", "bf16", out_dtype, **CUBE) == (4 + result) * N * N
 
@@ -67,21 +67,21 @@ def test_the_type_of_the_result_can_be_chosen(out_dtype: str, result: int) -> No
 def test_every_family_of_products_tells_results_from_operands(
     operation: str, sizes: dict[str, int], operands: int, results: int
 ) -> None:
-    """Elements counted by hand, operands of 1 byte and results of 2; or all of 1 byte, as asked for."""
+    """Manually counted elements, with operands of 1 byte and results of 2, or all of 1 byte if requested."""
     assert moved(operation, "fp8", **sizes) == operands + 2 * results
     assert moved(operation, "fp8", "fp8", **sizes) == operands + results
     assert moved(operation, "bf16", **sizes) == 2 * (operands + results)
 
 
 def test_gradients_of_attention_are_results() -> None:
-    """Five arrays of 160 elements read and three written, and 4 bytes for each of 20 rows; with one key head, less."""
+    """Five arrays of 160 elements read, three written, and 4 bytes for each of 20 rows; fewer with one key head."""
     assert moved("attention-flash-backward", "fp8", heads=2, length=10, width=8) == 5 * 160 + 3 * 160 * 2 + 80
     grouped = moved("attention-flash-backward", "fp8", heads=2, kv_heads=1, length=10, width=8)
     assert grouped == 3 * 160 + 2 * 80 + (160 + 2 * 80) * 2 + 80
 
 
 def test_steps_between_products_work_on_results() -> None:
-    """Logits of fp8 products are written in 2 bytes and read in 2: 100 tokens of 50 words, of 20 elements each."""
+    """Logits of fp8 products are written and read in 2 bytes: 100 tokens of 50 words with 20 elements each."""
     product = 100 * 20 + 20 * 50 + 2 * 100 * 50
     loss = 2 * 100 * 50 + (8 + 4) * 100
     assert moved("cross-entropy", "fp8", tokens=100, hidden=20, vocabulary=50) == product + loss
@@ -95,13 +95,13 @@ def test_a_split_product_adds_up_results() -> None:
 
 
 def test_tiles_write_their_results_through_l2_once() -> None:
-    """Tiles of 128: each operand 32 times in 1 byte, results once in 2."""
+    """Tiles of 128 read each operand 32 times in 1 byte and write results once in 2."""
     assert rooflens.predict("gemm", dtype="fp8", l2_tile=128, **CUBE).l2_bytes == 2 * 32 * N * N + 2 * N * N
 
 
 @pytest.mark.parametrize("operation", ["elementwise", "softmax", "custom", "all-reduce"])
 def test_what_is_no_product_has_one_type(operation: str) -> None:
-    """A type of results is refused, unless it is that of the operands."""
+    """A result type other than the operands' is refused."""
     sizes: dict[str, dict[str, int]] = {
         "elementwise": {"n": 8},
         "softmax": {"width": 8},
@@ -114,13 +114,13 @@ def test_what_is_no_product_has_one_type(operation: str) -> None:
 
 
 def test_an_unknown_type_of_results_is_refused() -> None:
-    """As an unknown type of operands is."""
+    """An unknown result type is refused like an unknown operand type."""
     with pytest.raises(UsageError, match="fp7"):
         moved("gemm", "bf16", "fp7", **CUBE)
 
 
 def test_bundled_products_of_fp8_agree() -> None:
-    """The workload's own formula and the prediction count the same bytes and FLOPs."""
+    """The workload's own formula and the prediction give the same bytes and FLOPs."""
     cases = [case for case in find_workload("gemm").cases if case.dtype == "fp8"]
     assert cases
     for case in cases:
@@ -129,7 +129,7 @@ def test_bundled_products_of_fp8_agree() -> None:
 
 
 def test_the_command_takes_and_names_the_type() -> None:
-    """In JSON both types stand; in the table a line names a type that is not the operands'."""
+    """The JSON has both types; the table names the result type in a line if it is not the operands'."""
 
     def asked(*options: str) -> str:
         done = CliRunner().invoke(main, ["predict", "gemm", "--m", "64", "--n", "m", "--k", "m", *options])
@@ -144,7 +144,7 @@ def test_the_command_takes_and_names_the_type() -> None:
 
 
 def test_a_prediction_beside_a_report_takes_it() -> None:
-    """`--predict gemm:...,dtype=fp8` has the usual 16 bits, and `out_dtype` another."""
+    """`--predict gemm:...,dtype=fp8` uses the default of 16 bits, `out_dtype` another type."""
     text = "gemm:m=64,n=64,k=64,dtype=fp8"
     assert parse_prediction(text).moved_bytes == 4 * 64 * 64
     assert parse_prediction(f"{text},out_dtype=fp32").moved_bytes == 6 * 64 * 64

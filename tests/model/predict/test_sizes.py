@@ -30,7 +30,7 @@ from rooflens.model.roofline.datasheets import load_datasheets
     ],
 )
 def test_sizes_are_written_as_numbers_lists_and_sweeps(text: str, values: tuple[int, ...]) -> None:
-    """A sweep goes on while it does not pass its end."""
+    """A sweep continues until it would pass its end."""
     assert parse_values(text) == values
 
 
@@ -58,13 +58,13 @@ def test_sizes_are_written_as_numbers_lists_and_sweeps(text: str, values: tuple[
     ],
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
-    """Text that is no size, a sweep that never ends and one of too many steps are usage errors."""
+    """Other text, a sweep that never ends and a sweep of too many steps are usage errors."""
     with pytest.raises(UsageError):
         parse_values(text)
 
 
 def test_swept_sizes_walk_together() -> None:
-    """A size that names another one has its value at each step."""
+    """A size that refers to another has its value at each step."""
     assert sweep_sizes({"m": "n", "n": "1,2", "k": "7"}) == ({"m": 1, "n": 1, "k": 7}, {"m": 2, "n": 2, "k": 7})
     with pytest.raises(UsageError, match="different numbers of steps"):
         sweep_sizes({"m": "1,2", "n": "1,2,3"})
@@ -73,14 +73,14 @@ def test_swept_sizes_walk_together() -> None:
 
 
 def test_a_size_may_name_one_that_names_another() -> None:
-    """Names are followed to a number, in whatever order they stand, and may be written as on the command line."""
+    """References are resolved in any order, and may be written as on the command line."""
     assert sweep_sizes({"m": "k", "k": "in-n", "in_n": "3"}) == ({"m": 3, "k": 3, "in_n": 3},)
     with pytest.raises(UsageError, match="which never gets a value"):
         sweep_sizes({"m": "n", "n": "k", "k": "n"})
 
 
 def test_sizes_may_be_named_in_capitals() -> None:
-    """M is the m of a product, unless both are given."""
+    """M means the m of a product, unless both are given."""
     gemm = OPERATIONS["gemm"]
     assert checked_sizes(gemm, {"M": 1, "N": 2, "k": 3}) == checked_sizes(gemm, {"m": 1, "n": 2, "k": 3})
     with pytest.raises(UsageError, match="given a size twice"):
@@ -88,7 +88,7 @@ def test_sizes_may_be_named_in_capitals() -> None:
 
 
 def changes(operation: str, dtype: str, **written: str) -> list[tuple[int, str]]:
-    """Sweep n on an H100, and list where which regime begins."""
+    """Sweep n on an H100, and list where each regime begins."""
     gpu = next(gpu for gpu in load_datasheets() if gpu.id == "h100-sxm")
     steps = [checked_sizes(OPERATIONS[operation], sizes) for sizes in sweep_sizes(written)]
     found = crossings(steps, lambda sizes: forecast(OPERATIONS[operation], sizes, dtype, gpu))
@@ -100,7 +100,7 @@ SQUARES = {"batch": "1000", "m": "n", "k": "n"}
 
 
 def test_a_falling_sweep_finds_the_crossing_too() -> None:
-    """Walking down, the new regime begins one below the size where it begins walking up."""
+    """In a falling sweep, the new regime begins one size below where it begins in a rising sweep."""
     assert changes("batched-gemm", "bf16", n="8192,128", **SQUARES) == [(886, "memory")]
 
 
@@ -110,13 +110,13 @@ def test_the_crossing_is_the_first_size_right_of_the_ridge() -> None:
 
 
 def test_every_crossing_is_found() -> None:
-    """Up to 5 us a launch takes longer: 5e-6 x 3.35e12 / 6 elements of 16 products, and their ridge of 887."""
+    """Up to 5 us a launch takes longer: 5e-6 x 3.35e12 / 6 elements of 16 products, whose ridge is 887."""
     first = math.ceil((5e-6 * 3.35e12 / (16 * 6)) ** 0.5)
     swept = {**SQUARES, "batch": "16"}
     assert changes("batched-gemm", "bf16", n="64:8192:x2", **swept) == [(first, "memory"), (887, "compute")]
 
 
 def test_a_sweep_on_one_side_has_no_crossing() -> None:
-    """SAXPY stays left of every ridge, and small ones are shorter than a launch."""
+    """SAXPY stays left of every ridge, and small vectors take less time than a launch."""
     assert changes("saxpy", "fp32", n="1000000000:8000000000:x2") == []
     assert changes("saxpy", "fp32", n="1:1024:x2") == []

@@ -1,4 +1,4 @@
-"""Is fp16 worth it? Findings and moves of `analyze`, `explain` and `predict --from` give one answer."""
+"""Findings and moves of `analyze`, `explain` and `predict --from` agree on whether fp16 is worth it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIPES = {"fp32": Pipe(2e9, "FLOP", "opcode", share=0.7)}
 
 
 def answer(kernel: KernelSummary, dtype: str) -> WhatIf | None:
-    """Ask what a type brings; None if it changes nothing, or the GPU is not known."""
+    """Return the benefit of a type; None if it changes nothing, or the GPU is unknown."""
     try:
         return what_if(kernel, None, dtype)
     except RooflensError:
@@ -30,7 +30,7 @@ def answer(kernel: KernelSummary, dtype: str) -> WhatIf | None:
 
 
 def disagreements(path: Path) -> Iterator[str]:
-    """Yield the kernels of a report of which two of the three say different things, with what they say."""
+    """Yield the kernels of a report on which two of the three disagree, with their statements."""
     for report in analyze_paths([path]).reports:
         for kernel in summarize(report.analyses):
             if kernel.is_failed:
@@ -55,7 +55,7 @@ def disagreements(path: Path) -> Iterator[str]:
 
 
 def test_findings_moves_and_predictions_of_real_kernels_agree(fixtures: Path) -> None:
-    """Over the published figures: nobody advises a type that `predict --from` calls not worth it."""
+    """For the published figures: no type is advised that `predict --from` calls not worth it."""
     paths = sorted((fixtures / "published").glob("*.ncu-rep"))
     assert len(paths) > 20
     assert [wrong for path in paths for wrong in disagreements(path)] == []
@@ -63,7 +63,7 @@ def test_findings_moves_and_predictions_of_real_kernels_agree(fixtures: Path) ->
 
 @pytest.mark.corpus
 def test_products_of_the_outcomes_agree(corpus: Path) -> None:
-    """Products of fp32 on GeForce boards among them, whose TF32 is no faster, and whose fp16 is twice as fast."""
+    """Includes fp32 products on GeForce boards, whose TF32 is no faster and whose fp16 is twice as fast."""
     folder = corpus.parent / "outcomes" / "reports"
     if not folder.is_dir():
         pytest.skip(f"no reports at {folder}")
@@ -116,6 +116,6 @@ def test_products_go_to_tensor_cores_and_other_arithmetic_stays(
     ],
 )
 def test_a_product_is_multiply_adds_and_little_else(opcodes: dict[str, int], *, product: bool) -> None:
-    """Separate additions and special functions are those of other work; without counts nothing is assumed."""
+    """Separate additions and special functions belong to other work; without counts nothing is assumed."""
     kernel = make_kernel(thread_opcodes=opcodes)
     assert is_product_on_cuda_cores(kernel, PIPES, default_thresholds()) is product

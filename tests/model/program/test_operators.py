@@ -17,7 +17,7 @@ S, N = "Scalar", ""
 
 
 def call(*arguments: Any) -> Operands:
-    """Write what a call was given: a type with sizes, or a value."""
+    """Write the arguments of a call: a type with sizes, or a value."""
     dims = tuple(tuple(one[1:]) if isinstance(one, tuple) else () for one in arguments)
     types = tuple(one[0] if isinstance(one, tuple) else S for one in arguments)
     values = tuple("" if isinstance(one, tuple) else str(one) for one in arguments)
@@ -110,7 +110,7 @@ BY_HAND: dict[str, tuple[str, Operands, float, float]] = {
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_work_is_what_a_hand_works_out(name: str) -> None:
-    """FLOPs and bytes of a call are those of its sizes, to the digit."""
+    """FLOPs and bytes of a call follow exactly from its sizes."""
     operator, operands, flop, moved_bytes = BY_HAND[name]
     work = work_of_call(f"aten::{operator}", operands)
     assert work is not None
@@ -122,7 +122,7 @@ def test_work_is_what_a_hand_works_out(name: str) -> None:
 
 
 def test_an_expanded_operand_is_read_once() -> None:
-    """A stride of 0 repeats what is there."""
+    """A stride of 0 repeats existing elements."""
     operands = Operands(((100, 10), (100, 10)), (F, F), ((10, 1), (0, 1)))
     work = work_of_call("aten::add", operands)
     assert work is not None
@@ -150,6 +150,6 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_the_sizes_do_not_say_is_not_guessed(name: str) -> None:
-    """An operator or a call that says too little has no work."""
+    """An operator or call with too little information has no work."""
     operator, operands = UNKNOWN[name]
     assert work_of_call(operator, operands) is None

@@ -34,32 +34,32 @@ MEASURED = Attainable(
 
 
 def program_output(**changes: Any) -> str:
-    """Write what the measuring program prints, with top-level keys changed; None takes a key away."""
+    """Return the measuring program's output with changed top-level keys; None removes a key."""
     document = json.loads(attainable_to_json(MEASURED)) | changes
     kept = {key: value for key, value in document.items() if value is not None}
     return json.dumps({key: value for key, value in kept.items() if key not in {"schema_version", "measured_unix_s"}})
 
 
 def rate_output(**changes: Any) -> str:
-    """Write the same with one rate, changed."""
+    """Return the same with one changed rate."""
     rate = {"unit": "byte/s", "median": 2.0, "min": 1.0, "max": 3.0, "repetitions": 5} | changes
     return program_output(rates={"l2": {key: value for key, value in rate.items() if value is not None}})
 
 
 def test_a_calibration_survives_its_file(tmp_path: Path) -> None:
-    """What is written is read back, spread, clocks and all, and nothing else is left in the folder."""
+    """A written file is read back with spread and clocks, and no other file is left in the folder."""
     file = save_attainable(MEASURED, tmp_path / "new")
     assert load_calibrations(tmp_path / "new") == (MEASURED,)
     assert [path.name for path in file.parent.iterdir()] == ["nvidia-h200_2000mhz_580.65.06.json"]
 
 
 def test_the_programs_output_is_dated_by_who_ran_it() -> None:
-    """The program does not know the time of day; the caller adds it."""
+    """The program does not know the date, so the caller adds it."""
     assert parse_attainable(program_output(), "output", measured_unix_s=1_800_000_000) == MEASURED
 
 
 def test_another_clock_or_driver_is_another_file(tmp_path: Path) -> None:
-    """A second run of the same kind replaces the first, another clock or driver stands beside it; newest first."""
+    """A second equal run replaces the first; another clock or driver gives a second file; the newest comes first."""
     later = {"measured_unix_s": 1_900_000_000}
     save_attainable(MEASURED, tmp_path)
     save_attainable(replace(MEASURED, sm_clock_hz=1.985e9, **later), tmp_path)
@@ -71,14 +71,14 @@ def test_another_clock_or_driver_is_another_file(tmp_path: Path) -> None:
 
 
 def test_a_gpu_cannot_name_a_file_elsewhere(tmp_path: Path) -> None:
-    """Names with slashes and dots stay in the folder."""
+    """Files whose GPU name has slashes and dots stay in the folder."""
     file = save_attainable(replace(MEASURED, gpu="../../etc/GPU (x)"), tmp_path)
     assert file.parent == tmp_path
     assert file.name == "etc-gpu-x_2000mhz_580.65.06.json"
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is replaced whole or stays as it was, and no part of a new one is left."""
+    """A file is replaced as a whole or not at all, and no partial file is left."""
     save_attainable(MEASURED, tmp_path)
 
     def full_disk(_: int) -> None:
@@ -99,12 +99,12 @@ def test_scaled_rates_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_no_folder_is_no_calibration(tmp_path: Path) -> None:
-    """Before the first calibration there is nothing to read."""
+    """Without the folder there are no calibrations, and no error."""
     assert load_calibrations(tmp_path / "none") == ()
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    """The error says which file to do away with."""
+    """The error names the file to remove."""
     save_attainable(MEASURED, tmp_path)
     (tmp_path / "cut.json").write_text('{"gpu": "NV', encoding="utf-8")
     with pytest.raises(InputError, match=r"cut\.json` is not a calibration: not JSON"):
@@ -120,7 +120,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_the_folder_is_the_users(environ: dict[str, str], folder: Path) -> None:
-    """Our own variable comes first, then the desktop's convention, then its default."""
+    """Our own variable takes precedence, then the desktop's convention, then its default."""
     assert calibrations_folder(environ) == folder
 
 
@@ -161,6 +161,6 @@ def test_bad_documents_are_refused(text: str, message: str) -> None:
     [({"schema_version": 2}, "schema version 2, this is 1"), ({"measured_unix_s": "now"}, "positive whole number")],
 )
 def test_bad_files_are_refused(changes: dict[str, Any], message: str) -> None:
-    """A file says its version and its date."""
+    """A file must state its version and date."""
     with pytest.raises(InputError, match=message):
         parse_attainable(json.dumps(json.loads(attainable_to_json(MEASURED)) | changes), "file")

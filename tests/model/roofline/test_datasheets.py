@@ -162,13 +162,13 @@ SCHEMA = Draft202012Validator(json.loads(gpu_module.schema_text()))
 
 
 def test_every_file_is_loaded() -> None:
-    """One GPU comes out of each TOML file."""
+    """Each TOML file gives one GPU."""
     assert len(GPUS) == len(list(FOLDER.glob("*.toml"))) >= 106
 
 
 @each_gpu
 def test_every_number_has_its_unit_and_a_source(gpu: Datasheet) -> None:
-    """Units are from the closed set of the schema, and every source says something."""
+    """Units are from the schema's closed set, and every source is non-empty."""
     for key, quantity in quantities(gpu).items():
         assert quantity.unit == UNITS.get(key, "op/s")
         assert len(quantity.source) > 10, key
@@ -176,14 +176,14 @@ def test_every_number_has_its_unit_and_a_source(gpu: Datasheet) -> None:
 
 @each_gpu
 def test_fp32_peak_follows_from_lanes_and_clock(gpu: Datasheet) -> None:
-    """SMs times lanes times two operations times the boost clock gives the datasheet's rounded fp32 peak."""
+    """SMs x lanes x two operations x boost clock gives the datasheet's rounded fp32 peak."""
     expected = gpu.sm_count.value * FP32_LANES[gpu.compute_capability] * 2 * gpu.boost_clock.value
     assert gpu.peaks["fp32"].value == pytest.approx(expected, rel=0.02)
 
 
 @each_gpu
 def test_derived_peaks_are_the_product_their_source_shows(gpu: Datasheet) -> None:
-    """A derived peak multiplies the file's own SM count and the clock it is stated for, and is the result."""
+    """A derived peak is the product of the file's own SM count and the clock it is stated for."""
     formula = re.compile(r"derived: (\d+) SM x (\d+) (?:FLOP|op)/SM/clk x ([\d.]+) GHz \(.+\)")
     for key, peak in gpu.peaks.items():
         if peak.source.startswith("derived"):
@@ -196,7 +196,7 @@ def test_derived_peaks_are_the_product_their_source_shows(gpu: Datasheet) -> Non
 
 @each_gpu
 def test_l2_returns_more_than_memory_and_as_its_source_shows(gpu: Datasheet) -> None:
-    """Bytes a cycle times the boost clock give the bandwidth of L2."""
+    """Bytes per cycle times the boost clock give the bandwidth of L2."""
     if gpu.l2_bandwidth is None:
         return
     match = re.fullmatch(r"derived: (\d+) byte/clk x ([\d.]+) GHz \(.+\)", gpu.l2_bandwidth.source)
@@ -209,7 +209,7 @@ def test_l2_returns_more_than_memory_and_as_its_source_shows(gpu: Datasheet) -> 
 
 @each_gpu
 def test_tensor_peaks_are_whole_rates_at_the_clock_they_are_stated_for(gpu: Datasheet) -> None:
-    """Over SMs and that clock a tensor peak is a power of two, or three times one, within a datasheet's rounding.
+    """Divided by SMs and that clock, a tensor peak is a power of two, or three times one, within datasheet rounding.
 
     The widest is the B200's 2.2 PFLOPS of sparse tf32, for 2.25. Left out: the H800's fp64 of one digit, and the H20
     and Rubin, whose cap and clocks are not published.
@@ -235,7 +235,7 @@ def test_tensor_peaks_are_whole_rates_at_the_clock_they_are_stated_for(gpu: Data
     ],
 )
 def test_full_rate_is_the_whole_published_peak_at_any_clock(name: str, flop_per_cycle: float) -> None:
-    """A tensor core an SM quarter does 1024 dense bf16 FLOP a cycle on Hopper: at that rate the share is 1.000."""
+    """A tensor core per SM quarter does 1024 dense bf16 FLOPs per cycle on Hopper: then the share is 1.000."""
     clock_hz = 1.41e9
     gpu = datasheet_of(name)
     assert gpu is not None
@@ -245,7 +245,7 @@ def test_full_rate_is_the_whole_published_peak_at_any_clock(name: str, flop_per_
 
 
 def test_fp64_on_tensor_cores_is_stated_for_the_boost_clock() -> None:
-    """The H100's 66.9 TFLOP/s are 256 FLOP a cycle of 132 SMs at 1.98 GHz, while its bf16 peak is for 1.83 GHz."""
+    """The H100's 66.9 TFLOP/s are 256 FLOPs per cycle on 132 SMs at 1.98 GHz, while its bf16 peak is for 1.83 GHz."""
     gpu = datasheet_of("NVIDIA H100 80GB HBM3")
     assert gpu is not None
     assert (gpu.clock_of("tensor_fp64").value, gpu.clock_of("tensor_bf16").value) == (1.98e9, 1.83e9)
@@ -254,7 +254,7 @@ def test_fp64_on_tensor_cores_is_stated_for_the_boost_clock() -> None:
 
 @each_gpu
 def test_halved_peaks_are_half_of_the_sparse_figure(gpu: Datasheet) -> None:
-    """Where a datasheet gives only the sparse rate, the file holds half of the figure its source quotes."""
+    """If a datasheet gives only the sparse rate, the file has half of the figure quoted in its source."""
     for peak in gpu.peaks.values():
         if match := re.search(r"half of the sparse ([\d.]+) ([TP])", peak.source):
             assert peak.value * 2 == pytest.approx(float(match[1]) * {"T": 1e12, "P": 1e15}[match[2]])
@@ -286,7 +286,7 @@ def test_tensor_rates_are_the_dense_ones(gpu: Datasheet) -> None:
 
 @each_gpu
 def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Datasheet) -> None:
-    """The ratio is the architecture's, halved on some boards; data-centre ones from Hopper on are for a lower clock."""
+    """The architecture sets the ratio, halved on some boards; data-centre boards from Hopper on state a lower clock."""
     if "tensor_fp16" in gpu.peaks:
         nominal = TENSOR_FP16_PER_FP32[gpu.compute_capability]
         expected = nominal[0] if BOARDS_OF_HALF_RATE.search(gpu.name) else nominal[-1]
@@ -297,7 +297,7 @@ def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Datasheet) -
 
 @each_gpu
 def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Datasheet) -> None:
-    """On the tensor cores the two 16-bit types share their rate, and tf32 has half of it."""
+    """On tensor cores both 16-bit types share one rate, and tf32 has half of it."""
     if "tensor_bf16" in gpu.peaks:
         fp16 = gpu.peaks["tensor_fp16"].value
         assert gpu.peaks["tensor_bf16"].value == pytest.approx(fp16, rel=0.005)
@@ -306,13 +306,13 @@ def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Datasheet) ->
 
 @each_gpu
 def test_bandwidth_lies_where_memory_of_its_time_does(gpu: Datasheet) -> None:
-    """Bytes per second, and not gigabytes or bits: from a 64-bit GDDR6 board to eight stacks of HBM4."""
+    """In bytes per second, not gigabytes or bits: from a 64-bit GDDR6 board to eight stacks of HBM4."""
     assert 80e9 <= gpu.dram_bandwidth.value <= (22e12 if gpu.memory_kind == "HBM4" else 10e12)
 
 
 @each_gpu
 def test_the_base_clock_lies_below_the_boost_clock(gpu: Datasheet) -> None:
-    """A base clock, where one is published, is the lower of the two."""
+    """The base clock, if published, is the lower of the two."""
     if gpu.base_clock is not None:
         assert gpu.base_clock.value < gpu.boost_clock.value
 
@@ -329,7 +329,7 @@ PCIE_RATES = {3: 1e9, 4: 2e9, 5: 4e9, 6: 8e9}
 
 @each_gpu
 def test_a_link_carries_what_its_generation_and_width_allow(gpu: Datasheet) -> None:
-    """Links times the rate of their generation, once for each direction."""
+    """The number of links times the rate of their generation, for each direction."""
     for kind, link in gpu.links.items():
         narrow = kind == "nvlink" and gpu.chip == "ga102"
         rate = NARROW_NVLINK if narrow else (NVLINK_RATES if kind == "nvlink" else PCIE_RATES)[link.generation]
@@ -340,7 +340,7 @@ def test_a_link_carries_what_its_generation_and_width_allow(gpu: Datasheet) -> N
 
 @each_gpu
 def test_every_file_says_whether_there_is_nvlink(gpu: Datasheet) -> None:
-    """A link or its absence, with the document that tells; PCIe is open only where a laptop or a CPU's link decides."""
+    """Each file has a link, or its absence, with its source; PCIe is open only if a laptop or a CPU's link decides."""
     assert ("nvlink" in gpu.links) != ("nvlink" in gpu.absent_links)
     assert all(len(source) > 10 for source in gpu.absent_links.values())
     told = {*gpu.links, *gpu.absent_links}
@@ -372,7 +372,7 @@ def test_every_file_says_whether_there_is_nvlink(gpu: Datasheet) -> None:
     ],
 )
 def test_nvlink_is_the_figure_of_the_datasheet(name: str, total_gb_per_s: float) -> None:
-    """Datasheets print both directions together; one GPU sends half of that."""
+    """Datasheets give the sum of both directions; one GPU sends half of it."""
     gpu = datasheet_of(name)
     assert gpu is not None
     assert gpu.links["nvlink"].bytes_per_s_total == total_gb_per_s * 1e9
@@ -380,7 +380,7 @@ def test_nvlink_is_the_figure_of_the_datasheet(name: str, total_gb_per_s: float)
 
 @pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", "NVIDIA L40S", "Tesla T4", "Tesla V100-PCIE-16GB"])
 def test_no_nvlink_is_not_an_unknown_one(name: str) -> None:
-    """Boards that talk over PCIe only say so."""
+    """The files of boards with only PCIe say so."""
     gpu = datasheet_of(name)
     assert gpu is not None
     assert "nvlink" in gpu.absent_links
@@ -388,20 +388,20 @@ def test_no_nvlink_is_not_an_unknown_one(name: str) -> None:
 
 
 def test_names_do_not_repeat() -> None:
-    """No two files claim one display name."""
+    """No two files have the same display name."""
     names = [name for gpu in GPUS for name in gpu.names]
     assert len(index_by_name(GPUS)) == len(names)
 
 
 def test_a_name_claimed_twice_is_an_error() -> None:
-    """A name in two files is refused even where case and maker are spelled otherwise."""
+    """A name in two files is refused, even if case and manufacturer are spelled differently."""
     other = VALID.replace("NVIDIA Test", "test")
     with pytest.raises(InputError, match="two GPU files claim the name `test`"):
         index_by_name([parse_datasheet("a.toml", VALID), parse_datasheet("b.toml", other)])
 
 
 def test_every_name_finds_its_own_file() -> None:
-    """A look-up reads only files in which the name stands, and finds what an index of all files would."""
+    """A look-up reads only files that contain the name, and finds the same as an index of all files."""
     by_name = {name: gpu for gpu in GPUS for name in gpu.names}
     assert {name: datasheet_of(name) for name in by_name} == by_name
     assert datasheet_of("") is None
@@ -409,7 +409,7 @@ def test_every_name_finds_its_own_file() -> None:
 
 
 def test_gpu_files_are_read_anew_where_the_cache_holds_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What all files hold is taken from the cache only where it was made of these very files."""
+    """The cached contents are used only if they were made from these files."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert load_datasheets.__wrapped__() == GPUS
     good = kept("gpus.json")
@@ -427,7 +427,7 @@ def test_gpu_files_are_read_anew_where_the_cache_holds_others(tmp_path: Path, mo
 
 @pytest.mark.parametrize("name", ["NVIDIA H200", "nvidia h200", "H200", " NVIDIA H200 "])
 def test_lookup_ignores_case_and_maker(name: str) -> None:
-    """Older drivers leave the maker out of the display name, so it does not count."""
+    """Older drivers omit the manufacturer in the display name, so it is ignored."""
     gpu = datasheet_of(name)
     assert gpu is not None
     assert gpu.name == "NVIDIA H200"
@@ -495,7 +495,7 @@ def test_names_are_found_as_drivers_spell_them(name: str, file: str) -> None:
 def test_accumulation_in_fp16_is_twice_as_fast_on_some_boards_only(
     name: str, key: str, operations_per_cycle: float
 ) -> None:
-    """GeForce boards and the L40 halve fp32 accumulation; on the others both have one rate, stated once."""
+    """GeForce boards and the L40 halve fp32 accumulation; other GPUs have one rate, stated once."""
     gpu = datasheet_of(name)
     assert gpu is not None
     assert gpu.peak_at(1e9, key) == pytest.approx(operations_per_cycle * 1e9, rel=0.005)
@@ -512,7 +512,7 @@ def test_accumulation_in_fp16_is_twice_as_fast_on_some_boards_only(
     ],
 )
 def test_a_type_that_a_chip_lacks_has_no_peak(name: str, key: str) -> None:
-    """Hopper and Blackwell dropped int4, Ampere has no fp8, and a TU116 no tensor cores: None, and not 0."""
+    """Hopper and Blackwell dropped int4, Ampere has no fp8, and TU116 no tensor cores: None rather than 0."""
     gpu = datasheet_of(name)
     assert gpu is not None
     assert gpu.peak(key) is None
@@ -520,12 +520,12 @@ def test_a_type_that_a_chip_lacks_has_no_peak(name: str, key: str) -> None:
 
 @for_all("name", [None, "", "NVIDIA", "NVIDIA H2", "NVIDIA H100", "GeForce RTX 4060 Laptop", "GH200"])
 def test_lookup_never_guesses(name: str | None) -> None:
-    """A name that no file has, however near, finds nothing."""
+    """A name that is in no file finds nothing, however similar."""
     assert datasheet_of(name) is None
 
 
 def test_a_valid_file_gives_every_field() -> None:
-    """A file without optional keys is read whole, and what it leaves out is None."""
+    """A file without optional keys is read in full, and the missing values are None."""
     gpu = parse_datasheet("test.toml", VALID)
     assert gpu == Datasheet(
         id="test",
@@ -584,7 +584,7 @@ def test_a_valid_file_gives_every_field() -> None:
     ],
 )
 def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, message: str) -> None:
-    """Each mistake in a file is told with the file, the key and where to look."""
+    """Each mistake is reported with the file, the key and where to look."""
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         parse_datasheet("t.toml", VALID.replace(old, new, 1))
     assert caught.value.hint == "`rooflens/gpus/h200.toml` of the package is a complete file"
@@ -602,7 +602,7 @@ def test_every_file_keeps_to_the_schema() -> None:
 
 
 def test_the_example_of_the_page_is_a_file_of_the_package() -> None:
-    """The TOML that docs/reference/gpus.md shows is the T4's file, letter by letter."""
+    """The TOML in docs/reference/gpus.md is exactly the T4's file."""
     (example,) = re.findall(r"```toml\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)
     assert example == (FOLDER / "t4.toml").read_text(encoding="utf-8")
 
@@ -623,7 +623,7 @@ class Device(Struct, frozen=True):
 
 @functools.cache
 def recorded_devices(corpus: Path) -> tuple[Device, ...]:
-    """Read the device of every report in the corpus, and in the folder of cases beside it, that names one."""
+    """Read the device of every report, in the corpus and in the folder of cases beside it, that has one."""
     paths = sorted([*corpus.glob("*.ncu-rep"), *(corpus.parent / "cases").glob("*.ncu-rep")])
     return tuple(device for path in paths for device in _recorded(path))
 
@@ -662,7 +662,7 @@ RAM_TYPES = {15.0: ("HBM2", "HBM2e"), 17.0: ("GDDR6",)}
 
 @pytest.mark.corpus
 def test_the_kind_of_memory_is_the_driver_s(corpus: Path) -> None:
-    """Reports store the driver's number of the kind: HBM2 and GDDR6 are told by it, and no file says otherwise."""
+    """Reports store the driver's number of the kind, which tells HBM2 and GDDR6, and no file contradicts it."""
     checked = 0
     for device in recorded_devices(corpus):
         kind, number = device.gpu.memory_kind, device.attributes.get("ram_type")
@@ -688,20 +688,20 @@ def test_the_kind_of_memory_is_the_driver_s(corpus: Path) -> None:
     ],
 )
 def test_memory_is_called_by_its_kind_where_it_is_one(names: list[str | None], label: str) -> None:
-    """GPUs of one kind share its name; of two kinds, of boards that differ and of unknown GPUs it is DRAM."""
+    """GPUs of one kind share its name; two kinds, boards that differ and unknown GPUs give DRAM."""
     assert memory_label(*names) == label
 
 
 @each_gpu
 def test_only_boards_that_differ_leave_their_kind_of_memory_out(gpu: Datasheet) -> None:
-    """Every other file names it."""
+    """Every other file names its kind of memory."""
     differ = {"gtx-1650", "rtx-3060-ti", "rtx-4070"}
     assert (gpu.memory_kind is None) == (gpu.id in differ)
 
 
 @pytest.mark.corpus
 def test_every_gpu_of_the_corpus_has_a_file(corpus: Path) -> None:
-    """Each display name that the manifest of the corpus lists is known."""
+    """Each display name in the manifest of the corpus is known."""
     with (corpus / "manifest.tsv").open(encoding="utf-8", newline="") as lines:
         names = {row["gpu"] for row in csv.DictReader(lines, delimiter="\t")} - {"", None}
     assert sorted(name for name in names if datasheet_of(name) is None) == []
@@ -709,7 +709,7 @@ def test_every_gpu_of_the_corpus_has_a_file(corpus: Path) -> None:
 
 @pytest.mark.corpus
 def test_identity_agrees_with_the_device_attributes(corpus: Path) -> None:
-    """SM count, compute capability and L2 size are what the driver told ncu."""
+    """SM count, compute capability and L2 size are those the driver reported to ncu."""
     for device in recorded_devices(corpus):
         attributes, gpu = device.attributes, device.gpu
         major, minor = attributes["compute_capability_major"], attributes["compute_capability_minor"]

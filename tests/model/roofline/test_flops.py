@@ -17,19 +17,19 @@ IDLE = {"tensor_busy_share": 0.0}
 
 
 def ops(**fields: Any) -> dict[str, float]:
-    """Return operations by pipe of a kernel that runs no CUDA-core arithmetic worth counting."""
+    """Return the operations by pipe of a kernel with hardly any CUDA-core arithmetic."""
     kernel = make_kernel(fields.pop("counters", None), **{"thread_opcodes": NO_THREADS, **fields})
     return {key: work.ops for key, work in work_by_key(kernel).items() if key.startswith("tensor")}
 
 
 def total_tensor_ops(tensor_ops: dict[str, float]) -> float:
-    """Return the sum over every piece of tensor work, those with the same key too."""
+    """Return the sum over all tensor work, including equal keys."""
     kernel = make_kernel(thread_opcodes=NO_THREADS, tensor_ops=tensor_ops, compute_capability="10.0")
     return sum(work.ops for work in count_flops(kernel).work if work.key.startswith("tensor"))
 
 
 def flags(**fields: Any) -> frozenset[str]:
-    """Return the flags met while counting."""
+    """Return the flags raised while counting."""
     return count_flops(make_kernel(fields.pop("counters", None), **{"thread_opcodes": NO_THREADS, **fields})).flags
 
 
@@ -59,7 +59,7 @@ def test_conversion_from_half_is_no_work() -> None:
 
 
 def test_thread_table_goes_before_sass_counters() -> None:
-    """Opcodes and SASS counters count the same instructions: the table wins and nothing is added."""
+    """Opcodes and SASS counters count the same instructions: the table is used and nothing is added."""
     kernel = make_kernel({**SASS, "ffma_threads": 999.0}, thread_opcodes={"FFMA": 5})
     assert (work_by_key(kernel)["fp32"].ops, work_by_key(kernel)["fp32"].source) == (10, "opcode")
 
@@ -77,7 +77,7 @@ def test_sass_counters_where_there_is_no_table() -> None:
 
 
 def test_multiply_adds_alone_are_an_estimate() -> None:
-    """Adds and multiplications that were not counted make the number an estimate, not an exact one."""
+    """If additions and multiplications were not counted, the number is an estimate."""
     work = work_by_key(make_kernel({"ffma_threads": 50.0, **IDLE}))
     assert (work["fp32"].ops, work["fp32"].source) == (100, "estimated")
 
@@ -91,7 +91,7 @@ def test_without_any_source_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("known", ["d", "h"])
 def test_without_fp32_there_is_no_total(known: str) -> None:
-    """A report of the fp64 roofline section alone says nothing of fp32: no total, and no claim of no work."""
+    """A report with only the fp64 roofline section does not cover fp32: there is no total, and no claim of no work."""
     counters = {name: 0.0 for name in SASS if name.startswith(known)} | IDLE
     result = analyze(make_kernel(counters))
     assert result.flop_total is None
@@ -103,7 +103,7 @@ def test_without_fp32_there_is_no_total(known: str) -> None:
     [("fp64", "d", 32, 64e9), ("fp32", "f", 64, 128e9), ("fp16", "h", 128, 512e9)],
 )
 def test_scalar_peaks_come_from_the_report(dtype: str, letter: str, rate: int, expected: float) -> None:
-    """A multiply-add a thread is two FLOPs, packed half four: 32, 64 and 128 threads a cycle at 1 GHz."""
+    """A multiply-add per thread is two FLOPs, packed half four: 32, 64 and 128 threads per cycle at 1 GHz."""
     kernel = make_kernel({f"{letter}fma_peak_threads_per_s": rate * 1e9}, thread_opcodes={"MOV": 1})
     work = work_by_key(kernel)[dtype]
     assert (work.peak_ops_per_s, work.peak_source) == (expected, "report")
@@ -121,7 +121,7 @@ def test_a_missing_peak_is_the_published_one_at_the_profiled_clock() -> None:
     [("NVIDIA H100 80GB HBM3", 132), ("NVIDIA GH200 480GB", 132), ("NVIDIA H100 PCIe", 114), ("NVIDIA H100 NVL", 132)],
 )
 def test_wgmma_at_full_rate_does_all_of_the_published_peak(gpu: str, sm_count: int) -> None:
-    """4,096 bf16 FLOP a cycle and SM for 1 ms at 1.41 GHz: a share of 1.000, whatever clock NVIDIA states peaks for."""
+    """4,096 bf16 FLOPs per cycle and SM for 1 ms at 1.41 GHz: share 1.000, whatever clock NVIDIA's peaks are for."""
     flop = sm_count * 4096 * 1.41e9 / 1e3
     kernel = make_kernel(
         {"sm_clock_hz": 1.41e9},
@@ -136,7 +136,7 @@ def test_wgmma_at_full_rate_does_all_of_the_published_peak(gpu: str, sm_count: i
 
 
 def test_a_published_peak_is_that_of_the_sms_the_report_counts() -> None:
-    """An Orin module of 8 SMs has half of the 5.325 TFLOP/s at 1.3 GHz of the 16 in the file of that name."""
+    """An Orin module of 8 SMs has half of the 5.325 TFLOP/s at 1.3 GHz of the 16 SMs in its file."""
     kernel = make_kernel(
         {"sm_clock_hz": 1.3e9, "sm_count": 8.0}, thread_opcodes={"FFMA": 1}, gpu="Orin", compute_capability="8.7"
     )
@@ -145,7 +145,7 @@ def test_a_published_peak_is_that_of_the_sms_the_report_counts() -> None:
 
 @pytest.mark.parametrize("fields", [{"gpu": "NVIDIA A100-SXM4-40GB"}, {"counters": {"sm_clock_hz": 1e9}}])
 def test_no_peak_is_made_up(fields: dict[str, Any]) -> None:
-    """Without clock or without GPU file there is no published peak either."""
+    """Without a clock or a GPU file there is no published peak either."""
     work = work_by_key(make_kernel(fields.pop("counters", None), thread_opcodes={"FFMA": 1}, **fields))
     assert (work["fp32"].peak_ops_per_s, work["fp32"].peak_source) == (None, None)
 
@@ -154,7 +154,7 @@ PACKED = {"FADD": 100, "HADD2": 3, "HFMA2.MMA": 8}
 
 
 def test_loaded_constants_are_no_fp16() -> None:
-    """Of eight multiply-adds five load a constant: 2x3 + 4x3 = 18 FLOP are left, exact, and in the total."""
+    """Five of eight multiply-adds load a constant: 2x3 + 4x3 = 18 exact FLOPs are left, and are in the total."""
     kernel = make_kernel(thread_opcodes=PACKED, code_totals={"fp16_constant_threads": 5.0})
     result = analyze(kernel)
     assert (result.flop["fp16"], result.flop_source["fp16"], result.flop_total) == (18, "opcode", 118)
@@ -162,7 +162,7 @@ def test_loaded_constants_are_no_fp16() -> None:
 
 
 def test_fp16_that_nothing_tells_from_constants_is_in_no_total() -> None:
-    """Without counts by instruction 2x3 + 4x8 = 38 FLOP are a bound, left out of total and roof."""
+    """Without counts by instruction 2x3 + 4x8 = 38 FLOPs are a bound, excluded from total and roof."""
     peaks = {"ffma_peak_threads_per_s": 5e8, "hfma_peak_threads_per_s": 5e8}
     result = analyze(make_kernel(peaks, thread_opcodes=PACKED))
     assert (result.flop["fp16"], result.flop_source["fp16"], result.flop_total) == (38, "upper_bound", 100)
@@ -171,7 +171,7 @@ def test_fp16_that_nothing_tells_from_constants_is_in_no_total() -> None:
 
 
 def test_additions_alone_are_exact_fp16() -> None:
-    """Constants are loaded by multiply-adds: without one, packed fp16 is counted."""
+    """Constants are loaded by multiply-adds: without any, packed fp16 is exact."""
     assert analyze(make_kernel(thread_opcodes={"HADD2": 3})).flop_total == 6
 
 
@@ -189,7 +189,7 @@ def test_warp_table_gives_tensor_work() -> None:
 
 
 def test_tensor_work_is_kept_apart_by_type_accumulator_and_sparsity() -> None:
-    """Every kind with a roof of its own has a key of its own; 10 HMMA.16816 are 40,960 operations."""
+    """Every kind with its own roof has its own key; 10 HMMA.16816 are 40,960 operations."""
     table = {
         "HMMA.16816.F32": 10,
         "HMMA.16816.F16": 10,
@@ -209,7 +209,7 @@ def test_tensor_work_is_kept_apart_by_type_accumulator_and_sparsity() -> None:
 
 
 def test_integer_operations_are_no_flop() -> None:
-    """int8 tensor work is counted as operations and left out of the total."""
+    """int8 tensor work is counted as operations and excluded from the total."""
     result = analyze(make_kernel(thread_opcodes={"FFMA": 5}, warp_opcodes={"IMMA.16832.S8.S8.SAT": 10}))
     assert result.flop["tensor_int8"] == 81_920
     assert result.pipes["tensor_int8"].unit == "op"
@@ -220,7 +220,7 @@ def test_integer_operations_are_no_flop() -> None:
     ("dtype", "is_float"), [("int8", False), ("int4", False), ("int1", False), ("bf16", True), ("fp8", True)]
 )
 def test_integer_types_are_told_by_name(dtype: str, *, is_float: bool) -> None:
-    """int8, int4 and int1 are no FLOP, and neither are they when sparse."""
+    """int8, int4 and int1 are not FLOPs, sparse or dense."""
     suffixes = {"op_imma_": f"src_{dtype}", "op_imma_ sparse": f"src_{dtype}_sparsity_on"}
     for prefix, name in suffixes.items():
         kernel = make_kernel(thread_opcodes=NO_THREADS, tensor_ops={prefix.partition(" ")[0] + name: 64.0})
@@ -229,14 +229,14 @@ def test_integer_types_are_told_by_name(dtype: str, *, is_float: bool) -> None:
 
 
 def test_warp_table_goes_before_operation_counters() -> None:
-    """Opcodes and operation counters hold the same work: the table wins and nothing is added."""
+    """Opcodes and operation counters cover the same work: the table is used and nothing is added."""
     assert ops(warp_opcodes={"HMMA.16816.F32.BF16": 2}, tensor_ops={"src_bf16_dst_fp32": 8192.0}) == {
         "tensor_bf16": 8192
     }
 
 
 def test_thread_table_alone_leaves_tensor_work_to_the_counters() -> None:
-    """The source is chosen for each side: thread table for CUDA cores, operation counters for the tensor pipe."""
+    """Each side has its own source: the thread table for CUDA cores, operation counters for the tensor pipe."""
     kernel = make_kernel(thread_opcodes={"FFMA": 1}, tensor_ops={"src_bf16_dst_fp32": 8192.0})
     assert analyze(kernel).flop_source["fp32"] == "opcode"
     assert analyze(kernel).flop_source["tensor_bf16"] == "tensor_ops"
@@ -271,33 +271,33 @@ def test_thread_table_alone_leaves_tensor_work_to_the_counters() -> None:
     ],
 )
 def test_operation_counters_name_their_pipe(name: str, key: str) -> None:
-    """Each chip's counter names lead to one key, by type, accumulator, sparsity and instruction."""
+    """Each chip's counter names give one key, by type, accumulator, sparsity and instruction."""
     assert ops(tensor_ops={name: 512.0}) == {key: 512}
 
 
 @pytest.mark.parametrize("split", [1000.0, 999.5])
 def test_split_counters_go_before_the_base(split: float) -> None:
-    """Base and split hold the same operations: the split is taken where it is complete, and never both."""
+    """Base and split cover the same operations: a complete split is used alone."""
     counters = {"src_bf16_dst_fp32": 1000.0, "op_hgmma_src_bf16_dst_fp32": split}
     assert ops(tensor_ops=counters, **HOPPER) == {"tensor_bf16_wgmma": split}
 
 
 def test_base_goes_before_an_incomplete_split() -> None:
-    """A split of which a part is missing gives way to the base."""
+    """If a part of the split is missing, the base is used."""
     counters = {"src_bf16_dst_fp32": 1000.0, "op_hmma_src_bf16_dst_fp32": 10.0}
     assert ops(tensor_ops=counters, **HOPPER) == {"tensor_bf16": 1000}
 
 
 @pytest.mark.parametrize("split", [5000.0, 5.0])
 def test_base_or_split_is_chosen_for_each_type(split: float) -> None:
-    """A type that only one of the two families holds is not lost to the choice made for another."""
+    """A type in only one of the two families is not lost to the choice for another type."""
     counters = {"src_int8": 1000.0, "op_hmma_src_bf16_dst_fp32": split}
     assert ops(tensor_ops=counters, **HOPPER) == {"tensor_int8": 1000, "tensor_bf16": split}
 
 
 @pytest.mark.parametrize("prefix", ["op_hmma_", "op_hgmma_", "op_utchmma_"])
 def test_a_counter_and_its_dense_part_are_not_added(prefix: str) -> None:
-    """Without suffix a split counter is dense + sparse: stored beside its parts it counts once, the parts apart."""
+    """Without suffix a split counter is dense + sparse: beside its parts it counts once, as its parts."""
     name = f"{prefix}src_bf16_dst_fp32"
     counters = {name: 1000.0, f"{name}_sparsity_off": 600.0, f"{name}_sparsity_on": 400.0}
     assert total_tensor_ops(counters) == 1000
@@ -306,12 +306,12 @@ def test_a_counter_and_its_dense_part_are_not_added(prefix: str) -> None:
 @pytest.mark.parametrize("part", ["off", "on"])
 @pytest.mark.parametrize("name", ["src_fp16_dst_fp32", "op_hmma_src_fp16_dst_fp32"])
 def test_one_part_alone_does_not_stand_for_the_whole(name: str, part: str) -> None:
-    """Stored beside one of its two parts, a counter without suffix is still all the work."""
+    """A counter without suffix beside only one of its two parts still gives all the work."""
     assert total_tensor_ops({name: 1000.0, f"{name}_sparsity_{part}": 400.0}) == 1000
 
 
 def test_parts_of_a_base_counter_stand_for_it() -> None:
-    """CC 8.x splits the base by sparsity: a report with the parts only holds all the work."""
+    """CC 8.x splits the base by sparsity: the parts alone give all the work."""
     counters = {"src_fp16_dst_fp32_sparsity_off": 600.0, "src_fp16_dst_fp32_sparsity_on": 400.0}
     assert ops(tensor_ops=counters, **A100) == {"tensor_fp16": 600, "tensor_fp16_sparse": 400}
 
@@ -328,7 +328,7 @@ def test_a_base_counter_is_not_added_to_its_parts() -> None:
 
 @pytest.mark.parametrize("name", ["src_bf16_dst_fp32", "op_hmma_src_bf16_dst_fp32"])
 def test_sampled_twins_of_a_counter_are_not_read(name: str) -> None:
-    """Blackwell has a `_realtime` twin of every counter, for sampling: it is no second amount of work."""
+    """Blackwell has a `_realtime` twin of every counter for sampling, which is not a second amount."""
     assert total_tensor_ops({name: 1000.0, f"{name}_realtime": 990.0}) == 1000
 
 
@@ -374,13 +374,13 @@ HOPPER_PEAKS = {
 def test_each_instruction_has_its_own_roof(
     opcodes: dict[str, int], counters: dict[str, float], key: str, expected: float
 ) -> None:
-    """On CC 9.0 mma reaches 2,731 and wgmma 4,096 FLOP a cycle, sparse twice that; a base count half its peak."""
+    """On CC 9.0 mma reaches 2,731 and wgmma 4,096 FLOPs per cycle, sparse twice that; a base count half its peak."""
     kernel = make_kernel(warp_opcodes=opcodes, tensor_ops=counters, tensor_peaks_per_s=HOPPER_PEAKS, **HOPPER)
     assert work_by_key(kernel)[key].peak_ops_per_s == expected
 
 
 def test_half_accumulation_takes_its_own_roof() -> None:
-    """fp16 accumulators run twice as fast on some chips: their own peak is taken before the other."""
+    """fp16 accumulators run twice as fast on some chips, so their own peak takes precedence."""
     peaks = {"src_fp16_dst_fp32_sparsity_off": 1e12, "src_fp16_dst_fp16_sparsity_off": 2e12}
     kernel = make_kernel(warp_opcodes={"HMMA.16816.F16": 1, "HMMA.16816.F32": 1}, tensor_peaks_per_s=peaks)
     assert {key: work.peak_ops_per_s for key, work in work_by_key(kernel).items()} == {
@@ -390,7 +390,7 @@ def test_half_accumulation_takes_its_own_roof() -> None:
 
 
 def test_wgmma_prefers_the_counters() -> None:
-    """How often a warpgroup opcode is counted is an estimate, so NVIDIA's operation counters go before it."""
+    """How often a warpgroup opcode is counted is an estimate, so NVIDIA's operation counters take precedence."""
     fields = {"warp_opcodes": {"HGMMA.64x64x16.F32.BF16": 4}, "tensor_ops": {"op_hgmma_src_bf16_dst_fp32": 131_072.0}}
     assert ops(**fields) == {"tensor_bf16_wgmma": 131_072}
     assert "wgmma_count_estimated" not in flags(**fields)
@@ -406,7 +406,7 @@ def test_wgmma_without_counters_is_estimated(tensor_ops: dict[str, float]) -> No
 
 
 def test_tcgen05_takes_the_counters() -> None:
-    """A tcgen05 opcode has no shape: its work comes from the operation counters."""
+    """A tcgen05 opcode has no shape, so its work comes from the operation counters."""
     assert ops(warp_opcodes={"UTCHMMA.2CTA": 9}, tensor_ops={"op_utchmma_src_bf16_dst_fp32": 4096.0}) == {
         "tensor_bf16_tcgen05": 4096
     }
@@ -421,7 +421,7 @@ def test_tcgen05_takes_the_counters() -> None:
     ],
 )
 def test_tcgen05_without_its_counters_is_unknown(fields: dict[str, Any]) -> None:
-    """tcgen05 opcodes ran, so no operation counted means the wrong counters: no total, never zero."""
+    """tcgen05 opcodes ran, so a count of zero means the wrong counters: no total, never zero."""
     result = analyze(
         make_kernel(
             fields.get("counters"),
@@ -436,7 +436,7 @@ def test_tcgen05_without_its_counters_is_unknown(fields: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("opcode", ["HMMA.999.F32", "QMMA.F32.E4M3.E4M3"])
 def test_a_matrix_opcode_of_unknown_shape_leaves_no_total(opcode: str) -> None:
-    """A new chip's matrix instruction that cannot be read is unknown work, not none."""
+    """A new chip's matrix instruction that is not understood is unknown work, not zero."""
     result = analyze(make_kernel(thread_opcodes={"FFMA": 1}, warp_opcodes={opcode: 9}))
     assert result.flop_total is None
 
@@ -444,21 +444,21 @@ def test_a_matrix_opcode_of_unknown_shape_leaves_no_total(opcode: str) -> None:
 @pytest.mark.parametrize("table", ["thread_opcodes", "warp_opcodes"])
 @pytest.mark.parametrize("counters", [{}, {"tensor_ops": {"src_bf16_dst_fp32": 0.0}}])
 def test_a_table_without_matrix_instructions_settles_it(table: str, counters: dict[str, Any]) -> None:
-    """Whatever keeps the tensor pipe busy is no tensor work where an opcode table names none, and no flag is raised."""
+    """If an opcode table has no matrix instructions, a busy tensor pipe does no tensor work, and no flag is raised."""
     found = count_flops(make_kernel({**SASS, "tensor_busy_share": 0.3}, **{table: {"FFMA": 1}}, **counters))
     assert (found.complete, found.flags) == (True, frozenset())
     assert not any(work.key.startswith("tensor") for work in found.work)
 
 
 def test_a_thread_table_with_matrix_instructions_leaves_the_rest_to_the_counters() -> None:
-    """It names tensor work without saying how much: then the busy pipe is unknown work."""
+    """It shows tensor work without an amount, so a busy pipe is unknown work."""
     found = count_flops(make_kernel({"tensor_busy_share": 0.3}, thread_opcodes={"HMMA.16816.F32": 32}))
     assert not found.complete
 
 
 @pytest.mark.parametrize(("busy", "known"), [(0.004, True), (0.006, False)])
 def test_counters_that_read_zero_on_a_busy_pipe_are_wrong(busy: float, *, known: bool) -> None:
-    """Above 0.5 % pipe activity, operation counts of zero mean a name that the chip does not count, not no work."""
+    """Above 0.5 % pipe activity, counts of zero mean that the chip does not count under this name."""
     counters = {"tensor_busy_share": busy}
     found = count_flops(make_kernel({**counters, **SASS}, tensor_ops={"src_bf16_dst_fp32": 0.0}))
     assert found.complete is known
@@ -475,7 +475,7 @@ def test_pipe_activity_estimates_tensor_work() -> None:
 
 
 def test_noise_on_the_tensor_pipe_is_no_work() -> None:
-    """`HFMA2.MMA` issues on the tensor pipe too: up to 5 % activity is no matrix work where no table tells."""
+    """`HFMA2.MMA` also issues on the tensor pipe: without a table, up to 5 % activity is not matrix work."""
     found = count_flops(make_kernel({**SASS, "tensor_float_busy_share": 0.05}))
     assert found.complete
     assert not any(work.key.startswith("tensor") for work in found.work)
@@ -490,14 +490,14 @@ def test_noise_on_the_tensor_pipe_is_no_work() -> None:
     ],
 )
 def test_a_busy_tensor_pipe_without_peak_is_unknown(counters: dict[str, float]) -> None:
-    """Activity that cannot be turned into work leaves the total unknown."""
+    """Activity that cannot be converted to work leaves the total unknown."""
     found = count_flops(make_kernel({**SASS, **counters}))
     assert not found.complete
     assert "tensor_flop_unknown" in found.flags
 
 
 def test_tensor_work_nobody_measured_is_flagged() -> None:
-    """CUDA-core work on a chip with tensor cores, and nothing about these: the total may lack most."""
+    """On a chip with tensor cores, without a measurement of them, the total may lack most of the work."""
     found = count_flops(make_kernel(SASS, **A100))
     assert "tensor_work_not_measured" in found.flags
 
@@ -512,14 +512,14 @@ def test_tensor_work_nobody_measured_is_flagged() -> None:
     ],
 )
 def test_a_chip_without_tensor_cores_needs_no_tensor_counters(chip: dict[str, str]) -> None:
-    """A GTX 1660 Ti and every Pascal have no tensor pipe: their CUDA-core counters are the whole."""
+    """A GTX 1660 Ti and all of Pascal have no tensor pipe: their CUDA-core counters are complete."""
     found = count_flops(make_kernel(SASS, **chip))
     assert found.complete
     assert found.flags == frozenset()
 
 
 def test_mixed_precision_roof_is_total_over_time_at_peak() -> None:
-    """1e9 fp32 FLOP at 1e12 need 1 ms, 9e9 bf16 at 9e12 another: 1e10 FLOP in 2 ms is a roof of 5e12 FLOP/s."""
+    """1e9 fp32 FLOPs at 1e12 take 1 ms, 9e9 bf16 at 9e12 another: 1e10 FLOPs in 2 ms give a roof of 5e12 FLOP/s."""
     kernel = make_kernel(
         {"ffma_peak_threads_per_s": 0.5e12},
         thread_opcodes={"FADD": 1_000_000_000},
@@ -533,7 +533,7 @@ def test_mixed_precision_roof_is_total_over_time_at_peak() -> None:
 
 
 def test_mixed_precision_roof_needs_every_peak() -> None:
-    """One part whose peak is unknown leaves no roof for the mix; integer work has no part in it."""
+    """A part with an unknown peak leaves no roof for the mix, which excludes integer work."""
     kernel = make_kernel({"ffma_peak_threads_per_s": 0.5e12}, thread_opcodes={"FADD": 10, "DADD": 1})
     assert analyze(kernel).flop_peak_per_s is None
     kernel = make_kernel(
@@ -543,7 +543,7 @@ def test_mixed_precision_roof_needs_every_peak() -> None:
 
 
 def test_kinds_of_one_type_add_up_by_type() -> None:
-    """fp32 and fp16 accumulation are two pipes and one dtype: 4,096 + 4,096 FLOP."""
+    """fp32 and fp16 accumulation are two pipes of one dtype: 4,096 + 4,096 FLOPs."""
     result = analyze(make_kernel(thread_opcodes=NO_THREADS, warp_opcodes={"HMMA.16816.F32": 1, "HMMA.16816.F16": 1}))
     assert result.flop["tensor_fp16"] == 8192
     assert {"tensor_fp16", "tensor_fp16_acc16"} <= result.pipes.keys()
@@ -553,27 +553,27 @@ def test_kinds_of_one_type_add_up_by_type() -> None:
     ("dtype", "opcode", "part"), [("bf16", "HMMA.16816.F32.BF16", 2 / 3), ("fp64", "DMMA.8x8x4", 1)]
 )
 def test_warp_wide_mma_on_hopper_has_its_own_roof(dtype: str, opcode: str, part: float) -> None:
-    """On CC 9.0 mma reaches two thirds of what wgmma does; fp64 has no wgmma, so its peak is mma's own."""
+    """On CC 9.0 mma reaches two thirds of wgmma's rate; fp64 has no wgmma, so its peak is mma's."""
     name = "src_fp64" if dtype == "fp64" else "src_bf16_dst_fp32_sparsity_off"
     kernel = make_kernel(warp_opcodes={opcode: 1}, tensor_peaks_per_s={name: 3e12}, **HOPPER)
     assert work_by_key(kernel)[f"tensor_{dtype}"].peak_ops_per_s == pytest.approx(3e12 * part)
 
 
 def test_a_counter_is_not_added_to_its_split_by_accumulator() -> None:
-    """GH100 stores `op_hmma_src_fp16` beside its fp16 and fp32 results: the same operations."""
+    """GH100 stores `op_hmma_src_fp16` beside its fp16 and fp32 results: they are the same operations."""
     stem = "op_hmma_src_fp16"
     assert total_tensor_ops({stem: 1000.0, f"{stem}_dst_fp16": 400.0, f"{stem}_dst_fp32": 600.0}) == 1000
 
 
 def test_counters_of_some_types_do_not_stand_for_others() -> None:
-    """HGMMA bf16 and QGMMA fp8 ran, and only bf16 was counted: the opcodes are the better source."""
+    """HGMMA bf16 and QGMMA fp8 ran, but only bf16 was counted: the opcodes are the better source."""
     opcodes = {"HGMMA.64x64x16.F32.BF16": 4, "QGMMA.64x64x32.F32.E4M3.E4M3": 4}
     found = ops(warp_opcodes=opcodes, tensor_ops={"src_bf16_dst_fp32": 5.0}, **HOPPER)
     assert found.keys() >= {"tensor_bf16_wgmma", "tensor_fp8_wgmma"}
 
 
 def test_a_busy_pipe_that_the_counters_do_not_explain_is_unknown_work() -> None:
-    """The tensor pipe is 70 % busy and the stored counters explain next to nothing of it: no total."""
+    """The tensor pipe is 70 % busy, of which the counters explain next to nothing: there is no total."""
     kernel = make_kernel(
         {**SASS, "tensor_busy_share": 0.7}, tensor_ops={"src_int8": 5.0}, tensor_peaks_per_s={"src_int8": 1e15}, **A100
     )

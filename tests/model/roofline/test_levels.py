@@ -12,7 +12,7 @@ MS = 1e6
 
 
 def test_every_level_is_there_and_empty_without_counters() -> None:
-    """What was not measured is None, never zero, and no level goes missing."""
+    """What was not measured is None, never zero, and no level is missing."""
     assert place_levels(make_kernel()) == dict.fromkeys(LEVELS, Level())
 
 
@@ -29,7 +29,7 @@ def test_dram_rate_and_share() -> None:
 
 @pytest.mark.parametrize("counters", [{}, {"dram_bytes": 8e8}, {"dram_bytes": 8e8, "dram_peak_bytes_per_s": 0.0}])
 def test_a_stored_share_stands_in(counters: dict[str, float]) -> None:
-    """Where bytes or peak are missing, the stored per cent gives the share."""
+    """Without bytes or peak, the stored per cent gives the share."""
     assert place_levels(make_kernel({**counters, "dram_share": 0.7}))["dram"].share == 0.7
 
 
@@ -41,7 +41,7 @@ def test_without_duration_there_is_no_rate() -> None:
 
 
 def test_a_computed_share_goes_before_the_stored_one() -> None:
-    """Bytes over peak are taken where both exist: 0.5, not the 0.9 of another pass."""
+    """If bytes and peak exist, they are used: 0.5, not the 0.9 from another pass."""
     counters = {"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12, "dram_share": 0.9}
     assert place_levels(make_kernel(counters))["dram"].share == pytest.approx(0.5)
 
@@ -72,7 +72,7 @@ L2 = {
 def test_l2_share_is_that_of_its_busiest_stage(
     changes: dict[str, float], stages: dict[str, float], share: float
 ) -> None:
-    """Return path and tag stage have their own peaks: the larger share counts, and the roof is that of all traffic."""
+    """Return path and tag stage have their own peaks: the larger share is used, and the roof is that of all traffic."""
     level = place_levels(make_kernel({**L2, **changes}))["l2"]
     assert level.stages == pytest.approx(stages)
     assert level.share == pytest.approx(share)
@@ -81,14 +81,14 @@ def test_l2_share_is_that_of_its_busiest_stage(
 
 @pytest.mark.parametrize(("tag", "leads"), [(0.633, "internal"), (0.847, "tag"), (0.9, "tag")])
 def test_the_fabric_of_a_split_l2_is_a_stage(tag: float, leads: str) -> None:
-    """NVIDIA's per cent of the slices counts where it sees more than their stages do, as on an A100."""
+    """NVIDIA's per cent of the slices is used if it exceeds their stages, as on an A100."""
     level = place_levels(make_kernel({"l2_tag_share": tag, "l2_internal_share": 0.847}))["l2"]
     assert level.share == max(tag, 0.847)
     assert leading_stage(level) == leads
 
 
 def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:
-    """Reports without the peak of the tag stage still have an L2 roof."""
+    """Reports without the tag stage's peak still have an L2 roof."""
     counters = {name: value for name, value in L2.items() if "tag" not in name}
     assert place_levels(make_kernel({**counters, "l2_tag_share": 0.9}))["l2"].peak_bytes_per_s == 4e12
 
@@ -109,21 +109,21 @@ def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:
     ],
 )
 def test_any_stage_of_l1_can_lead(stage: str, name: str) -> None:
-    """Uncoalesced kernels bind in L1's data stage, others elsewhere: the largest of all its stages counts."""
+    """Uncoalesced kernels are limited by L1's data stage, others elsewhere: the largest share of its stages is used."""
     others = {"l1_data_share": 0.1, "l1_tag_share": 0.2, "l1_writeback_share": 0.3}
     level = place_levels(make_kernel({**others, stage: 0.994}))["l1"]
     assert level.stages[name] == level.share == 0.994
 
 
 def test_the_lsu_pipe_stands_for_the_input_of_l1() -> None:
-    """12 million instructions in 1 ms, of 16 million that fit, keep L1's input three quarters busy."""
+    """12 million instructions in 1 ms, of 16 million possible, keep L1's input three quarters busy."""
     level = place_levels(make_kernel({"lsu_inst": 1.2e7, "lsu_peak_inst_per_s": 1.6e10}))["l1"]
     assert level.stages == {"lsu_input": pytest.approx(0.75)}
     assert level.amount_bytes is None
 
 
 def test_l1_bytes_are_those_of_the_tag_stage_first() -> None:
-    """The tag stage sees every access, the write-back the returns of loads only."""
+    """The tag stage counts every access, the write-back only the data returned to loads."""
     counters = {"l1_tag_bytes": 5e8, "l1_writeback_bytes": 1e8, "l1_peak_bytes_per_s": 1e12}
     level = place_levels(make_kernel(counters))["l1"]
     assert (level.amount_bytes, level.peak_bytes_per_s) == (5e8, 1e12)
@@ -139,7 +139,7 @@ def test_shared_memory_against_one_wavefront_a_cycle() -> None:
 
 
 def test_a_chip_without_dram_counters_has_traffic_and_no_roof() -> None:
-    """SoC chips: sectors to system memory stand in for the bytes, without peak and without share."""
+    """On SoC chips, sectors to system memory replace the bytes, without peak and share."""
     kernel = make_kernel(
         {"sysmem_bytes": 6.4e7},
         counter_sources={"sysmem_bytes": "lts__t_sectors_aperture_sysmem.sum"},
@@ -151,12 +151,12 @@ def test_a_chip_without_dram_counters_has_traffic_and_no_roof() -> None:
 
 
 def test_system_memory_is_not_the_memory_of_a_discrete_gpu() -> None:
-    """An H100 without DRAM counters has no DRAM traffic to show: PCIe's is another."""
+    """An H100 without DRAM counters shows no DRAM traffic, as that over PCIe is different."""
     assert place_levels(make_kernel({"sysmem_bytes": 320.0}, compute_capability="9.0"))["dram"].amount_bytes is None
 
 
 def test_dram_counters_go_before_system_memory() -> None:
-    """Sectors to system memory are no DRAM traffic where there is DRAM."""
+    """Sectors to system memory are not DRAM traffic if there is DRAM."""
     assert place_levels(make_kernel({"sysmem_bytes": 1.0, "dram_bytes": 2.0}))["dram"].amount_bytes == 2
 
 
@@ -170,20 +170,20 @@ def test_intensity_is_flop_per_byte() -> None:
 
 @pytest.mark.parametrize("flop_total", [None, 0.0])
 def test_no_intensity_without_flops(flop_total: float | None) -> None:
-    """A kernel that does no FLOPs, or nobody knows how many, keeps its share and has no intensity."""
+    """A kernel with no, or an unknown number of, FLOPs has its share and no intensity."""
     level = place_levels(make_kernel({"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12}), flop_total)["dram"]
     assert level.intensity_flop_per_byte is None
     assert level.share == pytest.approx(0.5)
 
 
 def test_zero_bytes_have_no_intensity() -> None:
-    """A level without traffic has a share of 0 and no intensity, not an infinite one."""
+    """A level without traffic has a share of 0 and no intensity, rather than an infinite one."""
     level = place_levels(make_kernel({"smem_bytes": 0.0, "l1_peak_bytes_per_s": 2e12}), 1e9)["smem"]
     assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (0, 0, None)
 
 
 def test_l1_stages_are_worked_out_from_their_amounts() -> None:
-    """95 wavefronts of 100 slots fill the data stage to 95 %, without any stored per cent."""
+    """95 wavefronts in 100 slots make the data stage 95 % busy, without a stored per cent."""
     counters = {
         "l1_data_bytes": 95 * 128.0 * 1e6,
         "l1_writeback_bytes": 80 * 128.0 * 1e6,

@@ -27,7 +27,7 @@ LIMITED = {
 
 
 def test_occupancy_of_a_limited_launch() -> None:
-    """Both per cents, the limits from the scarcest on, those that tie, and the idle part of the last wave."""
+    """Both per cents, the limits with the tightest first, those that tie, and the idle part of the last wave."""
     found = find_occupancy(make_kernel(LIMITED))
     assert (found.achieved, found.theoretical) == (0.36, 0.5)
     assert found.block_limits[0] == ("registers", 2.0)
@@ -37,23 +37,23 @@ def test_occupancy_of_a_limited_launch() -> None:
 
 
 def test_a_launch_that_fills_every_slot_is_not_limited() -> None:
-    """With a theoretical occupancy of 100 % the scarcest resource limits nothing."""
+    """At a theoretical occupancy of 100 % no resource limits."""
     assert find_occupancy(make_kernel({**LIMITED, "theoretical_occupancy": 1.0})).limiters == ()
 
 
 def test_nothing_stored_is_nothing_known() -> None:
-    """A report without launch counters gives no value, and none is taken as zero."""
+    """A report without launch counters gives no value, rather than zero."""
     assert find_occupancy(make_kernel()) == Occupancy()
 
 
 @for_all("waves, idle", [(0.0, None), (0.25, 0.75), (1.0, 0.0), (1.25, 0.375), (2.0, 0.0), (9.5, 0.05)])
 def test_what_the_last_wave_leaves_idle(waves: float, idle: float | None) -> None:
-    """A wave that is not full takes as long as a full one."""
+    """A wave that is not full takes as long as a full wave."""
     assert tail_share(waves) == (None if idle is None else pytest.approx(idle))
 
 
 def test_each_limit_has_its_own_name() -> None:
-    """No two limits read alike."""
+    """No two limits have the same name."""
     assert len(set(LIMITERS.values())) == len(LIMITERS)
 
 
@@ -77,7 +77,7 @@ TURING = {
 
 
 def curves_of(counters: dict[str, float], capability: str, **launch: float) -> dict[str, Curve]:
-    """Return the curves of a launch by what they are of."""
+    """Return the curves of a launch by their resource."""
     kernel = make_kernel({**counters, **launch}, compute_capability=capability)
     return {curve.of: curve for curve in occupancy_curves(kernel)}
 
@@ -88,7 +88,7 @@ def at(curve: Curve, value: float) -> float:
 
 
 def test_fewer_registers_allow_more() -> None:
-    """40 registers take 5 x 256 a warp: 12 warps in each scheduler's 16,384, 6 blocks of 8; 32 take 4: all 64 slots."""
+    """40 registers take 5 x 256 per warp: 12 warps in a scheduler's 16,384, 6 blocks of 8; 32 take 4: all 64 slots."""
     curves = curves_of(A100, "8.0", registers_per_thread=40.0, block_size=256.0, theoretical_occupancy=0.75)
     curve = curves["registers"]
     assert (curve.now, curve.occupancy, curve.better) == (40.0, 0.75, (32.0, 1.0))
@@ -137,14 +137,14 @@ def test_old_chips_cap_the_shared_memory_of_a_block() -> None:
 
 
 def test_p100_has_two_schedulers_an_sm() -> None:
-    """40 registers take 1,280 a warp: 25 warps fit in half of the registers of an SM, 12 in a quarter of them."""
+    """40 registers take 1,280 per warp: 25 warps fit in half of an SM's registers, 12 in a quarter."""
     launch = {"registers_per_thread": 40.0, "block_size": 64.0}
     assert curves_of(A100, "6.0", **launch, theoretical_occupancy=50 / 64)["registers"].occupancy == 50 / 64
     assert curves_of(A100, "6.1", **launch, theoretical_occupancy=48 / 64)["registers"].occupancy == 48 / 64
 
 
 def test_a_curve_that_misses_the_stated_occupancy_is_not_drawn() -> None:
-    """The report says 50 % where the arithmetic says 75 %: something is not known here, so nothing is shown."""
+    """The report says 50 % and the arithmetic 75 %: something is unknown, so nothing is shown."""
     launch = {"registers_per_thread": 40.0, "block_size": 256.0}
     assert curves_of(A100, "8.0", **launch, theoretical_occupancy=0.5) == {}
     for missing in ("sm_warps", "sm_registers", "blocks_limit_blocks", "blocks_limit_smem"):
@@ -154,7 +154,7 @@ def test_a_curve_that_misses_the_stated_occupancy_is_not_drawn() -> None:
 
 
 def test_a_step_of_a_few_points_is_none() -> None:
-    """544 threads of 40 registers would add 2 points to 512: the nearest size that is worth a change is named."""
+    """544 threads of 40 registers would add 2 points to 512: the nearest size worth the change is named."""
     counters = {**A100, "sm_warps": 48.0, "blocks_limit_blocks": 16.0}
     launch = {"registers_per_thread": 51.0, "block_size": 512.0, "theoretical_occupancy": 32 / 48}
     curve = curves_of(counters, "8.6", **launch)["block size"]
@@ -165,7 +165,7 @@ def test_a_step_of_a_few_points_is_none() -> None:
 @for_all("registers", [17, 32, 33, 40, 41, 101, 168, 255])
 @for_all("threads", [32, 96, 256, 512, 1024])
 def test_the_step_of_registers_is_the_most_that_let_in_another_block(registers: int, threads: int) -> None:
-    """Found by trying every smaller count, though registers are given in eights."""
+    """Trying every smaller count gives the same, although registers are allocated in eights."""
     sm = 65536.0
     launch = {"registers_per_thread": float(registers), "block_size": float(threads), "sm_registers": sm}
     now = blocks_by_registers(registers, threads, sm)

@@ -36,7 +36,7 @@ from rooflens.model.roofline.opcodes import (
     ],
 )
 def test_arithmetic_opcodes_count_their_flops(opcode: str, dtype: str, flop: int) -> None:
-    """A multiply-add is two FLOPs, a packed pair twice that, whatever rounding or flushing modifiers say."""
+    """A multiply-add is two FLOPs, a packed pair twice that, whatever the rounding or flushing modifiers."""
     assert thread_flop(opcode) == (dtype, flop)
 
 
@@ -62,7 +62,7 @@ def test_arithmetic_opcodes_count_their_flops(opcode: str, dtype: str, flop: int
     ],
 )
 def test_other_opcodes_are_no_thread_flop(opcode: str) -> None:
-    """Conversions such as `HADD2.F32`, comparisons, special functions and matrix instructions are no thread FLOPs."""
+    """Conversions such as `HADD2.F32`, comparisons, special functions and matrix instructions are not thread FLOPs."""
     assert thread_flop(opcode) is None
 
 
@@ -97,7 +97,7 @@ def test_other_opcodes_are_no_thread_flop(opcode: str) -> None:
     ],
 )
 def test_warp_wide_shapes_count_two_operations_a_multiply_add(opcode: str, dtype: str, ops: int) -> None:
-    """An opcode's digits are M, N and K of one warp's product, and 2MNK its operations; its suffix names the type."""
+    """An opcode's digits are M, N and K of one warp's product with 2MNK operations; its suffix names the type."""
     op = tensor_op(opcode)
     assert op is not None
     assert (op.dtype, op.ops, op.warpgroup, op.sparse) == (dtype, ops, False, False)
@@ -115,7 +115,7 @@ def test_warp_wide_shapes_count_two_operations_a_multiply_add(opcode: str, dtype
     ],
 )
 def test_warpgroup_shapes_count_a_quarter_for_each_warp(opcode: str, dtype: str, ops: int) -> None:
-    """Four warps issue one 64xNxK product together, so that one count stands for a quarter of 2MNK."""
+    """Four warps issue one 64xNxK product together, so each count is a quarter of 2MNK."""
     op = tensor_op(opcode)
     assert op is not None
     assert (op.dtype, op.ops, op.warpgroup) == (dtype, ops, True)
@@ -133,7 +133,7 @@ def test_warpgroup_shapes_count_a_quarter_for_each_warp(opcode: str, dtype: str,
     ],
 )
 def test_sparse_opcodes_count_their_nominal_work(opcode: str, ops: int) -> None:
-    """A 2:4 sparse instruction is marked, and counts the product it stands for."""
+    """A 2:4 sparse instruction is marked, and counts its nominal product."""
     op = tensor_op(opcode)
     assert op is not None
     assert (op.sparse, op.ops) == (True, ops)
@@ -153,7 +153,7 @@ def test_sparse_opcodes_count_their_nominal_work(opcode: str, ops: int) -> None:
     ],
 )
 def test_half_accumulation_is_told_from_float(opcode: str, *, half: bool) -> None:
-    """fp16 accumulators have a roof of their own on some chips, so the opcode's accumulator type is kept."""
+    """fp16 accumulators have their own roof on some chips, so the opcode's accumulator type is kept."""
     op = tensor_op(opcode)
     assert op is not None
     assert op.half_accumulate is half
@@ -163,19 +163,19 @@ def test_half_accumulation_is_told_from_float(opcode: str, *, half: bool) -> Non
     "opcode", ["HFMA2.MMA", "FFMA", "UTCHMMA", "UTCQMMA.2CTA", "HMMA", "HMMA.F32", "HMMA.999.F32", "HMMAX.16816", ""]
 )
 def test_no_shape_is_guessed(opcode: str) -> None:
-    """`HFMA2.MMA` is no matrix instruction, tcgen05 names no shape, and an unknown shape stays unknown."""
+    """`HFMA2.MMA` is not a matrix instruction, tcgen05 has no shape, and an unknown shape stays unknown."""
     assert tensor_op(opcode) is None
 
 
 def test_volta_half_accumulation_takes_two_steps_and_not_four() -> None:
-    """NVIDIA's assembler makes two steps of an `mma.m8n8k4` with fp16 results: 4 x 2x8x8x4 = 2,048 FLOP."""
+    """NVIDIA's assembler makes two steps from an `mma.m8n8k4` with fp16 results: 4 x 2x8x8x4 = 2,048 FLOPs."""
     op = tensor_op("HMMA.884.F16.F16.STEP0")
     assert op is not None
     assert 2 * op.ops == 2048
 
 
 def test_fp4_operands_of_the_fp8_instruction_are_not_held_against_the_fp4_roof() -> None:
-    """QMMA runs fp4 operands at its own rate, and NVIDIA counts them as `src_fp4_fp6`, apart from OMMA."""
+    """QMMA runs fp4 operands at its own rate, which NVIDIA counts as `src_fp4_fp6`, separately from OMMA."""
     op = tensor_op("QMMA.16832.F32.E2M1.E2M1")
     assert op is not None
     assert op.dtype == "fp6"
@@ -197,7 +197,7 @@ def test_fp4_operands_of_the_fp8_instruction_are_not_held_against_the_fp4_roof()
     ],
 )
 def test_tcgen05_products_are_recognised(opcode: str, *, expected: bool) -> None:
-    """Only the matrix products among the tcgen05 opcodes count as such, not its copies and barriers."""
+    """Only matrix products among the tcgen05 opcodes count as such, not copies and barriers."""
     assert is_tcgen05(opcode) is expected
 
 
@@ -226,11 +226,11 @@ def test_tcgen05_products_are_recognised(opcode: str, *, expected: bool) -> None
     ],
 )
 def test_opcodes_are_grouped_by_what_they_are_for(opcodes: str, group: str) -> None:
-    """Modifiers do not matter, but on a multiply-add that moves a register."""
+    """Modifiers are ignored, except on a multiply-add that moves a register."""
     assert {opcode_group(opcode) for opcode in opcodes.split()} == {group}
 
 
 def test_arithmetic_with_flop_is_grouped_by_its_type() -> None:
-    """Every opcode that does FLOPs stands in the group of its type, so that the mix and the FLOPs say the same."""
+    """Every opcode with FLOPs is in the group of its type, so that mix and FLOPs agree."""
     for opcode, (dtype, _) in THREAD_FLOP.items():
         assert opcode_group(opcode) == dtype.upper(), opcode

@@ -8,7 +8,7 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 
 
 def test_a_flop_pipe_has_rate_peak_and_share() -> None:
-    """1e9 FLOP in 1 ms are 1e12 FLOP/s, a quarter of 4e12."""
+    """1e9 FLOPs in 1 ms are 1e12 FLOP/s, a quarter of 4e12."""
     kernel = make_kernel({"ffma_peak_threads_per_s": 2e12}, thread_opcodes={"FFMA": 500_000_000})
     pipe = place(kernel).pipes["fp32"]
     assert (pipe.amount, pipe.unit, pipe.source, pipe.peak_source) == (1e9, "FLOP", "opcode", "report")
@@ -30,7 +30,7 @@ def test_a_flop_pipe_without_duration_keeps_its_amount() -> None:
 
 
 def test_integer_tensor_work_is_in_operations() -> None:
-    """int8 is a pipe with a share, in operations and not in FLOP."""
+    """int8 is a pipe with a share, in operations rather than FLOPs."""
     kernel = make_kernel(
         warp_opcodes={"IMMA.16832.S8.S8.SAT": 1_000_000},
         tensor_peaks_per_s={"op_imma_src_int8_sparsity_off": 16.384e12},
@@ -66,13 +66,13 @@ def test_the_largest_share_of_a_pipe_counts() -> None:
 
 
 def test_a_pipe_nobody_measured_is_absent() -> None:
-    """No counter, no pipe; an amount whose peak is unknown places nothing either."""
+    """Without a counter there is no pipe, nor with an amount whose peak is unknown."""
     assert place(make_kernel()).pipes == {}
     assert place(make_kernel({"alu_inst": 1e6})).pipes == {}
 
 
 def test_an_idle_pipe_is_there() -> None:
-    """A measured zero is a zero."""
+    """A measured zero is shown as zero."""
     assert place(make_kernel({"xu_share": 0.0})).pipes["xu"].share == 0
 
 

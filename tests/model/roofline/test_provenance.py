@@ -8,13 +8,13 @@ from rooflens.model.roofline.provenance import PUBLISHED, Sources, level_sources
 
 
 def analysis_of(counters: dict[str, float], **overrides: object) -> Analysis:
-    """Analyze a kernel whose counters come from metrics of their own name with a capital."""
+    """Analyze a kernel whose counters come from metrics with their own, capitalized, names."""
     sources = {name: name.upper() for name in counters}
     return analyze(make_kernel(counters, counter_sources=sources, **overrides))
 
 
 def test_a_share_of_amount_over_peak_needs_no_source_of_its_own() -> None:
-    """DRAM's share is its bytes over its peak: two sources say all."""
+    """DRAM's share is its bytes over its peak, so two sources are enough."""
     analysis = analysis_of({"dram_bytes": 1e9, "dram_peak_bytes_per_s": 2e12})
     assert level_sources(analysis, "dram") == Sources("DRAM_BYTES", "DRAM_PEAK_BYTES_PER_S")
 
@@ -43,7 +43,7 @@ def test_sources_of_counted_flops() -> None:
 
 
 def test_published_peaks_are_told_from_the_reports_own() -> None:
-    """A peak that the report lacks is a published one, and is called that."""
+    """A published peak, used if the report lacks it, is called that."""
     analysis = analysis_of(
         {"sm_clock_hz": 1.41e9}, thread_opcodes={"FFMA": 1000}, gpu="NVIDIA A100-SXM4-40GB", compute_capability="8.0"
     )
@@ -51,7 +51,7 @@ def test_published_peaks_are_told_from_the_reports_own() -> None:
 
 
 def test_sources_of_other_pipes() -> None:
-    """The largest stored per cent is the share's source; without one it is amount over peak."""
+    """The largest stored per cent is the share's source; without it, amount over peak is."""
     busy = pipe_sources(analysis_of({"alu_share": 0.2, "alu_busy_share": 0.4}), "alu")
     assert busy == Sources(None, None, "ALU_BUSY_SHARE")
     counted = pipe_sources(analysis_of({"xu_share": 0.1, "xu_inst": 1e6, "xu_peak_inst_per_s": 1e9}), "xu")

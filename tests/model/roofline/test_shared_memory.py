@@ -40,7 +40,7 @@ NONE = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
 def test_the_best_counters_give_the_bytes(
     counters: dict[str, float], overrides: dict[str, Any], amount_bytes: float, accuracy: str
 ) -> None:
-    """Accesses by address go before counted loads and stores, these before all wavefronts; what is left out is said."""
+    """Accesses by address take precedence over counted loads and stores, then all wavefronts; gaps are flagged."""
     found = place_levels(make_kernel(counters, **overrides))["smem"]
     assert (found.amount_bytes, found.accuracy) == (amount_bytes, accuracy)
 
@@ -58,13 +58,13 @@ def test_exact_bytes_carry_no_flag() -> None:
 
 
 def test_bytes_and_share_are_two_things() -> None:
-    """Nine wavefronts are delivered, ten of the twenty that fit in 1 ms fill the stage; intensity is of the nine."""
+    """Nine wavefronts are delivered, ten of twenty possible in 1 ms fill the stage; intensity is of the nine."""
     level = place_levels(make_kernel(ACCESSES), 2304.0)["smem"]
     assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (1152, 0.5, 2)
 
 
 def test_without_shared_memory_there_is_no_such_level() -> None:
-    """Shuffles fill L1's data stage in a kernel without shared memory, and are no traffic of shared memory."""
+    """Shuffles fill L1's data stage in a kernel without shared memory, and are not its traffic."""
     levels = place_levels(make_kernel({**TOTAL, **NONE}))
     assert (levels["smem"].amount_bytes, levels["smem"].share, levels["smem"].stages) == (None, None, {})
     assert levels["smem"].peak_bytes_per_s == 2.56e6
@@ -73,13 +73,13 @@ def test_without_shared_memory_there_is_no_such_level() -> None:
 
 @pytest.mark.parametrize("kind", ["static", "dynamic"])
 def test_either_kind_of_shared_memory_makes_the_level(kind: str) -> None:
-    """A kernel uses shared memory where it declares some, or its launch adds some."""
+    """A kernel uses shared memory if it declares some, or its launch adds some."""
     level = place_levels(make_kernel({**TOTAL, **NONE, f"smem_{kind}_per_block_bytes": 16.0}))["smem"]
     assert level.amount_bytes == 1280
 
 
 def test_shuffles_alone_do_not_name_shared_memory() -> None:
-    """A data stage full of shuffles is a limiter at L1."""
+    """A data stage full of shuffles is a limiter of L1."""
     full = {**TOTAL, **NONE, "smem_bytes": 2304.0, "l1_data_bytes": 2432.0}
     found = memory_bottleneck(place(make_kernel(full)))
     assert found is not None
@@ -87,6 +87,6 @@ def test_shuffles_alone_do_not_name_shared_memory() -> None:
 
 
 def test_shared_wavefronts_do_not_hide_the_rest_of_l1() -> None:
-    """NVIDIA's per cent stands beside a report that shows of L1 only what shared memory does."""
+    """NVIDIA's per cent is used as well if the report shows nothing of L1 but shared memory."""
     case = place(make_kernel({**TOTAL, "sol_memory": 0.9}))
     assert memory_bottleneck(case) != memory_bottleneck(make_case({"l1": 0.5, "smem": 0.5}, {"sol_memory": 0.9}))

@@ -10,7 +10,7 @@ from rooflens.model.roofline.traffic import Flow, Link, Links, Traffic, find_lin
 
 
 def test_shared_memory_asked_and_moved() -> None:
-    """96 kB asked of 1,000 wavefronts of 128 bytes are three quarters of them; a quarter of them were replays."""
+    """96 kB requested of 1,000 wavefronts of 128 bytes are three quarters of them; a quarter were replays."""
     counters = {"smem_useful_bytes": 96e3, "smem_bytes": 128e3, "smem_conflict_bytes": 32e3}
     traffic = find_traffic(make_kernel(counters))
     assert traffic.shared is not None
@@ -19,7 +19,7 @@ def test_shared_memory_asked_and_moved() -> None:
 
 
 def test_global_memory_needed_and_touched() -> None:
-    """Half of the touched sectors would do: 32 bytes each."""
+    """Half of the touched sectors of 32 bytes would suffice."""
     traffic = find_traffic(make_kernel({"global_ideal_sectors": 500.0, "global_touched_sectors": 1000.0}))
     assert traffic.global_memory is not None
     assert (traffic.global_memory.asked_bytes, traffic.global_memory.moved_bytes) == (16e3, 32e3)
@@ -27,7 +27,7 @@ def test_global_memory_needed_and_touched() -> None:
 
 
 def test_ratios() -> None:
-    """Sectors a request of loads and stores, and wavefronts that addresses need over those that bytes need."""
+    """Sectors per request of loads and stores, and wavefronts that addresses need over those that bytes need."""
     counters = {
         "global_load_sectors": 320.0,
         "global_load_requests": 20.0,
@@ -50,7 +50,7 @@ def test_ratios() -> None:
     ],
 )
 def test_no_ratio_without_both_sides(counters: dict[str, float]) -> None:
-    """What was not counted, or was never moved, has no useful part."""
+    """If something was not counted, or nothing was moved, there is no useful share."""
     assert find_traffic(make_kernel(counters)) == Traffic()
 
 
@@ -72,14 +72,14 @@ MOVED = {
 
 
 def links_of(counters: dict[str, float], *, apart: bool = True) -> Links:
-    """Find the ways of a kernel of 1 ms without shared memory."""
+    """Return the links of a kernel of 1 ms without shared memory."""
     unshared = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
     kernel = make_kernel({**unshared, **counters})
     return find_links(replace(samples.failed(), kernel=kernel, levels=place_levels(kernel)), apart=apart)
 
 
 def test_reads_and_writes_are_told_apart() -> None:
-    """200 MB in 1 ms are a fifth of 1 TB/s; stores of 4 M sectors are 128 MB; shares are those of the one way."""
+    """200 MB in 1 ms are a fifth of 1 TB/s; stores of 4 M sectors are 128 MB; each share is of its direction."""
     links = links_of(MOVED)
     assert links.dram == Link(Flow(2e8, pytest.approx(0.2)), Flow(1e8, pytest.approx(0.1)))
     assert links.l2 == Link(Flow(4e8, pytest.approx(0.2)), Flow(1e8, 0.3))
@@ -88,7 +88,7 @@ def test_reads_and_writes_are_told_apart() -> None:
 
 
 def test_a_total_stays_a_total() -> None:
-    """Bytes whose direction nobody counted are one flow, and no direction is made up."""
+    """Bytes without a counted direction are one flow, and no direction is invented."""
     links = links_of({"dram_bytes": 3e8, "dram_peak_bytes_per_s": 1e12, "l2_bytes": 5e8, "l2_write_bytes": 1e8})
     assert links.dram == Link(both=Flow(3e8, pytest.approx(0.3)))
     assert links.l2 == Link(both=Flow(5e8, None))
@@ -96,14 +96,14 @@ def test_a_total_stays_a_total() -> None:
 
 
 def test_a_share_alone_is_shown_without_bytes() -> None:
-    """A report with per cents only has no bytes, and none are worked out."""
+    """A report with only per cents has no bytes, and none are computed."""
     links = links_of({"dram_read_share": 0.4, "dram_write_share": 0.0, "l2_return_share": 0.2})
     assert links.dram == Link(Flow(None, 0.4), Flow(None, 0.0))
     assert links.l2 == Link(Flow(None, 0.2), None)
 
 
 def test_launches_that_differ_have_totals_only() -> None:
-    """The counters of a record that stands for several launches are those of one: only its levels are sums."""
+    """The counters of a record for several launches are those of one launch: only its levels are sums."""
     links = links_of(MOVED, apart=False)
     assert links.dram == Link(both=Flow(3e8, pytest.approx(0.3)))
     assert (links.l2.read, links.l2.written) == (None, None)
@@ -112,7 +112,7 @@ def test_launches_that_differ_have_totals_only() -> None:
 
 
 def test_shared_memory_has_loads_and_stores() -> None:
-    """Wavefronts of 128 bytes each way, where a report counts both."""
+    """Wavefronts of 128 bytes in each direction, if the report counts both."""
     smem = {"smem_bytes": 512e3, "smem_static_per_block_bytes": 4096.0}
     links = links_of({**smem, "smem_load_wavefronts": 3000.0, "smem_store_wavefronts": 1000.0})
     assert links.smem == Link(Flow(384e3, None), Flow(128e3, None))

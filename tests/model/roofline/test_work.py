@@ -28,7 +28,7 @@ def test_integer_work_is_placed_by_its_operations() -> None:
 
 
 def test_a_minority_of_the_work_makes_no_intensity() -> None:
-    """The 2 MFLOP of the epilogue, 100 of 305 ns at peak, make no point; they stay in the total."""
+    """The epilogue's 2 MFLOP, 100 of 305 ns at peak, have no intensity but are in the total."""
     analysis = product(1_000_000)
     assert analysis.flop_total == 2e6
     assert analysis.levels["dram"].intensity_flop_per_byte is None
@@ -36,7 +36,7 @@ def test_a_minority_of_the_work_makes_no_intensity() -> None:
 
 
 def test_time_at_peak_decides_what_the_main_work_is() -> None:
-    """6 MFLOP need 300 ns at their peak, more than the integer work: then FLOPs are placed, few as they are."""
+    """6 MFLOP take 300 ns at their peak, more than the integer work, so FLOPs are placed although they are few."""
     analysis = product(3_000_000)
     assert main_work(analysis).unit == "FLOP"
     assert analysis.levels["dram"].intensity_flop_per_byte == 6.0
@@ -44,5 +44,5 @@ def test_time_at_peak_decides_what_the_main_work_is() -> None:
 
 
 def test_a_kernel_of_integer_work_alone_is_not_without_work() -> None:
-    """It has an intensity, so the flag that says it has none is not raised."""
+    """It has an intensity, so the flag for missing intensity is not raised."""
     assert "no_flop" not in product(0).flags

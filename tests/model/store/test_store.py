@@ -1,4 +1,4 @@
-"""Hold what a store promises: what went in comes out, once and whole, whatever became of its writers."""
+"""A store returns what was stored, once and whole, whatever happened to its writers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_field_of_a_kernel_comes_back(tmp_path: Path) -> None:
-    """Texts, sizes, maps, rules, series, hot spots, and what is missing, are read as they were written."""
+    """Texts, sizes, maps, rules, series, hot spots and missing values are read as they were written."""
     spots = (Hotspot("line", file="a.cu", line=7, measures={"samples": 3.0}), Hotspot("sass", pc=16, sass="FADD"))
     full = make_kernel(
         {"dram_bytes": 1e9},
@@ -69,7 +69,7 @@ def test_every_field_of_a_kernel_comes_back(tmp_path: Path) -> None:
 
 
 def test_many_reports_are_one_file_a_table(tmp_path: Path) -> None:
-    """Reports of one kernel each, by the hundred, cost one file a table, and under 1 KB a report."""
+    """Reports of one kernel each, by the hundred, give one file per table and less than 1 KB per report."""
     reports = [make_report(digest_of(number), 1) for number in range(300)]
     commit(tmp_path, *(report_tables(ReportRows(run, kernels)) for run, kernels in reports))
     assert sum(len(content) for content in contents(tmp_path).values()) < 300 * 1000
@@ -78,7 +78,7 @@ def test_many_reports_are_one_file_a_table(tmp_path: Path) -> None:
 
 
 def test_one_ingest_and_many_hold_the_same_kernels(tmp_path: Path) -> None:
-    """Reports that came one by one, and twice, are those that came together."""
+    """Reports stored one by one, some twice, give the same kernels as stored together."""
     commit(tmp_path / "once", *(tables_of(digest_of(number), 2) for number in range(20)))
     for number in (*range(20), *range(5)):
         commit(tmp_path / "one by one", tables_of(digest_of(number), 2))
@@ -86,7 +86,7 @@ def test_one_ingest_and_many_hold_the_same_kernels(tmp_path: Path) -> None:
 
 
 def test_a_report_stands_in_a_store_once(tmp_path: Path) -> None:
-    """Two copies in one ingest, in the same tables and in others, and in a later one are one report."""
+    """Two copies in one ingest, in the same tables or in others, and another in a later ingest are one report."""
     twice = pa.concat_tables([tables_of(DIGESTS[0])["runs"]] * 2)
     for _ in range(2):
         commit(tmp_path, tables_of(DIGESTS[1]), tables_of(DIGESTS[1]), tables_of(DIGESTS[2]))
@@ -97,7 +97,7 @@ def test_a_report_stands_in_a_store_once(tmp_path: Path) -> None:
 
 
 def test_runs_of_one_ingest_have_names_of_their_own(tmp_path: Path) -> None:
-    """A copy that comes together with a new report takes no name from the reports that follow."""
+    """A copy that comes with a new report uses up no name of the following reports."""
     runs = [make_report(digest, 1) for digest in DIGESTS[:3]]
     rows = [ReportRows(run, kernels) for run, kernels in runs]
     commit(tmp_path, report_tables(rows[0]), report_tables(rows[0], rows[1]), report_tables(rows[2]))
@@ -106,7 +106,7 @@ def test_runs_of_one_ingest_have_names_of_their_own(tmp_path: Path) -> None:
 
 
 def test_two_ingests_of_the_same_reports_at_once_are_one(tmp_path: Path) -> None:
-    """Neither waits, both end well, and of each report the run that began first counts."""
+    """Neither waits, both succeed, and for each report the run that began first counts."""
     tables = [tables_of(digest_of(number), 2) for number in range(8)]
     with ThreadPoolExecutor(2) as pool:
         ids = sorted(pool.map(lambda _: commit(tmp_path, *tables), range(2)))
@@ -141,7 +141,7 @@ for folder in sys.argv[2:]:
 
 
 def test_an_ingest_that_is_killed_between_two_files_shows_nothing(tmp_path: Path) -> None:
-    """Whichever file was the last to get its place, readers see the earlier ingest, and the next ends well."""
+    """Whichever file was put in place last, readers see the earlier ingest, and the next ingest succeeds."""
     files = 1 + len([table for table in tables_of(DIGESTS[0]) if table != "unprofiled"])
     for step in range(files):
         commit(tmp_path / str(step), tables_of(DIGESTS[0]))
@@ -164,7 +164,7 @@ def test_an_ingest_that_is_killed_between_two_files_shows_nothing(tmp_path: Path
 
 
 def test_what_killed_writers_left_goes_after_a_day(tmp_path: Path) -> None:
-    """Folders of writers that may still run stay, and so does what others named."""
+    """Folders of writers that may still run stay, and so do those with other names."""
     commit(tmp_path, tables_of(DIGESTS[0]))
     now_ns = time.time_ns()
     ages_h = {"old": 25, "new": 23}
@@ -176,7 +176,7 @@ def test_what_killed_writers_left_goes_after_a_day(tmp_path: Path) -> None:
 
 
 def test_a_failed_ingest_leaves_the_store_as_it_was(tmp_path: Path) -> None:
-    """An exception in the middle commits nothing, and what was written is removed."""
+    """An exception during an ingest commits nothing, and the written files are removed."""
     commit(tmp_path, tables_of(DIGESTS[0]))
     before = contents(tmp_path)
 
@@ -191,7 +191,7 @@ def test_a_failed_ingest_leaves_the_store_as_it_was(tmp_path: Path) -> None:
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
-    """Other names in a store's folders are neither read nor removed, and those in `runs` are named."""
+    """Files with other names in a store's folders are neither read nor removed, and those in `runs` are named."""
     commit(tmp_path, tables_of(DIGESTS[0]))
     others = [tmp_path / table / name for table in ("runs", "kernels") for name in ("mine.parquet", "odd\udcff")]
     for file in others:
@@ -204,7 +204,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["data.parquet", "runs/data.parquet", "kernels/0.parquet"])
 def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None:
-    """Reading and writing leave every file of a folder without our marker as it is."""
+    """Reading and writing leave every file unchanged in a folder without our marker."""
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     pq.write_table(pa.table({"a": [1]}), file)
@@ -227,7 +227,7 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
     ],
 )
 def test_a_store_of_another_version_is_one_error(tmp_path: Path, marker: str, said: str) -> None:
-    """Another schema, and a marker that says nothing, are refused by readers and writers, and no file changes."""
+    """Readers and writers refuse another schema or an unreadable marker, and change no file."""
     commit(tmp_path, tables_of(DIGESTS[0]))
     (tmp_path / MARKER).write_text(marker)
     before = contents(tmp_path)
@@ -239,7 +239,7 @@ def test_a_store_of_another_version_is_one_error(tmp_path: Path, marker: str, sa
 
 
 def test_a_store_without_reports_is_called_empty(tmp_path: Path) -> None:
-    """The hint says how to fill it."""
+    """The hint says how to fill the store."""
     with Store(tmp_path).writing():
         pass
     with pytest.raises(InputError, match="is empty"):
@@ -247,17 +247,17 @@ def test_a_store_without_reports_is_called_empty(tmp_path: Path) -> None:
 
 
 def emptied(file: Path, other: Path) -> None:
-    """Put a table of the same columns and no rows in the place of a file."""
+    """Replace a file by a table with the same columns and no rows."""
     pq.write_table(pq.read_table(other).slice(0, 0), file)
 
 
 def swapped(file: Path, other: Path) -> None:
-    """Put the file of another ingest in the place of a file."""
+    """Replace a file by the file of another ingest."""
     file.write_bytes(other.read_bytes())
 
 
 def cut(file: Path, _: Path) -> None:
-    """Leave the first half of a file."""
+    """Keep the first half of a file."""
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
@@ -275,7 +275,7 @@ def lost(file: Path, _: Path) -> None:
 
 @pytest.mark.parametrize("damage", [emptied, swapped, cut, flipped, lost])
 def test_damaged_kernels_cost_their_ingest(tmp_path: Path, damage: Callable[[Path, Path], None]) -> None:
-    """The file is named, the other ingest is read, and following the hint mends it."""
+    """The file is named, the other ingest is read, and following the hint repairs the store."""
     broken, other = commit(tmp_path, tables_of(DIGESTS[0])), commit(tmp_path, tables_of(DIGESTS[1]))
     damage(tmp_path / "kernels" / f"{broken}.parquet", tmp_path / "kernels" / f"{other}.parquet")
     (place, error), report = Store.existing(tmp_path).reports()
@@ -294,7 +294,7 @@ def test_damaged_kernels_cost_their_ingest(tmp_path: Path, damage: Callable[[Pat
 @pytest.mark.parametrize("damage", [cut, flipped, lost])
 @pytest.mark.parametrize("table", ["hotspots", "runs", "unprofiled"])
 def test_other_damaged_files_are_named(tmp_path: Path, table: str, damage: Callable[[Path, Path], None]) -> None:
-    """Nothing is silently gone but an ingest whose file in `runs` is gone: that file is what commits it."""
+    """Nothing disappears silently except an ingest whose file in `runs` is gone, as that file commits it."""
     run, kernels = make_report(DIGESTS[0], 1)
     broken = commit(tmp_path, report_tables(ReportRows(run, kernels, Unprofiled(wall_ns=1))))
     commit(tmp_path, tables_of(DIGESTS[1]))
@@ -308,21 +308,21 @@ def test_other_damaged_files_are_named(tmp_path: Path, table: str, damage: Calla
 
 
 def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:
-    """A file where the folder should be is named with a hint."""
+    """A file in the place of the folder is named with a hint."""
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot write to the store"):
         commit(tmp_path / "file" / "store", tables_of(DIGESTS[0]))
 
 
 def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
-    """So is a store without a name."""
+    """An empty name is refused too."""
     for place, said in ((tmp_path / "odd\udcff", "is not UTF-8"), ("", "an empty name")):
         with pytest.raises(InputError, match=said):
             Store(place)
 
 
 def test_an_address_that_pyarrow_does_not_know_goes_through_fsspec() -> None:
-    """A store in fsspec's memory holds what was put there."""
+    """A store in fsspec's memory returns what was stored."""
     pytest.importorskip("fsspec")
     place = f"memory://{os.getpid()}/store"
     with Store(place).writing() as writer:
@@ -333,7 +333,7 @@ def test_an_address_that_pyarrow_does_not_know_goes_through_fsspec() -> None:
 
 
 def test_files_older_than_a_counter_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels stored before there was a counter lack it, and keep all others."""
+    """Kernels stored before a counter existed lack it, and keep all others."""
     with monkeypatch.context() as patch:
         names = [name for name in TABLES["kernels"].names if name != "host_read_bytes"]
         patch.setitem(TABLES, "kernels", pa.schema([TABLES["kernels"].field(name) for name in names]))
@@ -350,7 +350,7 @@ def verdicts(folder: Path) -> list[set[str]]:
 
 
 def test_verdicts_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same model and thresholds write nothing; new reports, other thresholds and damaged files are written anew."""
+    """The same model and thresholds write nothing; new reports, other thresholds or damaged files are written anew."""
     commit(tmp_path, tables_of(DIGESTS[0], 2))
     for _ in range(2):
         assert analyze_store(tmp_path, keep=True).not_kept is None
@@ -371,7 +371,7 @@ def test_verdicts_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_later_run_without_the_profiler_counts(tmp_path: Path) -> None:
-    """It is stored by itself, beside the report's own."""
+    """It is stored separately, beside the report's own run."""
     run, kernels = make_report(DIGESTS[0], 1)
     commit(tmp_path, report_tables(ReportRows(run, kernels, Unprofiled(wall_ns=1))))
     store = Store(tmp_path)
@@ -381,7 +381,7 @@ def test_a_later_run_without_the_profiler_counts(tmp_path: Path) -> None:
 
 
 def test_kernels_are_made_column_by_column() -> None:
-    """A table of no kernels has all columns, and a kernel without counters is one row of nulls."""
+    """A table without kernels has all columns, and a kernel without counters is one row of nulls."""
     assert kernel_table([]).column_names[1:] == TABLES["kernels"].names[1:]
     row = kernel_table([make_kernel({"duration_ns": None})]).to_pylist()[0]
     assert row["duration_ns"] is None
@@ -390,7 +390,7 @@ def test_kernels_are_made_column_by_column() -> None:
 
 
 def test_maps_that_are_one_object_come_back_in_their_rows() -> None:
-    """None and an empty map among them stay apart."""
+    """None and an empty map among them remain distinct."""
     kind = pa.map_(pa.string(), pa.float64())
     shared, other = {"a": 1.0, "b": 2.0}, {"c": 3.0}
     rows: list[Any] = [shared, None, shared, {}, other, shared, None, shared, shared, other, None, shared]
@@ -399,7 +399,7 @@ def test_maps_that_are_one_object_come_back_in_their_rows() -> None:
 
 
 def test_kernels_are_written_as_the_schema_says(tmp_path: Path) -> None:
-    """Texts that are packed on their way come back as plain ones, of neighbours with others in one row group too."""
+    """Texts that are encoded on the way are read as plain texts, also with different neighbours in one row group."""
     sources = [{"sm_cycles": "a", "duration_ns": "b"}, {"sm_cycles": "b"}, {}, {"duration_ns": "a"}] * 3
     kernels = [make_kernel(digest=DIGESTS[0], index=at, counter_sources=one) for at, one in enumerate(sources)]
     runs = tables_of(DIGESTS[0])["runs"]

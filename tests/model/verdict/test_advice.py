@@ -15,34 +15,34 @@ from rooflens.model.verdict import advice
 
 
 def words_of(choose: Callable[..., tuple[Move, ...]], *args: Any, **choices: Any) -> tuple[str, ...]:
-    """Return the words of the moves that are chosen."""
+    """Return the words of the chosen moves."""
     return tuple(move.text for move in choose(*args, **choices))
 
 
 def levels(**amounts: float) -> dict[str, Level]:
-    """Make levels of which some have bytes."""
+    """Make levels, some of which have bytes."""
     return {name: Level(amount_bytes=amounts.get(name)) for name in LEVELS}
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_every_level_has_moves(level: str, *, at_roof: bool) -> None:
-    """A memory verdict always says what can help."""
+    """A memory verdict always has a move that can help."""
     moves = words_of(advice.memory_moves, make_kernel(), levels(), level, at_roof=at_roof)
     assert moves
     assert len(set(moves)) == len(moves)
 
 
 def test_an_unnamed_level_has_a_general_move() -> None:
-    """Where only NVIDIA's summary is known, the move is general."""
+    """If only NVIDIA's summary is known, the move is general."""
     moves = words_of(advice.memory_moves, make_kernel(), levels(), None, at_roof=False)
     assert moves == ("reduce traffic at the busiest memory unit",)
 
 
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
-    """The move names the bytes there are; below the roof it does not say that nothing else helps."""
+    """The move names the bytes; below the roof it does not say that nothing else helps."""
     first = words_of(advice.memory_moves, make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
-    assert first.startswith("move fewer than 3.00 GB: fuse with a neighbour")
+    assert first.startswith("move less than today's 3.00 GB: fuse with a neighbour")
     assert words_of(advice.memory_moves, make_kernel(), levels(), "dram", at_roof=False)[0].startswith(
         "move fewer bytes: fuse"
     )
@@ -50,7 +50,7 @@ def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
 
 @pytest.mark.parametrize(("level", "far"), [("l2", "dram"), ("l1", "l2")])
 def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
-    """A level that delivers four times what reaches it does so; one that delivers less is not told off."""
+    """A level that delivers four times what reaches it is named; a level that delivers less is not criticized."""
     often = words_of(advice.memory_moves, make_kernel(), levels(**{level: 4e9, far: 1e9}), level, at_roof=False)[0]
     assert often.endswith(f"{level.upper()} delivers 4.00x the bytes that reach it")
     once = words_of(advice.memory_moves, make_kernel(), levels(**{level: 1e9, far: 1e9}), level, at_roof=False)[0]
@@ -68,9 +68,9 @@ def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
     ],
 )
 def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, float], *, is_first: bool) -> None:
-    """A 16-byte access stands for four of 4 bytes at most, so a value that L1 hands out 31 times is to be kept first.
+    """A 16-byte access replaces at most four of 4 bytes, so a value that L1 delivers 31 times should be kept first.
 
-    Where most accesses are to shared memory, tiles are there already.
+    If most accesses are to shared memory, the kernel already has tiles.
     """
     first, second = words_of(advice.memory_moves, make_kernel(), levels(**amounts), "lsu", at_roof=True)
     assert first.startswith("tile, so that reused values stay" if is_first else "load wider")
@@ -119,7 +119,7 @@ def test_the_next_step_of_reuse_follows_from_what_a_print_shows(
 def test_weights_are_spoken_of_only_where_there_is_matrix_work(
     counters: dict[str, float], opcodes: dict[str, int], *, told: bool
 ) -> None:
-    """An optimizer step has no weights that a larger batch would share; half the bytes help it all the same."""
+    """An optimizer step has no weights that a larger batch would share, but halving the bytes still helps it."""
     kernel = make_kernel(counters, warp_opcodes=opcodes)
     moves = words_of(advice.memory_moves, kernel, levels(), "dram", at_roof=False)
     assert any("weights" in move for move in moves) is told
@@ -128,7 +128,7 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
 
 @for_all("opcodes, to", [({"DFMA": 9, "FFMA": 1}, "fp32"), ({"DADD": 1, "FFMA": 9}, "fp16 or bf16")])
 def test_bytes_are_halved_by_the_next_narrower_type(opcodes: dict[str, int], to: str) -> None:
-    """Values of a kernel that computes in fp64 have eight bytes: fp32 halves them, and fp16 would quarter them."""
+    """Values of a kernel that computes in fp64 have eight bytes: fp32 halves them, fp16 would quarter them."""
     moves = words_of(advice.memory_moves, make_kernel(warp_opcodes=opcodes), levels(), "dram", at_roof=False)
     assert f"halve the bytes: {to}, if accuracy allows" in moves
 
@@ -145,14 +145,14 @@ def test_bytes_are_halved_by_the_next_narrower_type(opcodes: dict[str, int], to:
     ],
 )
 def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *, told: bool) -> None:
-    """DRAM that moves the 3,200 bytes of 100 sectors, to within 1.2 times, re-reads nothing to speak of."""
+    """If DRAM moves the 3,200 bytes of 100 sectors, to within 1.2 times, there are hardly any re-reads."""
     moves = words_of(advice.memory_moves, make_kernel(counters), levels(), "dram", at_roof=False)
     assert any("tile" in move for move in moves) is told
 
 
 @pytest.mark.parametrize(("excess", "told"), [(None, True), (0.0, False), (9.0, False), (11.0, True)])
 def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *, told: bool) -> None:
-    """Of 100 sectors, ten are the least that is worth a word; without any measure it may help."""
+    """Of 100 sectors, ten are the least worth mentioning; without any measure coalescing may help."""
     totals = {} if excess is None else {"load_sectors": 60.0, "store_sectors": 40.0, "load_excess_sectors": excess}
     moves = words_of(advice.memory_moves, make_kernel(code_totals=totals), levels(), "l1", at_roof=False)
     assert any("coalesced" in move for move in moves) is told
@@ -170,7 +170,7 @@ def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *,
     ],
 )
 def test_no_chip_is_told_to_use_what_it_lacks(level: str, word: str, capability: str | None, *, told: bool) -> None:
-    """Asynchronous copies came with Ampere, TMA and clusters with Hopper; of an unknown chip nothing is assumed."""
+    """Asynchronous copies came with Ampere, TMA and clusters with Hopper; for an unknown chip nothing is assumed."""
     kernel = make_kernel(NO_SMEM, compute_capability=capability)
     assert any(word in move for move in words_of(advice.memory_moves, kernel, levels(), level, at_roof=False)) is told
 
@@ -201,7 +201,7 @@ def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: boo
     ],
 )
 def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
-    """The move follows the pipe, by family, and an unnamed one has a general move."""
+    """The move follows the pipe, by family, and an unnamed pipe has a general move."""
     assert word in words_of(advice.compute_moves, make_kernel(), pipe, at_roof=False)[0]
 
 
@@ -210,7 +210,7 @@ def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
 )
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: bool, at_roof: bool) -> None:
-    """The three opcodes with most warp instructions, whatever their modifiers, with their parts of all."""
+    """The three opcodes with most warp instructions, without modifiers, with their shares of all."""
     opcodes = {"LOP3.LUT": 22, "IADD3": 12, "IADD3.X": 5, "IMAD.WIDE": 8, "BRA": 7, "MOV": 46}
     moves = words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), pipe, at_roof=at_roof)
     assert ("MOV 46 %, LOP3 22 %, IADD3 17 % of the instructions" in moves[0]) is named
@@ -226,14 +226,14 @@ def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: b
     ],
 )
 def test_a_full_alu_is_told_apart_by_its_opcodes(opcodes: dict[str, float], word: str) -> None:
-    """Logic and shifts that outnumber additions and comparisons are unpacking, and not index arithmetic."""
+    """Logic and shifts that outnumber additions and comparisons are unpacking, not index arithmetic."""
     assert word in words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), "alu", at_roof=False)[0]
 
 
 @pytest.mark.parametrize("row", PIPE_ROWS, ids=lambda row: row.key)
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
-    """Every pipe of the table leads to at least one move."""
+    """Every pipe of the table has at least one move."""
     assert words_of(advice.compute_moves, make_kernel(), row.key, at_roof=at_roof)
 
 
@@ -242,7 +242,7 @@ def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
     [("tensor_bf16", True), ("fp64_pipe", True), ("fp32", True), ("alu", False), ("issue", False)],
 )
 def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
-    """At the roof of a FLOP pipe nothing is left; a full ALU or issue slot is still to be relieved."""
+    """At the roof of a FLOP pipe nothing is left to do; a full ALU or issue slot should still be relieved."""
     assert words_of(advice.compute_moves, make_kernel(), pipe, at_roof=True)[0].startswith("do fewer operations") is (
         ends
     )
@@ -257,7 +257,7 @@ def test_collecting_is_a_command() -> None:
 
 
 def test_old_chips_are_not_told_to_collect() -> None:
-    """Today's ncu cannot profile a Pascal: no command is given that must fail."""
+    """Today's ncu cannot profile Pascal, so no command is given that must fail."""
     kernel = make_kernel(compute_capability="6.1")
     for moves in (
         words_of(advice.collect_moves, "k", "6.1", "ncu ./app"),
@@ -285,7 +285,7 @@ GENERATOR = {"IMAD.WIDE.U32": 40, "LOP3.LUT": 30, "IADD3": 20, "STG.E": 9, "LDG.
     ],
 )
 def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named: str) -> None:
-    """A fill only stores: vector loads, tiles and fewer re-reads are for kernels that load; one in ten loads is one."""
+    """A fill only stores: vector loads, tiles and fewer re-reads are for kernels with at least one load in ten."""
 
     def said(opcodes: dict[str, int]) -> str:
         kernel = make_kernel(NO_SMEM, warp_opcodes=opcodes, compute_capability="9.0")
@@ -302,7 +302,7 @@ def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named:
 
 
 def test_reductions_in_memory_count_as_reads() -> None:
-    """A histogram of `RED` fills L2 with reads of its own, and is not taken for a fill."""
+    """A histogram of `RED` fills L2 with its own reads, and is not taken for a fill."""
     kernel = make_kernel(warp_opcodes={**GENERATOR, "RED.E.ADD": 20})
     assert "reorder the blocks for locality" in words_of(advice.memory_moves, kernel, levels(), "l2", at_roof=False)
 
@@ -313,7 +313,7 @@ def test_reductions_in_memory_count_as_reads() -> None:
 def test_without_opcodes_counted_accesses_prove_that_nothing_is_loaded(
     counters: dict[str, float], *, told: bool
 ) -> None:
-    """No sector loaded, no wavefront of shared memory, no atomic; what is not counted proves nothing."""
+    """No sector loaded, no shared-memory wavefront, no atomic; what was not counted proves nothing."""
     kernel = make_kernel({"global_load_sectors": 0.0, "smem_load_wavefronts": 0.0, **counters})
     assert ("vector loads" in words_of(advice.compute_moves, kernel, "issue", at_roof=False)[0]) is told
 
@@ -333,7 +333,7 @@ def test_without_opcodes_counted_accesses_prove_that_nothing_is_loaded(
 def test_no_move_names_what_the_opcodes_show_none_of(
     pipe: str, named: str, with_it: dict[str, int], without: dict[str, int]
 ) -> None:
-    """Divisions, integer products, exponentials, conversions: only where one was executed."""
+    """Divisions, integer products, exponentials and conversions are named only if some were executed."""
     told, not_told = (
         words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), pipe, at_roof=False)
         for opcodes in (with_it, without)
@@ -344,7 +344,7 @@ def test_no_move_names_what_the_opcodes_show_none_of(
 
 
 def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
-    """A Hopper kernel of HGMMA uses wgmma already; one of HMMA does not."""
+    """A Hopper kernel of HGMMA already uses wgmma; a kernel of HMMA does not."""
     for opcode, told in (("HGMMA.64x128x16.F32.BF16", False), ("HMMA.16816.F32.BF16", True)):
         kernel = make_kernel(warp_opcodes={opcode: 9}, compute_capability="9.0")
         assert (
@@ -359,16 +359,16 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
     ids=["13 % more is moved", "5 % more", "not all is counted", "nothing is"],
 )
 def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, said: str) -> None:
-    """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more of them are not the kernel's own."""
+    """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more were not requested by the kernel."""
     first = words_of(
         advice.memory_moves, make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes
     )[0]
-    assert first.startswith(f"move fewer than 304 MB{said}: fuse")
+    assert first.startswith(f"move less than today's 304 MB{said}: fuse")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])
 def test_l2_bytes_that_leave_out_atomics_are_no_measure(flags: tuple[str, ...], *, told: bool) -> None:
-    """Atomics cross to L2 and back and are looked up once: L2's bytes are low, and nothing is compared with them."""
+    """Atomics cross to L2 and back but are looked up once: L2's bytes are too low to compare with."""
     case = make_case({"dram": 0.9, "l2": 0.3}, flags=flags)
     found = {name: Level(share=level.share, amount_bytes=5e8) for name, level in case.levels.items()}
     found["dram"] = Level(share=0.9, amount_bytes=1e9)
@@ -380,7 +380,7 @@ def test_l2_bytes_that_leave_out_atomics_are_no_measure(flags: tuple[str, ...], 
 def test_a_full_memory_side_without_a_name_is_shared_memory_where_warps_queue_for_it(
     queued: float, *, is_shared: bool
 ) -> None:
-    """Of a few counters only NVIDIA's per cent tells of the side; 43 % of a warp's time in the queue names the unit."""
+    """A few counters have only NVIDIA's per cent for the side; 43 % of a warp's time in the queue names the unit."""
     counters = {"duration_ns": 1e6, "sol_memory": 0.88, "sol_compute": 0.64, "stall_mio_throttle_share": queued}
     move = analyze(make_kernel(counters)).verdict.moves[0].text
     assert move.startswith("take load off shared memory") == is_shared

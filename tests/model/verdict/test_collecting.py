@@ -1,4 +1,4 @@
-"""The command that collects what a report lacks: one kernel, one launch, the program as it was recorded."""
+"""The command that collects missing counters: one kernel, one launch, the program as it was recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rooflens.model.verdict.collecting import collect_command, not_profiled, pro
     ],
 )
 def test_the_program_stands_after_the_options(command_line: str, program: str) -> None:
-    """Options of ncu and their values are passed over, and what follows is quoted for a shell."""
+    """Options of ncu and their values are skipped, and the rest is quoted for a shell."""
     assert program_of(command_line) == program
 
 
@@ -53,13 +53,13 @@ def test_the_program_stands_after_the_options(command_line: str, program: str) -
     ],
 )
 def test_a_program_that_is_not_sure_is_not_made_up(command_line: str | None) -> None:
-    """Unknown options, other programs, control characters or overlong lines: a word stands for the program."""
+    """For unknown options, other programs, control characters or overlong lines a placeholder replaces the program."""
     assert program_of(command_line) is None
     assert collect_command("k", command_line).endswith("-- PROGRAM")
 
 
 def test_our_own_command_lines_are_understood() -> None:
-    """The program is found again in what `collect` makes ncu run."""
+    """The program is found in the command that `collect` gives ncu."""
     collection = Collection(
         ("./app", "a b", "--set", "x"), Path("r.ncu-rep"), ("dram__bytes.sum",), kernel="gemm", launch_count=3
     )
@@ -67,7 +67,7 @@ def test_our_own_command_lines_are_understood() -> None:
 
 
 def test_hostile_names_stay_one_word() -> None:
-    """A kernel's name is quoted; one with control characters is left out."""
+    """A kernel's name is quoted; a name with control characters is left out."""
     words = shlex.split(collect_command("k; rm -rf `x`", None))
     assert words[words.index("--kernel") + 1] == "k; rm -rf `x`"
     assert "--kernel" not in collect_command("k\x1b[2J", None)
@@ -79,7 +79,7 @@ def test_hostile_names_stay_one_word() -> None:
     [("6.1", "2019"), ("7.0", "older"), ("7.2", "older"), ("7.5", None), ("12.0", None), (None, None), ("x", None)],
 )
 def test_which_chips_ncu_still_profiles(capability: str | None, says: str | None) -> None:
-    """Turing is the oldest: what is older needs an ncu of its time, what is not known may be tried."""
+    """Turing is the oldest: older chips need an ncu of their time, and unknown ones may be tried."""
     said = not_profiled(capability)
     assert (said is None) is (says is None)
     assert says is None or says in (said or "")

@@ -138,20 +138,20 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
     ],
 )
 def test_a_share_of_l1_alone_is_no_measure_of_memory(counters: dict[str, float], *, one_side: bool) -> None:
-    """A decode kernel with pipes and L1 alone measured may be bound by DRAM: nothing in its report can tell."""
+    """A decode kernel with only pipes and L1 measured may be bound by DRAM, which its report cannot show."""
     assert ("one_side_only" in analyze(make_kernel(counters)).flags) is one_side
 
 
 @for_all("flag", CASES)
 def test_each_trap_is_flagged_and_only_it(flag: str) -> None:
-    """A trap is flagged where it applies and not just beside."""
+    """A trap is flagged where it applies, and not just outside."""
     trapped, free = (analyze(kernel).flags for kernel in CASES[flag])
     assert flag in trapped
     assert flag not in free
 
 
 def test_every_flag_has_a_meaning_and_a_case() -> None:
-    """Each flag the model can raise has one sentence for people, and a case above."""
+    """Each flag of the model has one sentence for people, and a case above."""
     raised = set()
     for module in (flags, flops):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
@@ -167,7 +167,7 @@ def test_every_flag_has_a_meaning_and_a_case() -> None:
 
 
 def test_a_meaning_is_one_sentence() -> None:
-    """What a flag means is words for people that end with a full stop, and no flag's name."""
+    """A flag's meaning ends with a full stop and contains no flag's name."""
     for flag in FLAGS:
         item = find_item("flags", flag)
         assert item is not None
@@ -175,14 +175,14 @@ def test_a_meaning_is_one_sentence() -> None:
 
 
 def test_flags_are_sorted() -> None:
-    """The flags of a kernel come in a fixed order."""
+    """The flags of a kernel have a fixed order."""
     found = flags_of({"alu_share": 0.1, "sysmem_bytes": 1.0}, synthetic=True, workload="graph", status="partial")
     assert list(found) == sorted(found)
     assert len(found) == 5
 
 
 def test_a_clean_kernel_has_no_flag() -> None:
-    """Nothing is flagged where nothing is wrong."""
+    """A kernel without problems has no flag."""
     counters = {
         "ffma_peak_threads_per_s": 1e12,
         "dram_share": 0.5,
@@ -204,7 +204,7 @@ def test_a_clean_kernel_has_no_flag() -> None:
     ],
 )
 def test_resident_output(changes: dict[str, float], *, flagged: bool) -> None:
-    """From 32 KiB to L2 on, under 1 % of it (327.68 bytes) in DRAM writes means it stayed; missing means nothing."""
+    """From 32 KiB up to L2's size, less than 1 % of it (327.68 bytes) written to DRAM means that it stayed."""
     assert ("dram_writes_stay_in_l2" in flags_of({**RESIDENT, **changes})) is flagged
 
 
@@ -222,7 +222,7 @@ def test_resident_output(changes: dict[str, float], *, flagged: bool) -> None:
     ],
 )
 def test_copies_that_pass_the_write_back(counters: dict[str, float], opcodes: dict[str, int], *, flagged: bool) -> None:
-    """Asynchronous copies are seen by their opcodes, or as fills of L1 of which nothing is written back."""
+    """Asynchronous copies are seen by their opcodes, or as fills of L1 without write-back."""
     assert ("l1_misses_async_copies" in flags_of(counters, warp_opcodes=opcodes)) is flagged
 
 
@@ -238,7 +238,7 @@ def test_copies_that_pass_the_write_back(counters: dict[str, float], opcodes: di
     ],
 )
 def test_clocks_that_moved(changes: dict[str, float], *, flagged: bool) -> None:
-    """Cycles over time differ from the clock by over 5 %, either way, in a kernel long enough to tell."""
+    """Cycles over time differ from the clock by over 5 %, either way, in a kernel long enough to show it."""
     assert ("clocks_moved" in flags_of({**CLOCK, **changes})) is flagged
 
 
@@ -246,30 +246,30 @@ def test_clocks_that_moved(changes: dict[str, float], *, flagged: bool) -> None:
     "counters", [{"duration_ns": 10.0}, {"duration_ns": 10.0, "passes": 1.0}, {"duration_ns": None, "passes": 9.0}]
 )
 def test_one_pass_needs_no_replay(counters: dict[str, float]) -> None:
-    """A short kernel measured in one pass, or of unknown length, is no trap."""
+    """A short kernel measured in one pass, or of unknown length, is not flagged."""
     assert "short_and_replayed" not in flags_of(counters)
 
 
 def test_a_failed_kernel_is_not_asked_for_flops() -> None:
-    """Where everything is NaN, missing FLOP counters are not a second trap."""
+    """If everything is NaN, missing FLOP counters are not a second trap."""
     assert flags_of({"duration_ns": None, "alu_share": 0.1}, status="failed") == ("all_counters_nan",)
 
 
 def test_peaks_of_work_that_did_not_run_do_not_matter() -> None:
-    """A published fp64 peak stands in for nothing if no fp64 ran."""
+    """A published fp64 peak does not matter if no fp64 ran."""
     counters = {"sm_clock_hz": 1e9, "ffma_peak_threads_per_s": 1e12}
     assert "peak_from_datasheet" not in flags_of(counters, thread_opcodes={"FFMA": 1, "DFMA": 0}, **A100)
 
 
 def test_counted_fp64_is_not_called_no_counters() -> None:
-    """A report of the fp64 roofline section alone holds FLOP counters."""
+    """A report with only the fp64 roofline section has FLOP counters."""
     counters = {"alu_share": 0.1, "dadd_threads": 1.0, "dmul_threads": 1.0, "dfma_threads": 1.0}
     assert "no_flop_counters" not in flags_of(counters)
 
 
 @pytest.mark.parametrize(("slowdown", "flagged"), [(2.1, True), (2.0, False), (None, False)])
 def test_a_profile_twice_as_slow_as_the_program_is_doubted(slowdown: float | None, *, flagged: bool) -> None:
-    """Kernels that take over twice their time under the profiler were not the ones that run without it."""
+    """Kernels that take more than twice their time under the profiler may not be those that run without it."""
     kernel = make_kernel({"dram_share": 0.9, "issue_share": 0.1}, **COUNTED)
     result = analyze(kernel, outside=Outside(slowdown=slowdown))
     assert ("slower_while_profiled" in result.flags) is flagged
@@ -290,13 +290,13 @@ def test_a_profile_twice_as_slow_as_the_program_is_doubted(slowdown: float | Non
     ],
 )
 def test_atomics_are_told_by_their_opcodes(opcode: str, source: str, *, flagged: bool) -> None:
-    """Eight atomics that return a value move 256 of 10,000 bytes more, unless the bytes are those that crossed."""
+    """Eight atomics that return a value move 256 of 10,000 bytes more, unless the bytes already include both ways."""
     fields = {"warp_opcodes": {opcode: 8}, "counter_sources": {"l2_bytes": source}}
     assert ("atomics_cross_twice" in flags_of({"l2_bytes": 1e4}, **fields)) is flagged
 
 
 def test_few_flags_change_a_verdict() -> None:
-    """What is information changes no verdict, and no flag is in both classes or in none; an unknown one is harmless."""
+    """Flags for information change no verdict; each flag is in exactly one class, and unknown flags are harmless."""
     changing = {flag for flag in FLAGS if changes_verdict(flag)}
     assert "dram_writes_stay_in_l2" in changing
     assert not changing & {"synthetic", "no_flop", "no_flop_counters", "short_and_replayed", "bank_conflicts"}
@@ -309,7 +309,7 @@ def test_few_flags_change_a_verdict() -> None:
 def test_a_low_memory_clock_matters_to_kernels_that_wait_for_memory(
     dram_share: float, changes: tuple[str, ...]
 ) -> None:
-    """A low memory clock is a caution where DRAM is the busiest unit, and a note elsewhere."""
+    """A low memory clock is a caution if DRAM is the busiest unit, and a note otherwise."""
     clocks = {"dram_peak_bytes_per_s": 0.8e12, "device_dram_peak_bytes_per_s": 1e12}
     counters = {**clocks, "dram_share": dram_share, "alu_share": 0.3, "issue_share": 0.1}
     analysis = analyze(make_kernel(counters, synthetic=True, **COUNTED))

@@ -1,4 +1,4 @@
-"""Kernels of libraries: which names tell them, and what their callers are told."""
+"""Kernels of libraries: the names that identify them, and the advice to their callers."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _NAMES = {
 
 @pytest.mark.parametrize(("name", "library"), _NAMES.items())
 def test_kernels_of_libraries_are_told_by_their_names(name: str, library: str) -> None:
-    """cuBLAS, cuDNN, nvjet, CUTLASS, CUB, Thrust, PyTorch and NCCL write names that nobody else writes."""
+    """cuBLAS, cuDNN, nvjet, CUTLASS, CUB, Thrust, PyTorch and NCCL use names that nobody else does."""
     assert library_of(name, name.partition("<")[0]) == library
 
 
 @pytest.mark.parametrize("name", ["gemm", "reduceUsingCUB", "sgemm_v3", "conv2d_kernel", "gemm_universal", "my_nvjet"])
 def test_kernels_of_users_are_of_no_library(name: str) -> None:
-    """A name that only says what a kernel computes, or what it was compared with, tells of no library."""
+    """A name that only says what a kernel computes, or what it was compared with, identifies no library."""
     assert library_of(f"{name}(float *, int)", name) is None
 
 
@@ -59,14 +59,14 @@ def test_kernels_of_users_are_of_no_library(name: str) -> None:
     "name", ["gemm<cutlass::half_t>", "void scale<thrust::complex<float>>", "sum<cub::BlockReduce<float, 128>>"]
 )
 def test_types_of_a_library_do_not_make_a_kernel_its_own(name: str) -> None:
-    """Who writes a kernel over a library's types can change it."""
+    """Whoever writes a kernel for a library's types can change it."""
     assert library_of(name, name.partition("<")[0]) is None
 
 
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("shares", [{"dram": 0.9, "fp32": 0.1}, {"l1": 0.7, "fp32": 0.2}, {"dram": 0.1, "fp32": 0.1}])
 def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: dict[str, float]) -> None:
-    """Whatever limits it: a type, a layout, a batch, another algorithm or fusion is all that a caller can choose."""
+    """Callers can only choose a type, a layout, a batch, another algorithm or fusion, whatever the limiter."""
     counters = {"theoretical_occupancy": 0.25, "achieved_occupancy": 0.1, "global_load_bytes_per_sector": 8.0}
     counters |= {"waves": 0.4, "issue_active_per_cycle": 0.1}
     stalls = {"long_scoreboard": 0.6, "wait": 0.4}
@@ -97,7 +97,7 @@ def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: di
     ],
 )
 def test_the_number_after_a_move_is_the_one_it_would_change(name: str, shares: dict[str, float], said: str) -> None:
-    """Its time for fusing, the pipe of a product for a narrower type where it limits: never another unit's use."""
+    """Its time for fusing, the product's pipe for a narrower type if that limits: never another unit's use."""
     moves = [move.text for move in reach(decide(make_case(shares, kernel=make_kernel(name=name)))).moves]
     assert re.search(said, moves[0]), moves
 
@@ -125,7 +125,7 @@ def test_a_product_that_waits_is_never_told_to_narrow_its_type(
 
 
 def test_a_move_to_fuse_says_what_a_launch_moves() -> None:
-    """The bytes through DRAM and the time are what fusing spares; without a time the bytes alone."""
+    """Fusing saves the bytes through DRAM and the time; without a time only bytes are given."""
     facts = decide(make_case({"dram": 0.9}, kernel=make_kernel(name="void at::native::elementwise_kernel<128>")))
     moved = replace(facts, levels={**facts.levels, "dram": Level(amount_bytes=2.57e8, share=0.9)})
     (first, _) = caller_moves(moved, "PyTorch")
@@ -137,7 +137,7 @@ def test_a_move_to_fuse_says_what_a_launch_moves() -> None:
 
 
 def test_no_caller_of_eight_bit_products_is_told_to_narrow_them() -> None:
-    """A product of bf16 may go to fp8; one of int8 or fp8 has no narrower type that a move could mean."""
+    """A bf16 product may use fp8; an int8 or fp8 product has no narrower type to advise."""
     narrower = {
         name: any(
             "narrower type" in move.text for move in reach(decide(make_case({"tensor": 0.8}, kernel=kernel))).moves

@@ -1,4 +1,4 @@
-"""Limits by hand: the floor of a kernel, the side that sets it, and where none can be told."""
+"""Limits calculated by hand: the floor of a kernel, the side that sets it, and cases without a limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PEAK = 1e12
 def case(
     math_ns: float | None, counters: dict[str, float], *, shares: dict[str, float] | None = None, **kernel: Any
 ) -> Facts:
-    """Make a kernel of 10 ms whose fp32 arithmetic takes so long at its peak; None if it is not counted."""
+    """Make a kernel of 10 ms whose fp32 arithmetic takes this long at its peak; None if it is not counted."""
     known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, **counters}
     facts = make_case({"dram": 0.5, **(shares or {})}, kernel=make_kernel(known, **kernel))
     work = () if math_ns is None else (Work("fp32", "fp32", math_ns, "opcode", 1e9, "report"),)
@@ -31,7 +31,7 @@ def case(
 
 
 def limit(math_ns: float | None, counters: dict[str, float], **kernel: Any) -> Limit:
-    """Find the limit of such a kernel."""
+    """Return the limit of such a kernel."""
     return find_limit(case(math_ns, counters, **kernel))
 
 
@@ -44,7 +44,7 @@ def test_the_floor_is_the_larger_of_arithmetic_and_needed_bytes() -> None:
 
 
 def test_no_more_is_needed_than_the_accesses_ask_for() -> None:
-    """Of 4 GB the sectors of all accesses would fill 2: the floor is 2 ms."""
+    """Of 4 GB, the sectors of all accesses would fill 2: the floor is 2 ms."""
     assert limit(1e6, {"dram_bytes": 4e9, "global_ideal_sectors": 2e9 / 32}).factor == pytest.approx(5)
 
 
@@ -64,7 +64,7 @@ def test_accesses_that_nobody_looked_at_prove_nothing() -> None:
 
 
 def test_local_memory_is_waste() -> None:
-    """Three quarters of the sectors are local memory: a quarter of the bytes is needed."""
+    """Three quarters of the sectors are local memory, so a quarter of the bytes is needed."""
     sectors = {"local_load_sectors": 2e6, "local_store_sectors": 1e6, "global_load_sectors": 1e6}
     found = limit(1e5, {"dram_bytes": 4e9, **sectors, "global_store_sectors": 0.0})
     assert local_part(make_kernel({**sectors, "global_store_sectors": 0.0})) == pytest.approx(0.75)
@@ -73,14 +73,14 @@ def test_local_memory_is_waste() -> None:
 
 @pytest.mark.parametrize(("stores", "floor_ns"), [(10.0, 1e6), (90.0, 4e6)])
 def test_unused_sectors_of_bytes_that_are_read_again_are_waste(stores: float, floor_ns: float) -> None:
-    """A quarter of the sectors is asked for. Reading each byte once or twice a result, no fetch of it was in vain."""
+    """A quarter of the sectors is requested; if each byte is read at most twice per result, no fetch was wasted."""
     totals = {"load_sectors": 400.0 - stores, "load_excess_sectors": 300.0}
     totals |= {"store_sectors": stores, "store_excess_sectors": 0.0}
     assert limit(1e5, {"dram_bytes": 4e9}, code_totals=totals).floor_ns == pytest.approx(floor_ns)
 
 
 def test_output_that_stayed_in_l2_is_needed_too() -> None:
-    """Writes that DRAM has not seen yet count among the bytes, where that is flagged."""
+    """Writes that have not reached DRAM yet count among the bytes, if they are flagged."""
     facts = case(1e5, {"dram_bytes": 1e9, "l2_write_bytes": 3e9})
     for flags, floor_ns in (((), 1e6), (("dram_writes_stay_in_l2",), 4e6)):
         assert find_limit(replace(facts, flags=flags)).floor_ns == pytest.approx(floor_ns)
@@ -94,13 +94,13 @@ def test_compulsory_bytes_are_enough() -> None:
 
 
 def test_a_share_of_dram_stands_for_bytes_that_are_not_known() -> None:
-    """DRAM half busy for 10 ms: its bytes take 5 at its peak."""
+    """With DRAM half busy for 10 ms, its bytes take 5 ms at its peak."""
     assert limit(1e5, {}).floor_ns == pytest.approx(5e6)
 
 
 @pytest.mark.parametrize(("l2_bytes", "by"), [(4e9, "DRAM traffic"), (9e9, "FP32 arithmetic")])
 def test_traffic_that_a_tile_would_spare_is_no_floor(l2_bytes: float, by: str) -> None:
-    """A product by nothing but multiply-adds, whose L2 is asked twice for what DRAM delivers, can be tiled."""
+    """A product of plain multiply-adds, whose L2 delivers twice what DRAM does, can be tiled."""
     products = {"fadd_threads": 0.0, "fmul_threads": 0.0, "ffma_threads": 1e6}
     facts = case(1e6, {"dram_bytes": 4e9, **products})
     levels = {**facts.levels, "l2": Level(amount_bytes=l2_bytes), "dram": Level(share=0.5, amount_bytes=4e9)}
@@ -108,7 +108,7 @@ def test_traffic_that_a_tile_would_spare_is_no_floor(l2_bytes: float, by: str) -
 
 
 def test_what_moves_more_than_memory_holds_reads_it_again() -> None:
-    """A T4 holds 16 GB: nobody needs to read more, or to move twice that, and then traffic is no floor at all."""
+    """A T4 has 16 GB: nobody needs to read more, or to move twice that, so such traffic gives no floor."""
     for moved_bytes, by in ((31e9, "DRAM traffic"), (33e9, "FP32 arithmetic")):
         counters = {"duration_ns": 5e8, "dram_bytes": moved_bytes, "dram_peak_bytes_per_s": 320e9}
         assert limit(1e7, counters, gpu="Tesla T4").by == by
@@ -119,7 +119,7 @@ def test_what_moves_more_than_memory_holds_reads_it_again() -> None:
 
 
 def test_a_pipe_that_only_computes_stands_for_operations_that_are_not_counted() -> None:
-    """A tensor pipe 40 % busy leaves 4 of 10 ms; of the cycles in which SMs work, about."""
+    """A tensor pipe 40 % busy leaves 4 of 10 ms, approximately if per cents are of active cycles."""
     facts = case(None, {"tensor_busy_share": 0.4, "dram_bytes": 1e9}, shares={"tensor_pipe": 0.4})
     found = find_limit(facts)
     assert (found.floor_ns, found.by, found.proven) == (pytest.approx(4e6), "tensor arithmetic", True)
@@ -131,18 +131,18 @@ def test_a_pipe_that_only_computes_stands_for_operations_that_are_not_counted() 
 
 
 def test_a_seventh_of_the_fp64_pipe_is_left_without_divisions() -> None:
-    """A division takes seven instructions at least: 70 % of 10 ms leave 1 where nothing tells how many there are."""
+    """A division takes at least seven instructions: without its count, 70 % of 10 ms leave 1 ms."""
     assert find_limit(case(None, {"dram_bytes": 1e8}, shares={"fp64_pipe": 0.7})).floor_ns == pytest.approx(1e6)
 
 
 def test_the_pipe_that_nvidia_names_counts_as_well() -> None:
-    """Where only NVIDIA's sentence tells of tensor work, its per cent is the arithmetic."""
+    """If only NVIDIA's sentence mentions tensor work, its per cent is the arithmetic."""
     facts = replace(case(None, {"dram_bytes": 1e9}), compute=Bottleneck("tensor_pipe", 0.9))
     assert find_limit(facts).factor == pytest.approx(1 / 0.9)
 
 
 def test_integer_work_on_data_is_a_floor_of_a_kernel_without_other_arithmetic() -> None:
-    """Half of the integer instructions of an ALU that is 80 % busy add and mask; the rest compares."""
+    """Half of the integer instructions of an ALU at 80 % add and mask; the rest compares."""
     opcodes = {"IADD3": 30, "LOP3.LUT": 20, "ISETP.GE.AND": 50}
     threads = {opcode: 32 * count for opcode, count in opcodes.items()}
     facts = case(None, {"dram_bytes": 1e8}, warp_opcodes=opcodes, thread_opcodes=threads)
@@ -151,7 +151,7 @@ def test_integer_work_on_data_is_a_floor_of_a_kernel_without_other_arithmetic() 
 
 
 def test_no_kernel_is_shorter_than_a_launch() -> None:
-    """A kernel of 5 us that moves nothing to speak of can win four fifths of it at most."""
+    """A kernel of 5 us with hardly any traffic can save at most four fifths of its time."""
     found = find_limit(case(1.0, {"duration_ns": 5000.0, "dram_bytes": 100.0}))
     assert (found.factor, found.by) == (pytest.approx(5), "the shortest launch")
 
@@ -161,26 +161,26 @@ def test_no_kernel_is_shorter_than_a_launch() -> None:
     [({"duration_ns": 0.0}, "`gpu__time_duration.sum`"), ({"dram_bytes": 1e6}, "counts of its arithmetic")],
 )
 def test_where_it_cannot_be_told_it_names_the_counter(counters: dict[str, float], missing: str) -> None:
-    """Without a time there is no factor; a bound of ten thousand says only that the arithmetic is not counted."""
+    """Without a time there is no factor; a bound of ten thousand only says that the arithmetic was not counted."""
     found = limit(None, counters)
     assert found.factor is None
     assert (found.missing or "").startswith(missing)
 
 
 def test_only_traffic_is_marked() -> None:
-    """What is counted is proven, and what crossed DRAM is not: some of it may be read again."""
+    """Counted work is proven; DRAM traffic is not, as some of it may be reread."""
     assert not limit(1e6, {"dram_bytes": 4e9}).proven
     assert limit(6e6, {"dram_bytes": 4e9}).proven
 
 
 def test_traffic_that_says_nothing_gives_way_to_what_is_proven() -> None:
-    """At a hundredth of the time DRAM says no more than arithmetic at two hundredths of it: only that is proven."""
+    """DRAM at a hundredth of the time adds nothing to arithmetic at two hundredths: only the proven part is given."""
     found = limit(5e4, {"dram_bytes": 1e8})
     assert (found.factor, found.by, found.proven) == (pytest.approx(200), "FP32 arithmetic", True)
 
 
 def test_pipes_work_at_the_same_time() -> None:
-    """4 ms of fp32 beside 3 ms of fp64 may take 4: their sum is no floor."""
+    """4 ms of fp32 beside 3 ms of fp64 may take 4 ms: their sum is not a floor."""
     facts = case(4e6, {"dram_bytes": 1e8})
     double = Work("fp64", "fp64", 3e6, "opcode", 1e9, "report")
     assert find_limit(replace(facts, flops=replace_work(facts, double))).floor_ns == pytest.approx(4e6)
@@ -193,7 +193,7 @@ def replace_work(facts: Facts, *more: Work) -> Flops:
 
 @pytest.mark.parametrize(("said", "floor_ns"), [("19", 1.85e6), ("0", None)])
 def test_a_rounded_per_cent_of_nvidia_s_is_taken_at_its_least(said: str, floor_ns: float | None) -> None:
-    """19 % of the peak of fp32 are 18.5 % at least, and 0 % may be nothing."""
+    """19 % of the fp32 peak are at least 18.5 %, and 0 % may be nothing."""
     words = f"The workload achieved {said}% of this device's FP32 peak performance and 0% of its FP64 peak performance."
     found = limit(None, {"dram_bytes": 5e8}, rules=(Rule("SOLFPRoofline", "", "", words),))
     assert found.proven is (floor_ns is not None)
@@ -201,7 +201,7 @@ def test_a_rounded_per_cent_of_nvidia_s_is_taken_at_its_least(said: str, floor_n
 
 
 def test_a_cache_speaks_where_dram_has_nothing_to_do() -> None:
-    """DRAM is busy for 1 % and L2 for 30 %: at today's traffic 3.3x. A full one is what a change would relieve."""
+    """With DRAM 1 % and L2 30 % busy, the limit at today's traffic is 3.3x; a full cache is what a change relieves."""
     counters = {"dram_bytes": 1e8}
     for shares, by in (({"l2": 0.3}, "L2 traffic"), ({"l2": 0.02, "l1": 0.5}, "L1 traffic")):
         found = find_limit(case(None, counters, shares=shares))

@@ -1,4 +1,4 @@
-"""Limits of products of known size: what is called proven holds for any traffic, as the work of a product is known."""
+"""Limits of products of known size: a limit called proven holds for any traffic, as a product's work is known."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class _Product(Struct, frozen=True):
 
 
 def _kernel(one: _Product, traffic: int, held: str) -> tuple[Kernel, Outside]:
-    """Write what a report holds of a product that takes four times its slower side, with so much traffic."""
+    """Make a report of a product that takes four times its slower side, with this much traffic."""
     moved_bytes, bandwidth = traffic * one.needed_bytes, one.sheet.dram_bandwidth.value
     time_ns = max(4 * one.floor_ns, 1.1 * moved_bytes / bandwidth * 1e9)
     busy = one.math_ns / time_ns
@@ -125,7 +125,7 @@ def _every() -> Iterator[tuple[_Product, int, str, Kernel, Outside]]:
 
 
 def test_no_proven_limit_of_a_product_is_below_the_truth() -> None:
-    """Of 575 reports none calls a limit proven that is below time over the longer of its arithmetic and its bytes."""
+    """In 575 reports no proven limit is below time over the longer of arithmetic and bytes."""
     offenders, proven, held_by = [], Counter[str](), Counter[str]()
     for one, traffic, held, kernel, outside in _every():
         limit = analyze(kernel, outside=outside).verdict.limit
@@ -143,7 +143,7 @@ def test_no_proven_limit_of_a_product_is_below_the_truth() -> None:
 
 @pytest.mark.parametrize("traffic", _TRAFFIC)
 def test_a_predicted_product_is_held_to_its_own_size(traffic: int) -> None:
-    """Where a formula says the bytes and the operations are counted, the limit is the truth, whatever was moved."""
+    """If a formula gives the bytes and the operations are counted, the limit is exact, whatever was moved."""
     for sizes in _SIZES:
         one = _Product(*sizes)
         kernel, outside = _kernel(one, traffic, "predicted")

@@ -38,7 +38,7 @@ def test_no_rules_say_nothing() -> None:
 )
 @pytest.mark.parametrize("subject", ["kernel", "workload"])
 def test_per_cents_of_the_peaks(subject: str, fp32: str, fp64: str, expected: tuple[float, float]) -> None:
-    """The roofline rule states the achieved per cent of both peaks; `close to 0` is zero."""
+    """The roofline rule states the achieved per cent of both peaks; `close to 0` is read as zero."""
     found = read_nvidia(
         [rule("SOLFPRoofline", "Roofline Analysis", ROOFLINE.format(subject=subject, fp32=fp32, fp64=fp64))]
     )
@@ -47,13 +47,13 @@ def test_per_cents_of_the_peaks(subject: str, fp32: str, fp64: str, expected: tu
 
 
 def test_published_figures_keep_the_per_cents() -> None:
-    """Figures that leave NVIDIA's sentence out say the same two numbers in words of ours."""
+    """Figures that omit NVIDIA's sentence state the same two numbers in our words."""
     found = read_nvidia([rule("SOLFPRoofline", "Roofline Analysis", "fp32 12.5 %, fp64 3 % of peak")])
     assert (found.fp32_pct_of_peak, found.fp64_pct_of_peak) == (12.5, 3)
 
 
 def test_roofline_rule_without_numbers() -> None:
-    """A rule that states no per cents gives none."""
+    """A rule without per cents gives none."""
     assert read_nvidia([rule("SOLFPRoofline", "Roofline Analysis", "No floating point operations.")]) == Nvidia()
 
 
@@ -72,12 +72,12 @@ def test_roofline_rule_without_numbers() -> None:
     ],
 )
 def test_bottleneck_is_the_title_or_the_phrase_of_old_versions(title: str, message: str, expected: str | None) -> None:
-    """Old versions gave no title: a phrase of their text stands for the one of later versions."""
+    """Old versions have no title: a phrase of their text corresponds to the title of later versions."""
     assert read_nvidia([rule("SOLBottleneck", title, message)]).bottleneck == expected
 
 
 def test_the_first_bottleneck_counts() -> None:
-    """The first rule result that names a class is kept."""
+    """The first rule result with a class is used."""
     rules = [
         rule("SOLBottleneck", "", "?"),
         rule("SOLBottleneck", "Small Grid"),
@@ -107,17 +107,17 @@ def verdict(bound: str, *, at_roof: bool = False) -> Verdict:
     ],
 )
 def test_agreement(bottleneck: str | None, bound: str, at_roof: bool, expected: bool | None) -> None:  # noqa: FBT001 - a table
-    """A class agrees with NVIDIA's of the same meaning; a bottleneck that is unknown or missing is not judged."""
+    """A class agrees with NVIDIA's of the same meaning; an unknown or missing bottleneck is not judged."""
     assert agrees(bottleneck, verdict(bound, at_roof=at_roof), Level()) is expected
 
 
 @pytest.mark.parametrize(("stages", "expected"), [({"data": 0.6, "lsu_input": 0.7}, True), ({"data": 0.7}, False)])
 def test_balanced_is_memory_where_load_and_store_instructions_lead(stages: dict[str, float], *, expected: bool) -> None:
-    """NVIDIA counts them on both sides, so what it calls balanced is a limiter at L1's input, and at no other stage."""
+    """NVIDIA counts them on both sides, so its balanced is a limiter at L1's input, and at no other stage."""
     at_l1 = replace(verdict("memory", at_roof=False), resource="l1")
     assert agrees("Balanced Throughput", at_l1, Level(share=0.7, stages=stages)) is expected
 
 
 def test_each_class_of_nvidia_means_classes_of_ours() -> None:
-    """The table names classes that exist."""
+    """All classes in the table exist."""
     assert {name for same in SAME_CLASSES.values() for name in same} <= {*BOUNDS, "at_roof"}

@@ -37,13 +37,13 @@ MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_thread
     ],
 )
 def test_resources_have_names_for_people(resource: str | None, label: str) -> None:
-    """Levels and pipes are named as people name them."""
+    """Levels and pipes have their usual names."""
     assert resource_label(resource) == label
 
 
 @for_all("resource", [*LEVELS, *(row.key for row in PIPE_ROWS)])
 def test_no_resource_shows_its_key(resource: str) -> None:
-    """Every level and every pipe of the table has a name of its own."""
+    """Every level and every pipe of the table has a name."""
     assert resource_label(resource) != resource
 
 
@@ -51,7 +51,7 @@ def test_memory_sentence_has_rate_roof_and_intensity() -> None:
     """1.41 GB in 1 ms of 2 TB/s with 1.41e9 FLOP: 1.41 TB/s, 70 %, 1 FLOP/B, then the move."""
     sentence = analyze(make_kernel(MEMORY, thread_opcodes={"FADD": 1_410_000_000})).verdict.sentence
     assert sentence.startswith("Memory-bound at DRAM: ")
-    for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove fewer than"):
+    for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove less than"):
         assert words in sentence
 
 
@@ -61,7 +61,7 @@ def test_a_copy_has_no_intensity_in_its_sentence() -> None:
 
 
 def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
-    """L1's data stage at 99 % with few bytes: the stage is named and its bytes are not shown."""
+    """L1's data stage is at 99 % with few bytes: the stage is named and its bytes are not shown."""
     counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e8, "l1_peak_bytes_per_s": 1e13, "alu_share": 0.1}
     sentence = analyze(make_kernel(counters)).verdict.sentence
     assert sentence.startswith("Memory-bound: L1 is saturated, 99 % of data passes used.")
@@ -69,7 +69,7 @@ def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
 
 
 def test_a_bound_of_hardly_anything_is_said_once() -> None:
-    """Units that are 0.02 % busy are not above 0.1 %, and the sentence does not say "above under" of them."""
+    """For units that are 0.02 % busy the sentence does not say "above under"."""
     sentence = analyze(make_kernel({"duration_ns": 1e6, "dram_share": 2e-4, "alu_share": 1e-4})).verdict.sentence
     assert "no unit above 0.1 %" in sentence
 
@@ -84,13 +84,13 @@ def test_compute_sentence_has_rate_and_roof() -> None:
 
 
 def test_a_pipe_without_rate_says_how_busy_it_is() -> None:
-    """A pipe known by its per cent alone is so many per cent busy."""
+    """A pipe known only by its per cent is called this busy."""
     sentence = analyze(make_kernel({"dram_share": 0.1, "xu_share": 0.91})).verdict.sentence
     assert "the XU pipe is saturated, 91 % busy" in sentence
 
 
 def test_estimates_are_called_so() -> None:
-    """A number that rests on pipe activity says `about`."""
+    """Numbers based on pipe activity are preceded by `about`."""
     counters = {
         "dram_share": 0.1,
         "tensor_float_busy_share": 0.8,
@@ -101,14 +101,14 @@ def test_estimates_are_called_so() -> None:
 
 
 def test_balanced_names_both_sides() -> None:
-    """The busiest unit of each side stands in the sentence with their shares."""
+    """The sentence has the busiest unit of each side with its share."""
     sentence = reach(make_case({"dram": 0.66, "fp32": 0.64})).sentence
     for words in ("Near two limits", "DRAM 66 %", "FP32 64 %"):
         assert words in sentence
 
 
 def test_latency_says_the_top_and_the_causes() -> None:
-    """The busiest unit is named by its share, and the first causes by their numbers."""
+    """The busiest unit is named with its share, and the first causes with their numbers."""
     kernel = make_kernel({"waves": 0.25, "grid_size": 33.0, "sm_count": 132.0})
     sentence = reach(make_case({"dram": 0.31, "fp32": 0.1}, kernel=kernel)).sentence
     for words in ("Latency-bound", "31 %", "33 blocks for 132 SMs, 99 of which stay idle", "aunch more blocks"):
@@ -116,7 +116,7 @@ def test_latency_says_the_top_and_the_causes() -> None:
 
 
 def test_overhead_says_the_duration() -> None:
-    """3.2 µs is of the order of a launch."""
+    """3.2 µs is in the order of a launch."""
     sentence = reach(make_case({"dram": 0.1, "fp32": 0.1}, {"duration_ns": 3200.0})).sentence
     for words in ("Too short to matter alone: 3.20 µs", "10 %"):
         assert words in sentence
@@ -140,7 +140,7 @@ def test_unknown_says_what_is_missing(
 
 
 def test_a_failed_kernel_says_so() -> None:
-    """A kernel that failed while being profiled is not called one with missing counters."""
+    """A kernel whose profiling failed is not called one with missing counters."""
     kernel = make_kernel({"duration_ns": None}, status="failed")
     assert "failed" in analyze(kernel).verdict.sentence
 
@@ -186,14 +186,14 @@ def test_evidence_lists_the_busiest_units_first() -> None:
 def test_occupancy_is_limited_by_the_launch_only_where_it_is_reached(
     achieved: float, allowed: float | None, line: str
 ) -> None:
-    """A grid too small to fill what the launch allows is not limited by registers; more than all slots do not exist."""
+    """A grid too small to reach what the launch allows is not limited by registers; nor is one at all slots."""
     counters = {"achieved_occupancy": achieved, "theoretical_occupancy": allowed, "blocks_limit_registers": 2.0}
     assert line in analyze(make_kernel({**MEMORY, **counters})).verdict.evidence
 
 
 @pytest.mark.parametrize(("used", "limiter"), [(1024.0, "block slots"), (1025.0, "shared memory")])
 def test_shared_memory_that_the_program_does_not_use_limits_nothing(used: float, limiter: str) -> None:
-    """The driver's kilobyte allows no more blocks than the slots: these are named until the program takes a byte."""
+    """The driver's kilobyte allows no more blocks than the slots, which are named unless the program uses a byte."""
     counters = {"achieved_occupancy": 0.5, "theoretical_occupancy": 0.5, "smem_driver_bytes": 1024.0}
     limits = {"smem_per_block_bytes": used, "blocks_limit_smem": 8.0, "blocks_limit_blocks": 8.0}
     evidence = analyze(make_kernel({**MEMORY, **counters, **limits})).verdict.evidence
@@ -203,7 +203,7 @@ def test_shared_memory_that_the_program_does_not_use_limits_nothing(used: float,
 @pytest.mark.parametrize("share", [0.3, 0.62, 0.7, 0.95])
 @pytest.mark.parametrize("other", [0.1, 0.6])
 def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
-    """Every verdict reads as sentences: a capital first, a full stop last, no holes and no doubled signs."""
+    """Every verdict is made of sentences: a capital first, a full stop last, no gaps and no doubled punctuation."""
     for shares in (
         {"dram": share, "fp32": other},
         {"dram": other, "fp32": share},
@@ -232,7 +232,7 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
     ],
 )
 def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words: str) -> None:
-    """A gain is the time before and after, about, or at most where it is proven; a change of types is said with it."""
+    """A gain is the time before and after, `about` or, if proven, `at most`; a change of types is mentioned."""
     assert gain_words(gain, 1.04e10).replace("\u00a0", " ") == words
 
 
@@ -243,7 +243,7 @@ def _limited(limit: Limit, resource: str | None = None) -> Verdict:
 
 
 def test_a_limit_names_the_side_that_sets_it() -> None:
-    """A factor with its side where it is proven, and nothing if it is unknown."""
+    """A proven factor is given with its side; an unknown one is not mentioned."""
     limit = Limit(2.1, 5e6, "FP32 arithmetic", proven=True)
     assert (limit_factor_words(_limited(limit)), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
     nothing = Limit(missing="`gpu__time_duration.sum`")
@@ -259,13 +259,13 @@ def test_a_limit_names_the_side_that_sets_it() -> None:
     ],
 )
 def test_what_is_not_proven_is_not_called_a_limit(by: str, said: str) -> None:
-    """It is said of what the kernel does today, and marked where only a number fits."""
+    """It describes what the kernel does today, and is only marked where there is just room for a number."""
     limit = Limit(3.0, 5e6, by)
     assert (limit_factor_words(_limited(limit)), limit_cell(limit)) == (said, "~3.0x")
 
 
 def test_above_ten_no_factor_is_said() -> None:
-    """A kernel that far away is far from any limit, and where only traffic is known from that of its traffic."""
+    """Such a kernel is called far from any limit, or from that of its traffic if only traffic is known."""
     proven, traffic = Limit(10.1, 5e6, "FP32 arithmetic", proven=True), Limit(140.0, 5e6, "DRAM traffic")
     assert (limit_factor_words(_limited(proven)), limit_cell(proven)) == ("far from any limit (FP32 arithmetic)", "far")
     assert limit_factor_words(_limited(traffic)) == "far from any limit of its traffic (DRAM)"
@@ -284,7 +284,7 @@ def test_above_ten_no_factor_is_said() -> None:
     ],
 )
 def test_a_kernel_at_a_unit_is_not_far_from_any_limit(resource: str, said: str) -> None:
-    """What a unit that is full allows takes that the kernel asks less of it; its own side is nothing to relieve."""
+    """A full unit can only be relieved if the kernel uses it less; the unit's own side needs no relief."""
     assert limit_factor_words(_limited(Limit(12.0, 5e6, "FP32 arithmetic", proven=True), resource)) == said
 
 
@@ -297,7 +297,7 @@ def test_a_full_stage_below_its_roof_is_explained() -> None:
 
 
 def test_a_level_full_by_bytes_needs_no_explanation() -> None:
-    """DRAM at 70 % by its bytes stands at its place on the roofline."""
+    """DRAM at 70 % by its bytes is at its place on the roofline."""
     assert stage_full_words(analyze(make_kernel(MEMORY))) == ""
 
 
@@ -314,7 +314,7 @@ def test_a_level_full_by_bytes_needs_no_explanation() -> None:
 def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
     device_peak: float, factor: float, said: str, *, is_full: bool
 ) -> None:
-    """DRAM that is 90 % busy allows 1.1x: what is over that takes another clock, or fewer bytes."""
+    """DRAM at 90 % allows 1.1x; more than that takes another clock, or fewer bytes."""
     one = samples.every_verdict()[0]
     kernel = replace(one.kernel, gpu=None, counters={"device_dram_peak_bytes_per_s": device_peak})
     level = replace(one.levels["dram"], share=0.9, peak_bytes_per_s=3e11)

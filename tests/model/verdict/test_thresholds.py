@@ -29,13 +29,13 @@ def test_defaults_are_nvidias(name: str, value: float) -> None:
 
 
 def test_an_empty_table_changes_nothing() -> None:
-    """A table needs to hold only what it changes."""
+    """A table needs only the values it changes."""
     assert override_thresholds("[thresholds]\n# nothing\n", "t.toml") == default_thresholds()
 
 
 @pytest.mark.parametrize(("value", "expected"), [("0.9", 0.9), ("1", 1.0), ("0", 0.0)])
 def test_one_value_is_replaced(value: str, expected: float) -> None:
-    """A value of the file goes over the default, and the others stay."""
+    """A value in the file replaces the default, and the others stay."""
     found = override_thresholds(f"[thresholds]\nat_roof_share = {value}\n", "t.toml")
     assert found == replace(default_thresholds(), at_roof_share=expected)
     assert isinstance(found.at_roof_share, float)
@@ -55,7 +55,7 @@ def test_one_value_is_replaced(value: str, expected: float) -> None:
     ],
 )
 def test_bad_files_are_one_clear_error(text: str, problem: str) -> None:
-    """What cannot be used is said with the file's name, not passed over."""
+    """A file that cannot be used is named in an error, rather than ignored."""
     with pytest.raises(InputError, match=problem) as caught:
         override_thresholds(text, "t.toml")
     assert "`t.toml`" in str(caught.value)
@@ -74,20 +74,20 @@ def test_bad_files_are_one_clear_error(text: str, problem: str) -> None:
     ],
 )
 def test_a_file_that_would_change_nothing_or_everything_is_an_error(text: str) -> None:
-    """A table of the wrong kind, values outside the table, and numbers that are none are errors, not silence."""
+    """A table of the wrong kind, values outside the table, and values that are not numbers are errors."""
     with pytest.raises(InputError):
         override_thresholds(text, "t.toml")
 
 
 def test_an_unknown_name_gets_the_known_ones() -> None:
-    """The hint lists what could have been meant."""
+    """The hint lists the names that could have been meant."""
     with pytest.raises(InputError) as caught:
         override_thresholds("[thresholds]\nroof = 0.9", "t.toml")
     assert "at_roof_share" in caught.value.hint
 
 
 def test_the_digest_tells_thresholds_apart() -> None:
-    """Results of other thresholds carry another stamp, and the same ones the same."""
+    """Results with other thresholds have another stamp, and with the same thresholds the same."""
     default = default_thresholds()
     assert override_thresholds("[thresholds]", "a.toml").digest == default.digest
     assert replace(default, bound_share=0.61).digest != default.digest
@@ -95,6 +95,6 @@ def test_the_digest_tells_thresholds_apart() -> None:
 
 
 def test_a_share_above_one_is_refused() -> None:
-    """`bound_share = 50` was meant as per cent: it would call every kernel latency-bound."""
+    """`bound_share = 50`, meant as per cent, would call every kernel latency-bound."""
     with pytest.raises(InputError, match="a fraction"):
         override_thresholds("[thresholds]\nbound_share = 50", "t.toml")

@@ -22,7 +22,7 @@ SHORT = {"duration_ns": 4999.0}
 
 
 def verdict(shares: Mapping[str, float], counters: Mapping[str, float] | None = None, **overrides: Any) -> Verdict:
-    """Reach the verdict of a kernel from its shares."""
+    """Return the verdict of a kernel with these shares."""
     return reach(make_case(shares, counters, **overrides))
 
 
@@ -44,7 +44,7 @@ def verdict(shares: Mapping[str, float], counters: Mapping[str, float] | None = 
     ],
 )
 def test_classes_by_the_leading_share(shares: dict[str, float], bound: str, resource: str | None) -> None:
-    """From 60 % on a level or pipe leads; below it the kernel waits; two within 10 points balance."""
+    """From 60 % on a level or pipe leads; below that the kernel waits; two within 10 points are balanced."""
     found = verdict(shares)
     assert (found.bound, found.resource) == (bound, resource)
 
@@ -63,7 +63,7 @@ def test_classes_by_the_leading_share(shares: dict[str, float], bound: str, reso
     ],
 )
 def test_ten_points_decide(memory: float, compute: float, bound: str) -> None:
-    """A lead of 10 points or more decides between memory and compute, one of them at 60 %."""
+    """A lead of 10 points or more, with one side at 60 %, decides between memory and compute."""
     assert verdict({"dram": memory, "fp32": compute}).bound == bound
 
 
@@ -78,7 +78,7 @@ def test_ten_points_decide(memory: float, compute: float, bound: str) -> None:
     ],
 )
 def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: bool) -> None:
-    """A limiter at 80 % is at its roof, and the class stays what it is."""
+    """A limiter at 80 % is at its roof, and the class stays the same."""
     found = verdict(shares)
     assert found.at_roof is at_roof
     assert (" is saturated, " in found.sentence or ", at the roof" in found.sentence) is at_roof
@@ -89,18 +89,18 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
     [({"dram": 0.8, "fp32": 0.1}, 1.25), ({"dram": 0.2, "fp32": 0.25}, 4.0), ({"dram": 0.0, "fp32": 0.0}, None)],
 )
 def test_the_busiest_unit_leaves_room_of_one_over_its_share(shares: dict[str, float], room: float | None) -> None:
-    """At 80 % it would have the same work done 1.25 times as fast; without any share nothing can be said."""
+    """At 80 % the same work could be done 1.25 times as fast; without any share nothing is known."""
     assert decide(make_case(shares)).room == room
 
 
 def test_warps_that_are_ready_do_not_speak_of_waiting() -> None:
-    """A warp that another was picked before could go on: its state is no reason to wait."""
+    """A warp could continue while another was selected, so its state is not a reason to wait."""
     assert verdict({}, kernel=make_kernel({}, stalls={"not_selected": 0.6, "selected": 0.4})).bound == "unknown"
 
 
 @pytest.mark.parametrize("shares", [{}, {"fp16": 0.9}])
 def test_unknown_where_nothing_speaks(shares: dict[str, float]) -> None:
-    """Neither side measured, and no launch figure or stall that tells: the command that would tell is given."""
+    """Neither side measured, and no informative launch figure or stall: the move is the command to collect more."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.cause) == ("unknown", None, "missing counters")
     assert (found.at_roof, found.limit.factor, found.confidence) == (False, None, "low")
@@ -120,7 +120,7 @@ def test_what_is_known_to_be_in_vain_goes_before_collecting_more() -> None:
     [({"dram": 0.59}, "compute"), ({"fp32": 0.1}, "memory"), ({"fp16": 0.9, "dram": 0.3}, "compute")],
 )
 def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing: str) -> None:
-    """One side unmeasured and the other below 60 %: latency of low confidence, which says what is not measured."""
+    """With one side unmeasured and the other below 60 %, the class is latency at low confidence, and says why."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.confidence) == ("latency", None, "low")
     assert f"use of {missing} is not measured" in found.sentence
@@ -153,7 +153,7 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
 def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
     shares: dict[str, float], counters: dict[str, float], says: str, *, at_roof: bool
 ) -> None:
-    """Only a full pipe is the limit all the same; L1 alone tells nothing of memory."""
+    """Only a full pipe is certainly the limit; L1 alone says nothing about memory."""
     found = verdict(shares, counters)
     assert found.sentence.replace("\u00a0", " ").startswith(says)
     assert found.at_roof is at_roof
@@ -163,7 +163,7 @@ def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
 
 
 def test_what_collects_more_is_the_last_move() -> None:
-    """What collects more is the last move, wherever something is known, and the only one where nothing is."""
+    """Collecting more is the last move if anything is known, and the only move if nothing is."""
     few = {"theoretical_occupancy": 0.2, "blocks_limit_registers": 2.0}
     assert [move.kind for move in verdict({"alu": 0.2}, few).moves] == ["occupancy", "collect"]
     assert [move.kind for move in verdict({}, {"sol_compute": 0.97}).moves] == ["collect", "collect"]
@@ -181,7 +181,7 @@ def test_what_collects_more_is_the_last_move() -> None:
 def test_launch_and_stalls_speak_where_no_unit_was_measured(
     counters: dict[str, float], stalls: dict[str, float]
 ) -> None:
-    """A too few blocks, a low occupancy or a leading stall make a provisional latency of low confidence."""
+    """Too few blocks, a low occupancy or a leading stall give a provisional latency at low confidence."""
     found = verdict({}, kernel=make_kernel(counters, stalls=stalls))
     assert (found.bound, found.confidence) == ("latency", "low")
     assert "use of memory and compute is not measured" in found.sentence
@@ -191,7 +191,7 @@ def test_launch_and_stalls_speak_where_no_unit_was_measured(
     ("title", "bound"), [("Latency Issue", "latency"), ("Small Grid", "latency"), ("High Throughput", "unknown")]
 )
 def test_nvidias_rule_speaks_where_nothing_else_does(title: str, bound: str) -> None:
-    """Its text alone makes a latency verdict; a class that names a busy unit without its number does not."""
+    """Its text alone gives a latency verdict; a class that names a busy unit without its number does not."""
     rule = Rule("SOLBottleneck", "SpeedOfLight", title, "text")
     found = verdict({}, kernel=make_kernel({}, rules=(rule,)))
     assert (found.bound, found.confidence) == (bound, "low")
@@ -216,7 +216,7 @@ def test_parts_of_the_traffic_are_a_lower_bound_of_dram(counters: dict[str, floa
 
 
 def test_misses_of_a_split_l2_are_no_traffic_of_dram() -> None:
-    """What one half of an A100's L2 misses, the other half may hold."""
+    """What one half of an A100's L2 misses, the other half may have."""
     counters = {"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_peak_bytes_per_s": 1e12}
     kernel = make_kernel(counters, compute_capability="8.0", gpu="unlisted")
     assert verdict({}, kernel=kernel).bound == "unknown"
@@ -232,7 +232,7 @@ def test_the_datasheet_has_a_peak_where_the_report_has_none() -> None:
 
 
 def test_nvidias_per_cent_of_memory_is_l1s_where_both_are_the_same() -> None:
-    """Ncu prints 96.84 % of 2,169,592 active cycles: of 2,253,598 elapsed ones 93.2 %, as memory has."""
+    """Ncu prints 96.84 % of 2,169,592 active cycles: of 2,253,598 elapsed ones that is 93.2 %, as for memory."""
     counters = {"sol_l1_share": 0.9684 * 2169592 / 2253598, "sol_compute": 0.4, "sol_memory": 0.9348}
     assert analyze(make_kernel(counters)).verdict.resource == "l1"
     assert analyze(make_kernel({**counters, "sol_memory": 0.95})).verdict.resource is None
@@ -262,13 +262,13 @@ def test_a_cache_that_is_measured_hides_no_dram_whose_peak_is_published() -> Non
     ],
 )
 def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
-    """NVIDIA's partial per cents and instructions a cycle speak for a side of which nothing else is measured."""
+    """NVIDIA's partial per cents and instructions per cycle represent a side with no other measurement."""
     found = verdict({}, counters)
     assert (found.bound, found.confidence) == (bound, "low")
 
 
 def test_what_is_measured_goes_before_what_stands_in() -> None:
-    """Where caches and pipes are measured, no per cent of NVIDIA's counts; issue slots alone hide pipes."""
+    """If caches and pipes are measured, NVIDIA's per cents are not used; issue slots alone hide pipes."""
     counters = {"sol_memory_access_share": 0.95, "sol_instructions_share": 0.95}
     found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1, "fp32": 0.1}, counters)
     assert (found.bound, found.confidence) == ("latency", "high")
@@ -278,7 +278,7 @@ def test_what_is_measured_goes_before_what_stands_in() -> None:
 
 @pytest.mark.parametrize(("shares", "bound"), [({"dram": 0.7}, "memory"), ({"fp32": 0.7}, "compute")])
 def test_one_side_is_enough_when_it_is_high(shares: dict[str, float], bound: str) -> None:
-    """A share of 60 % proves its limiter even where the other side was not measured."""
+    """A share of 60 % proves its limiter even if the other side was not measured."""
     assert verdict(shares).bound == bound
 
 
@@ -290,7 +290,7 @@ def test_a_failed_kernel_is_unknown_whatever_else_it_says() -> None:
 
 
 def test_a_short_kernel_without_counters_is_overhead() -> None:
-    """Its time alone says that it is as short as its launch; confidence is low, for a unit may be busy all the same."""
+    """Its time alone shows that it is as short as its launch; confidence is low, as a unit may be busy."""
     found = verdict({}, SHORT)
     assert (found.bound, found.confidence) == ("overhead", "low")
 
@@ -307,7 +307,7 @@ def test_short_kernels_with_no_busy_unit_are_overhead(duration_ns: float, share:
 
 @pytest.mark.parametrize(("gap_ns", "bound"), [(None, "memory"), (6_000_000, "memory"), (6_000_001, "overhead")])
 def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str) -> None:
-    """A kernel of 6 ms is overhead only where the gaps around its own launches take longer than it does."""
+    """A kernel of 6 ms is overhead only if the gaps around its launches are longer."""
     in_program = None if gap_ns is None else InProgram(time_ns=6_000_000, gap_ns=gap_ns)
     found = verdict({"dram": 0.7, "fp32": 0.1}, outside=Outside(in_program=in_program))
     assert found.bound == bound
@@ -316,7 +316,7 @@ def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str
 
 @pytest.mark.parametrize(("share", "bound"), [(0.79, "overhead"), (0.80, "memory")])
 def test_a_unit_that_is_full_is_the_class_whatever_the_gaps_around_a_launch(share: float, bound: str) -> None:
-    """Gaps are of the program: the sentence and a move still say them of a kernel whose unit is at 80 % or above."""
+    """Gaps belong to the program: the sentence and a move mention them even if a unit is at 80 % or more."""
     in_program = InProgram(time_ns=1_000_000, gap_ns=3_000_000)
     found = verdict({"dram": share, "fp32": 0.1}, outside=Outside(in_program=in_program))
     assert found.bound == bound
@@ -334,21 +334,21 @@ def test_gaps_are_not_called_a_short_kernel() -> None:
 
 
 def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
-    """Gaps that do not outweigh its time are not the reason, in the cause or in the sentence."""
+    """Gaps shorter than the kernel are not given as the reason, in the cause or in the sentence."""
     found = verdict(LOW, SHORT, outside=Outside(in_program=InProgram(time_ns=4_000, gap_ns=400)))
     assert found.cause == "launch-sized kernel"
     assert "about what a launch costs" in found.sentence
 
 
 def test_overhead_goes_before_balanced_and_latency() -> None:
-    """A short kernel is overhead before its causes of latency are asked for."""
+    """A short kernel is overhead before its causes of latency are considered."""
     found = verdict({"dram": 0.2, "fp32": 0.15}, {**SHORT, "waves": 0.1})
     assert found.bound == "overhead"
     assert "CUDA graph" in found.advice[0]
 
 
 def test_latency_names_its_first_cause() -> None:
-    """The first cause stands in the verdict, all of them in the evidence, and the moves follow."""
+    """The first cause is in the verdict, all of them are in the evidence, and the moves follow."""
     found = verdict(
         LOW,
         {"waves": 0.2},
@@ -360,7 +360,7 @@ def test_latency_names_its_first_cause() -> None:
 
 
 def test_latency_without_a_cause_says_so() -> None:
-    """Where the counters show no cause, none is made up, and the command to collect them is given."""
+    """If the counters show no cause, none is invented, and the command to collect more is given."""
     found = verdict(LOW)
     assert found.cause == "cause not measured"
     assert COLLECT in found.advice[0]
@@ -401,7 +401,7 @@ def test_thresholds_move_the_classes() -> None:
     ],
 )
 def test_the_busiest_level_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
-    """The largest share leads; L1 is shared memory where more than half of its use is."""
+    """The largest share leads; L1 is called shared memory if more than half of its use is."""
     assert memory_bottleneck(make_case(shares)) == expected
 
 
@@ -420,7 +420,7 @@ def test_the_busiest_level_leads(shares: dict[str, float], expected: Bottleneck 
     ],
 )
 def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
-    """The largest share leads, but CUDA-core fp16, an upper bound, never, and the LSU pipe is on the side of memory."""
+    """The largest share leads, except CUDA-core fp16, an upper bound, and the LSU pipe, which belongs to memory."""
     assert compute_bottleneck(make_case(shares)) == expected
 
 
@@ -444,7 +444,7 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
     ],
 )
 def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
-    """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
+    """Work that explains 40 % of a busy pipe names it; an ALU has no such work, and integer work keeps `fma`."""
     assert compute_bottleneck(make_case(shares)) == expected
 
 
@@ -458,14 +458,14 @@ def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected:
     ],
 )
 def test_a_share_says_whose_it_is(bottleneck: Bottleneck, words: str, named: str, share: str) -> None:
-    """A limiter that is named after what fills a unit has the share of that unit, in tables and in ladders."""
+    """A limiter named after what fills a unit has the unit's share, in tables and in ladders."""
     assert bottleneck_words(bottleneck).replace("\u00a0", " ") == words
     name, part = share_words(bottleneck)
     assert (name, part.replace("\u00a0", " ")) == (named, share)
 
 
 def test_two_rates_have_their_own_per_cent() -> None:
-    """71 % of the peak of shared memory go through L1, which other wavefronts fill to 80 %."""
+    """Bytes at 71 % of shared memory's peak go through L1, which other wavefronts fill to 80 %."""
     level = Level(8.85e9, "", 8.85e12, 12.4e12, 0.714, {"data": 0.714}, None)
     facts = make_case({"l1": 0.8, "smem": 0.714})
     facts = replace(facts, levels={**facts.levels, "smem": level})
@@ -492,7 +492,7 @@ SGEMM = {"ffma_threads": 32 * 7.6e6, "issue_peak_inst_per_s": 1e10, "issue_share
 def test_full_issue_slots_are_named_after_what_fills_them(
     counters: dict[str, float], overrides: dict[str, Any], resource: str
 ) -> None:
-    """Work that makes three quarters of the instructions names full issue slots; the share stays that of the slots."""
+    """Work that is three quarters of the instructions names full issue slots; the share stays that of the slots."""
     found = compute_bottleneck(place(make_kernel(counters, **overrides)))
     assert found == Bottleneck(resource, 0.9, None if resource == "issue" else "issue")
 
@@ -501,7 +501,7 @@ LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.
 
 
 def test_a_full_load_store_unit_is_memory() -> None:
-    """Load and store instructions that fill L1's input limit as memory does; the move is to issue fewer of them."""
+    """Load and store instructions that fill L1's input limit as memory does; the move is to issue fewer."""
     found = reach(place(make_kernel(LSU_FULL)))
     assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
     assert "L1 is saturated, 94 % of load/store slots used" in found.sentence
@@ -509,9 +509,9 @@ def test_a_full_load_store_unit_is_memory() -> None:
 
 
 def test_nvidias_pair_stands_beside_its_l2_throughput() -> None:
-    """The smallest metric set holds NVIDIA's per cent of L2 and none of L1: the pair still leads where it is higher.
+    """The smallest metric set has NVIDIA's per cent of L2 and none of L1: the pair still leads if it is higher.
 
-    Where it is lower, what goes on inside L2 counts no more than it says: not all of that is traffic.
+    If it is lower, L2's inner activity counts no more than the pair says, as not all of it is traffic.
     """
     counters = {"l2_internal_share": 0.7, "sol_memory": 0.8}
     assert memory_bottleneck(place(make_kernel(counters))) == Bottleneck(None, 0.8)
@@ -519,7 +519,7 @@ def test_nvidias_pair_stands_beside_its_l2_throughput() -> None:
 
 
 def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
-    """A report that shows nothing of L1 but its input may still hide the busiest unit of memory."""
+    """A report with only L1's input measured may still hide the busiest unit of memory."""
     assert memory_bottleneck(place(make_kernel({**LSU_FULL, "sol_memory": 0.97}))) == Bottleneck(None, 0.97)
 
 
@@ -541,14 +541,14 @@ def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
     ],
 )
 def test_the_pipe_of_nvidias_sentence_has_its_per_cent(sentence: str, resource: str | None) -> None:
-    """A page of details that holds no pipe says which one is busiest, and by which sub-pipeline, in its rule alone."""
+    """In a details page without pipes, only NVIDIA's rule names the busiest pipe and its sub-pipeline."""
     rule = Rule("HighPipeUtilization", "ComputeWorkloadAnalysis", "", sentence)
     kernel = make_kernel({"sol_compute": 0.88, "issue_active_per_cycle": 0.3}, rules=(rule,))
     assert compute_bottleneck(make_case({"issue": 0.3}, kernel=kernel)) == Bottleneck(resource, 0.88)
 
 
 def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
-    """Its per cents stand for a side that shows neither caches nor issue slots, where they are the highest."""
+    """Its per cents represent a side without caches or issue slots, if they are the highest."""
     pair = {"sol_memory": 0.9, "sol_compute": 0.8}
     assert memory_bottleneck(make_case({}, pair)) == Bottleneck(None, 0.9)
     assert compute_bottleneck(make_case({}, pair)) == Bottleneck(None, 0.8)
@@ -584,7 +584,7 @@ def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
 def test_every_class_has_its_busiest_unit(
     shares: dict[str, float], counters: dict[str, float], expected: Bottleneck | None
 ) -> None:
-    """The verdict names the busiest unit once, with or without a limiter; none where no share is known."""
+    """The verdict names the busiest unit once, with or without a limiter; without any share it names none."""
     found = reach(make_case(shares, counters))
     assert found.bottleneck == expected
     assert found.resource in {None, expected and expected.resource}
@@ -612,7 +612,7 @@ def test_each_doubt_takes_a_step(flags: tuple[str, ...], confidence: str) -> Non
 
 @pytest.mark.parametrize("flag", ["no_flop_counters", "sol_pair_only", "partial_counters"])
 def test_what_is_missing_can_be_collected(flag: str) -> None:
-    """A report that lacks counters gets the command that collects them, after the moves, once."""
+    """A report that lacks counters gets the command that collects them, once, after the moves."""
     found = verdict({"dram": 0.7, "fp32": 0.1}, flags=(flag,))
     assert COLLECT in found.advice[-1]
     assert len(found.advice) == len(set(found.advice)) > 1
@@ -623,7 +623,7 @@ def test_what_is_missing_can_be_collected(flag: str) -> None:
     [(0.9, 0.3, "memory"), (0.3, 0.9, "compute"), (0.3, 0.2, "latency"), (0.7, 0.65, "balanced")],
 )
 def test_a_report_with_nvidias_pair_alone(memory: float, compute: float, bound: str) -> None:
-    """The default set gives a class of low confidence, no resource, and the command that would tell more."""
+    """The default set gives a class at low confidence, no resource, and the command to collect more."""
     result = analyze(make_kernel({"sol_memory": memory, "sol_compute": compute}))
     assert (result.verdict.bound, result.verdict.resource, result.verdict.confidence) == (bound, None, "low")
     assert any(COLLECT in move for move in result.verdict.advice)
@@ -632,7 +632,7 @@ def test_a_report_with_nvidias_pair_alone(memory: float, compute: float, bound: 
 
 
 def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
-    """A class that rests on one of NVIDIA's per cents, here that no memory unit is busy, is of low confidence."""
+    """A class that rests on one of NVIDIA's per cents, here that no memory unit is busy, has low confidence."""
     result = analyze(make_kernel({"sol_memory": 0.2, "sol_compute": 0.3, "issue_share": 0.3, "waves": 0.5}))
     assert (result.verdict.bound, result.verdict.confidence) == ("latency", "low")
 
@@ -642,9 +642,9 @@ def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
     [(1e12, False, "medium"), (0.83e12, True, "medium"), (0.75e12, True, "high"), (None, True, "high")],
 )
 def test_a_low_dram_clock_is_no_roof(device_peak_bytes_per_s: float | None, *, at_roof: bool, confidence: str) -> None:
-    """87 % of 0.7 TB/s are 61, 73 and 81 % of what the memory does at its own clock: 72 % are asked for besides.
+    """87 % of 0.7 TB/s are 61, 73 and 81 % of the rate at the memory's own clock: a roof needs 72 % of that too.
 
-    More than 10 % below that clock, a step of confidence goes too.
+    More than 10 % below that clock, confidence is a step lower too.
     """
     counters = {
         "dram_bytes": 0.61e9,
@@ -687,14 +687,14 @@ def test_a_copy_does_not_vanish() -> None:
 
 
 def test_placed_kernel_and_case_agree() -> None:
-    """The parts that the analysis is made of give the same bottleneck as the whole."""
+    """The separate parts of the analysis give the same bottleneck as the whole."""
     kernel = make_kernel({"alu_share": 0.9, "dram_share": 0.1})
     assert compute_bottleneck(place(kernel)) == Bottleneck("alu", 0.9)
     assert analyze(kernel).verdict.resource == "alu"
 
 
 def test_findings_that_fill_a_unit_are_rules() -> None:
-    """Each id that goes before a limiter's own move is one of the table."""
+    """Each ID that precedes a limiter's own move is in the table."""
     assert {rule.id for rule in RULES} >= WHAT_FILLS_A_UNIT
 
 
@@ -709,7 +709,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
     ],
 )
 def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict[str, float], first: str) -> None:
-    """A stall or few warps at a full unit are its shadow; what fills it goes first, and DRAM is filled to its roof."""
+    """A stall or few warps at a full unit result from it; what fills it goes first, and DRAM is filled to its roof."""
     finding = Finding(found, "title", "limiter", (), "of the finding", "coalesce")
     moves = write_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
@@ -718,7 +718,7 @@ def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict
 
 @pytest.mark.parametrize(("time_ns", "said"), [(4999.0, False), (5000.0, True), (20_000.0, False)])
 def test_a_kernel_of_few_microseconds_is_told_what_its_start_and_end_take(time_ns: float, *, said: bool) -> None:
-    """Below 5 us it is as short as its launch, and from 20 us on that is little."""
+    """Below 5 us a kernel is as short as its launch; from 20 us on start and end take little."""
     assert ("are start and end" in verdict(LOW, {"duration_ns": time_ns}).sentence) is said
 
 
@@ -735,7 +735,7 @@ def test_a_kernel_of_few_microseconds_is_told_what_its_start_and_end_take(time_n
 def test_evidence_says_where_counters_of_one_unit_disagree(
     counters: dict[str, float], capability: str, line: str | None
 ) -> None:
-    """L1 by NVIDIA's per cent, which sees a stage that has no counter, and DRAM by pairs of sectors."""
+    """L1 by NVIDIA's per cent, which includes a stage without a counter, and DRAM by pairs of sectors."""
     kernel = make_kernel(counters, compute_capability=capability)
     lines = [one.replace("\u00a0", " ") for one in verdict({**LOW, "l1": 0.4}, kernel=kernel).evidence]
     said = [one for one in lines if "disagrees" in one or "missed in L2" in one]
@@ -747,7 +747,7 @@ def test_evidence_says_where_counters_of_one_unit_disagree(
     [{"sol_compute": 0.97}, {"sol_compute": 0.7, "sol_memory": 0.72}, {"sol_compute": 0.3, "sol_memory": 0.02}],
 )
 def test_a_side_without_a_name_is_not_named_twice(counters: dict[str, float]) -> None:
-    """NVIDIA's per cents name no unit: neither sentence, move nor evidence says `busiest unit` of a busiest unit."""
+    """NVIDIA's per cents name no unit: no text says `busiest unit` of a busiest unit."""
     found = verdict({}, counters)
     for text in (found.sentence, *found.advice, *found.evidence):
         head = text.partition(". ")[0]
@@ -756,7 +756,7 @@ def test_a_side_without_a_name_is_not_named_twice(counters: dict[str, float]) ->
 
 
 def test_moves_fall_by_what_they_bring_and_collecting_is_last() -> None:
-    """What is not modelled stands behind what is, and a kernel of which nothing is known is collected first."""
+    """Modelled moves come first by their gains; for a kernel of which nothing is known, collecting comes first."""
     findings = [
         Finding("tail_wave", "title", "limiter", (), "first 10 %", "balance", Gain(1.1)),
         Finding("low_occupancy", "title", "contributes", (), "then 5 %", "occupancy", Gain(1.7)),
@@ -772,7 +772,7 @@ def test_moves_fall_by_what_they_bring_and_collecting_is_last() -> None:
 
 @pytest.mark.parametrize(("fills", "kinds"), [(True, ["pad", "tile"]), (False, ["tile", "pad"])])
 def test_what_a_full_unit_does_in_vain_goes_before_another_kernel(*, fills: bool, kinds: list[str]) -> None:
-    """Conflicts of 1.3x go before a tile of 2x where they limit; a tile would have them, too."""
+    """Conflicts of 1.3x come before a tile of 2x if they limit, as a tile would have them too."""
     severity: Severity = "limiter" if fills else "contributes"
     findings = [
         Finding("low_reuse", "title", "limiter", (), "tile 50 %", "tile", Gain(2.0)),
@@ -783,7 +783,7 @@ def test_what_a_full_unit_does_in_vain_goes_before_another_kernel(*, fills: bool
 
 @pytest.mark.parametrize("shares", [{"l1": 0.7}, {"l2": 0.9}, {"dram": 0.95}, {"alu": 0.9}, {"fp32": 0.7}, {"xu": 0.9}])
 def test_moves_of_a_limiter_each_hold_a_number(shares: dict[str, float]) -> None:
-    """Every one of them says how busy the unit is, or another number of the kernel."""
+    """Each says how busy the unit is, or gives another number of the kernel."""
     moves = reach(decide(make_case(shares))).moves
     assert [move.text for move in moves if move.kind != "collect" and "%" not in move.text] == []
 
@@ -792,6 +792,6 @@ def test_moves_of_a_limiter_each_hold_a_number(shares: dict[str, float]) -> None
     ("of_l1", "tiles", "kind"), [(0.03, True, "cache"), (0.4, True, "results"), (0.03, False, "tile")]
 )
 def test_a_full_l2_is_told_the_next_step_and_not_the_one_taken(of_l1: float, *, tiles: bool, kind: str) -> None:
-    """A kernel with tiles of its own is told larger ones, or to go through L1 where nothing hits it."""
+    """A kernel with tiles is advised to use larger ones, or to go through L1 if nothing hits there."""
     held = {"smem_static_per_block_bytes": 4096.0 * tiles, "l1_hit_rate": of_l1, "l2_hit_rate": 0.99}
     assert reach(decide(make_case({"l2": 0.9}, held))).moves[0].kind == kind

@@ -36,7 +36,7 @@ from rooflens.model.compare.pairing import Unpaired
 from rooflens.report.comparison.charts import MAX_DRAWN, SEEN_SHARE, sides_spec, waterfall
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.document import MAX_DRAWN_PROGRAMS
-from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, judgement, programs
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, bar_legend, judgement, programs
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
 from rooflens.writing.answers import of_comparison
 
@@ -51,7 +51,7 @@ MOST_BYTES = 1_300_000
 
 
 def made() -> Side:
-    """Make a side that a generator wrote."""
+    """Make a side marked as synthetic."""
     return side(samples.every_verdict(), label="made", synthetic=True)
 
 
@@ -81,7 +81,7 @@ STATES: dict[str, Callable[[], list[Ladder]]] = {
 
 
 class Tags(HTMLParser):
-    """Collect the elements and the text of a page as a browser's parser would see them."""
+    """Collect the elements and the text of a page as a browser's parser would."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -94,13 +94,13 @@ class Tags(HTMLParser):
 
 
 def text_of(html: str) -> str:
-    """Read the words of a page without its scripts and styles."""
+    """Return the words of a page without its scripts and styles."""
     body = re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
     return spaced(escapes.unescape(re.sub(r"<[^>]+>", " ", body)))
 
 
 def spaced(text: str) -> str:
-    """Write any blank as one space."""
+    """Write any white space as one space."""
     return re.sub(r"\s+", " ", text)
 
 
@@ -111,7 +111,7 @@ def program(one: Ladder) -> Program:
 
 @for_all("state", STATES)
 def test_every_state_is_a_small_page(state: str) -> None:
-    """No state of the data breaks the page; it stays below 1.3 MB and fetches nothing."""
+    """Every state of the data gives a valid page below 1.3 MB that fetches nothing."""
     html = judged_page(STATES[state](), Gate(0.05, per_kernel=True))
     assert len(html.encode()) < MOST_BYTES
     tags = Tags(html).elements
@@ -121,7 +121,7 @@ def test_every_state_is_a_small_page(state: str) -> None:
 
 
 def test_hostile_text_makes_no_element() -> None:
-    """Names, labels, warnings and clock modes are text, whatever they hold."""
+    """Names, labels, warnings and clock modes are text, whatever they contain."""
     evil = samples.HOSTILE_NAMES[1]
     kernels = [replace(a, kernel=replace(a.kernel, gpu=evil)) for a in samples.hostile()]
     one = side(kernels, label=evil, ncu_version=evil, clock_control=evil, source=evil)
@@ -134,7 +134,7 @@ def test_hostile_text_makes_no_element() -> None:
 
 
 def test_first_screen_tells_total_range_and_judgement() -> None:
-    """The total with its factor, both medians and ranges, and why that counts as a change."""
+    """It has the factor, both medians and ranges, and the reason why the difference counts as a change."""
     before = samples.every_verdict()[:2]
     html = text_of(page_of([compared(before, [timed(a, 1.25) for a in before])]))
     assert "1.25x slower" in html
@@ -152,19 +152,19 @@ def test_first_screen_tells_total_range_and_judgement() -> None:
     ],
 )
 def test_judgement_says_why(factor: float, words: str) -> None:
-    """Ranges that meet, a small difference, and a change each have their own reason."""
+    """Overlapping ranges, a small difference, and a change each have their own reason."""
     before = samples.every_verdict()[:1]
     one = compared(before, [timed(before[0], factor)])
     assert judgement(one.speed, one.threshold).replace("\u00a0", " ") == words
 
 
 def test_single_samples_are_marked_and_not_judged() -> None:
-    """One recording a side gives the factor with a mark, in the headline and in the overview."""
+    """With one recording per side, the factor is marked in the headline and in the overview."""
     before = samples.every_verdict()[:1]
     one = compared(before, [timed(before[0], 2)], (1.0,))
     html = text_of(judged_page([one, replace(one, program="other")], Gate(1.05)))
     assert html.count("2.00x slower (1 run each)") == 6  # a row of the overview, a headline and a row for each program
-    assert "1 run on a side, so noise is unknown" in html
+    assert "1 run each, so noise is unknown; +100.0 % is more than the 10 % that single runs may differ by." in html
     assert "The gate could not judge" in html
 
 
@@ -178,7 +178,7 @@ def test_single_samples_are_marked_and_not_judged() -> None:
     ],
 )
 def test_gate_tells_its_outcome(factor: float, gate: Gate, words: str) -> None:
-    """The first screen says whether the gate holds, what it judged, and what made it fail."""
+    """The first screen says whether the gate passes, what it judged, and what made it fail."""
     before = samples.every_verdict()[:1]
     text = text_of(judged_page([compared(before, [timed(before[0], factor)])], gate))
     assert words in text
@@ -186,7 +186,7 @@ def test_gate_tells_its_outcome(factor: float, gate: Gate, words: str) -> None:
 
 
 def test_what_no_gate_can_judge_is_counted() -> None:
-    """Beside a program that holds, a single run and one without durations are told as not judged."""
+    """Beside a program that passes, a single run and a program without durations are listed as not judged."""
     kernels = samples.every_verdict()
     single, untimed = (
         compared(kernels, kernels, (1.0,), "single"),
@@ -200,13 +200,13 @@ def test_what_no_gate_can_judge_is_counted() -> None:
 
 
 def test_pages_without_a_gate_say_nothing_of_one() -> None:
-    """Where no gate was asked for there is none to read of."""
+    """Without a gate the page does not mention one."""
     assert "gate" not in text_of(page_of([layer()]))
 
 
 @pytest.mark.parametrize(("base", "head"), [(True, True), (True, False), (False, True)])
 def test_synthetic_sides_cannot_be_missed(base: bool, head: bool) -> None:  # noqa: FBT001 - a case
-    """A banner names the side that a generator wrote, and charts that are pasted elsewhere say it too."""
+    """A banner names the synthetic side, and so do charts, which may be pasted elsewhere."""
     kernels = samples.every_verdict()
     one = compare(side(kernels, synthetic=base), side(kernels, synthetic=head), program="x")
     html = page_of([one])
@@ -234,7 +234,7 @@ def test_waterfall_leads_from_before_to_after(seed: int) -> None:
 
 
 def test_bars_tell_gains_losses_and_noise_apart() -> None:
-    """A gain, a loss, a gone and a new kernel, and a difference within noise each have their look and their sign."""
+    """A gain, a loss, a gone and a new kernel, and a difference within noise each have their own style and symbol."""
     steps = list(waterfall(program(layer())))[1:-1]
     kinds = {step["full"].split("<")[0].split("(")[0]: (step["kind"], step["words"][0]) for step in steps}
     assert kinds["softmax_warp_forward"] == ("loss", "+")
@@ -244,7 +244,33 @@ def test_bars_tell_gains_losses_and_noise_apart() -> None:
     noisy = [tuple(timed(a, f) for a in samples.every_verdict()[:1]) for f in (1.0, 1.1)]
     both = replace(side([]), reports=tuple(samples.report(kernels) for kernels in noisy))
     other = replace(both, reports=(*both.reports, samples.report(timed(a, 1.09) for a in samples.every_verdict()[:1])))
-    assert [step["kind"] for step in waterfall(program(compare(both, other)))] == ["total", "noise", "total"]
+    assert [step["kind"] for step in waterfall(program(compare(both, other)))] == ["total", "same", "total"]
+    assert bar_legend(program(compare(both, other))).endswith("dashed: within noise.")
+
+
+def test_without_noise_nothing_is_called_noise() -> None:
+    """Of single runs a small difference is dashed as small, and the total is set against the band of a gate."""
+    kernels = samples.every_verdict()[:2]
+    one = compared(kernels, [timed(kernels[0], 0.98), timed(kernels[1], 1.2)], (1.0,))
+    looks = {step["words"].split(", ")[1]: step["kind"] for step in [*waterfall(program(one))][1:-1]}
+    assert looks == {"unchanged": "same", "1.20x slower": "loss"}
+    html = text_of(page_of([one]))
+    assert "dashed: less than 3 %, or too little to see." in html
+    assert "within noise" not in html
+    small = compared(kernels, [timed(a, 1.05) for a in kernels], (1.0,))
+    words = "1 run each, so noise is unknown: single runs may differ by 10 %."
+    assert judgement(small.speed, small.threshold).replace("\u00a0", " ") == words
+
+
+def test_a_hollow_bar_that_its_outline_would_fill_is_pale() -> None:
+    """A gain of a hundredth of the longest bar is drawn without an outline, which would look like a loss."""
+    kernels = samples.many(2)
+    kernels = [timed(kernels[0], 1e8 / (kernels[0].kernel.duration_ns or 1)), kernels[1]]
+    kernels[1] = timed(kernels[1], 2e6 / (kernels[1].kernel.duration_ns or 1))
+    html = page_of([compared(kernels, [kernels[0], timed(kernels[1], 0.5)], (1.0,))])
+    rows = [rows for rows in block(html, "spec-waterfall-p0")["datasets"].values() if rows and "kind" in rows[0]]
+    assert "thin gain" in {row["kind"] for row in rows[0]}
+    assert "gain" not in {row["kind"] for row in rows[0]}
 
 
 def dots_of(html: str) -> list[dict[str, Any]]:
@@ -254,7 +280,7 @@ def dots_of(html: str) -> list[dict[str, Any]]:
 
 
 def test_arrows_lead_from_the_place_before_to_the_place_after() -> None:
-    """Half the bytes and half the time: twice as far right and twice as high, under the head's roofs."""
+    """Half the bytes and half the time: the head is twice as far right and twice as high, under the head's roofs."""
     softmax = samples.every_verdict()[0]
     html = page_of([compared([softmax], [timed(fewer_bytes(softmax, 0.5), 0.5)])])
     before, after = sorted(dots_of(html), key=lambda dot: dot["filled"])
@@ -273,7 +299,7 @@ def test_arrows_lead_from_the_place_before_to_the_place_after() -> None:
     ],
 )
 def test_places_are_shares_where_gpus_or_clocks_differ(gpu: str, clock_hz: float | None, words: str) -> None:
-    """Sides without common roofs are placed by the share of each kernel's own roof, and the page says why."""
+    """Sides without common roofs are placed by each kernel's share of its roof, and the page says why."""
     before = samples.every_verdict()
     one = compared(before, [on_gpu(a, gpu, clock_hz) for a in before])
     assert spaced(unlike(one)) == words
@@ -283,19 +309,19 @@ def test_places_are_shares_where_gpus_or_clocks_differ(gpu: str, clock_hz: float
     peak, achieved = before[GEMM].flop_peak_per_s, before[GEMM].flop_per_s
     assert peak is not None
     assert achieved is not None
-    # The recordings' times differ by parts of a per cent; the sum's rate is that of their mean.
+    # The recordings' times differ by fractions of a per cent; the sum's rate is that of their mean.
     assert gemm["y"] == pytest.approx(achieved / peak if words else achieved, rel=0.01)
 
 
 def test_short_launches_at_an_idle_clock_change_no_roof() -> None:
-    """The clock of a side is a mean over GPU time: a tiny kernel at half the clock keeps FLOP/s comparable."""
+    """A side's clock is a mean over GPU time: a tiny kernel at half the clock does not prevent comparing FLOP/s."""
     before = samples.every_verdict()
     tiny = on_gpu(before[3], samples.A100.name, 0.5 * samples.A100.sm_clock_hz)
     assert unlike(compared(before, [*before[:3], tiny, *before[4:]])) == ""
 
 
 def test_only_one_dot_stands_for_what_is_gone_or_new() -> None:
-    """A kernel that only one side has is one dot, hollow where it is gone and filled where it is new."""
+    """A kernel on only one side is one dot, hollow if it is gone and filled if it is new."""
     sides = {(dot["name"].split("(")[0], dot["filled"]) for dot in dots_of(page_of([layer()]))}
     assert {filled for name, filled in sides if name == "fused_fill_stencil"} == {1}
     assert {filled for name, filled in sides if name == "stencil_27pt"} == {0}
@@ -308,7 +334,7 @@ def test_the_biggest_differences_have_names_in_the_plane() -> None:
 
 
 def test_times_over_versions_leave_out_what_is_not_compared() -> None:
-    """A version of another size is not drawn, nor on the scale, and is named."""
+    """A version of another size is not drawn, does not affect the scale, and is named."""
     kernels = samples.every_verdict()[:1]
     larger = [replace(a, flop_total=(a.flop_total or 0.0) * 100) for a in kernels]
     sides = [side(kernels, label="v1"), side(larger, label="v2"), side(kernels, label="v3")]
@@ -320,7 +346,7 @@ def test_times_over_versions_leave_out_what_is_not_compared() -> None:
 
 
 def test_table_tells_each_kernel_on_both_sides() -> None:
-    """A row holds how it was matched, both times, both limiters, and the sentence; intensities and old names too."""
+    """A row has the kind of match, both times and limiters, the sentence, intensities and old names."""
     html = page_of([layer()])
     rows = [text_of(row) for row in re.findall(r"<tr>.*?</tr>", html, re.DOTALL)]
     gather, numbers = (row for row in rows if "julia_gather_4788" in row)
@@ -338,7 +364,7 @@ def test_table_tells_each_kernel_on_both_sides() -> None:
 
 
 def test_many_kernels_are_capped_and_counted() -> None:
-    """Of 2,500 kernels the biggest differences are listed and drawn; how many are not is told, and it adds up."""
+    """Of 2,500 kernels the largest differences are listed and drawn, and the number of the others is given."""
     many = thousands()
     html = page_of(many)
     text = text_of(html)
@@ -349,7 +375,7 @@ def test_many_kernels_are_capped_and_counted() -> None:
 
 
 def test_programs_have_an_overview_and_a_part_each() -> None:
-    """Several programs begin with a table of all; beyond a few only a table of kernels tells of them."""
+    """Several programs begin with a table of all; beyond a few, each has only a table of kernels."""
     html = page_of(STATES["many programs"]())
     text = text_of(html)
     assert text.index("Program Before After") < text.index("Where the time went")
@@ -358,7 +384,7 @@ def test_programs_have_an_overview_and_a_part_each() -> None:
 
 
 def test_sides_without_a_common_program_are_a_page() -> None:
-    """Where no program is on two sides, the page says which are where, and draws nothing."""
+    """If no program is on both sides, the page lists the programs of each side, without a chart."""
     answer = of_comparison([], (Unpaired("head", ("llm", "sglang")),))
     text = text_of(answer.text("html"))
     assert "llm, sglang" in text
@@ -366,7 +392,7 @@ def test_sides_without_a_common_program_are_a_page() -> None:
 
 
 def test_conditions_that_differ_are_marked() -> None:
-    """Both sides are set side by side; a condition that moves times by itself is marked where it differs."""
+    """Both sides are shown; a condition that affects times is marked if it differs."""
     kernels = samples.every_verdict()
     base = side(kernels, label="old/", clock_control="base", ncu_version="2024.1.0")
     head = side(kernels, label="new/", clock_control="none", ncu_version="2024.1.0")
@@ -377,7 +403,7 @@ def test_conditions_that_differ_are_marked() -> None:
 
 
 def test_missing_times_are_never_zero() -> None:
-    """A kernel without a duration on a side that has it has no difference: neither alone nor in a sum."""
+    """A kernel with a duration on only one side has no difference, neither alone nor in a sum."""
     text = text_of(page_of(STATES["durations on one side"]()))
     assert "no GPU time to compare" in text
     assert "\u22121.92 ms" not in text
@@ -388,7 +414,7 @@ def test_missing_times_are_never_zero() -> None:
 
 
 def test_themes_define_every_style_of_the_charts() -> None:
-    """Charts hold no colour: every style they name is in both themes."""
+    """Charts have no colours of their own, and every style they name is in both themes."""
     html = page_of([layer()])
     specs = json.dumps([block(html, "spec-waterfall-p0"), block(html, "spec-arrows-p0")])
     used = set(re.findall(r'"style": "(\w+)"', specs))
@@ -402,7 +428,7 @@ def test_themes_define_every_style_of_the_charts() -> None:
 def test_the_page_opens_quietly_and_fits(
     open_file: Callable[..., Page], tmp_path: Path, axe: str, width: int, scheme: str
 ) -> None:
-    """Both charts are drawn, nothing is too wide, no message, no request, no fault of axe."""
+    """Both charts are drawn without overflow, messages, requests or accessibility faults."""
     file = tmp_path / "compared.html"
     file.write_text(judged_page([layer()], Gate(0.05)), encoding="utf-8")
     page = open_file(file, viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -413,7 +439,7 @@ def test_the_page_opens_quietly_and_fits(
 
 @pytest.mark.browser
 def test_without_scripts_tables_and_words_say_it(browser: Any, tmp_path: Path) -> None:
-    """With scripts off the gate, every kernel with its story, and how to read it are there."""
+    """Without scripts, the gate, every kernel with its story, and the explanations are shown."""
     file = tmp_path / "compared.html"
     file.write_text(judged_page([layer()], Gate(0.05)), encoding="utf-8")
     page = browser.new_page(java_script_enabled=False)

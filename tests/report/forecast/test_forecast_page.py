@@ -1,4 +1,4 @@
-"""The page of a forecast: where dots stand, what is chosen among, and what is said of peaks."""
+"""The page of a forecast: positions of dots, choices, and the explanation of peaks."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
 
 def page_of(*rows: Row) -> str:
-    """Write the page without the bundle, whose code holds words of its own."""
+    """Write the page without the bundle, whose code would add words."""
     return of_forecasts(rows).text("html").replace(vega_bundle(), "")
 
 
 def choice_of(*rows: Row) -> Choice:
-    """Give what a reader chooses among."""
+    """Return the choices offered to a reader."""
     return next(block for block in forecasts_document(rows) if isinstance(block, Choice))
 
 
 def text_of(page: str) -> str:
-    """Read the words of a page."""
+    """Return the words of a page."""
     body = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
 
 
 def test_dots_of_a_simple_operation_stand_on_their_roof() -> None:
-    """Every step stands at min(P, AI x BW) of the datasheet; below 5 us a launch is longer."""
+    """Every step is at min(P, AI x BW) of the datasheet; below 5 us a launch takes longer."""
     one = row("gemm", **SQUARE)
     found = plane(one)
     (slope,), (flat,) = found.slopes, found.flats
@@ -62,7 +62,7 @@ def test_dots_of_a_simple_operation_stand_on_their_roof() -> None:
 
 
 def test_the_crossing_is_marked_on_the_path() -> None:
-    """A ring stands at each change with the size in words, and the path goes through it in order."""
+    """Each change of the limiter has a ring with the size, and the path goes through it in order."""
     one = row("gemm", **SQUARE)
     found = plane(one)
     ((x, _),) = found.rings
@@ -88,7 +88,7 @@ def test_steps_at_one_place_are_one_dot() -> None:
 
 
 def test_long_sweeps_are_thinned() -> None:
-    """Dots keep apart; both ends are among them, and a slider goes through a part of the sizes, with the last."""
+    """Dots keep a distance and include both ends; the slider has a selection of the sizes, including the last."""
     one = row("gemm", m="n", k="n", n="64:8192:+8")
     found = plane(one)
     assert len(found.dots) < 60
@@ -99,7 +99,7 @@ def test_long_sweeps_are_thinned() -> None:
 
 
 def test_parts_of_a_model_are_dots_and_bars() -> None:
-    """A single composite prediction shows its parts; the bars add up to the floor, the longest first."""
+    """A single composite prediction shows its parts; the bars add up to the floor, sorted by length."""
     one = row("prefill", length="512")
     found = plane(one)
     assert {dot.name for dot in found.dots} == {part.label for part in one.steps[0][1].parts if part.flop}
@@ -112,13 +112,13 @@ def test_parts_of_a_model_are_dots_and_bars() -> None:
 
 
 def test_planes_share_their_axes() -> None:
-    """GPUs side by side are drawn over one range, so that they can be compared by eye."""
+    """Planes of several GPUs have the same range, so that they can be compared by eye."""
     found = planes([row("gemm", gpu=gpu, **SQUARE) for gpu in ("a100-sxm4-80gb", "b200", "h100-sxm")])
     assert len({(one.x_domain, one.y_domain) for one in found}) == 1
 
 
 def test_many_gpus_are_capped_and_counted() -> None:
-    """The fastest are drawn, all are in the table side by side, and the others are told to have no plane."""
+    """The fastest GPUs are drawn, all are in the table, and the others are listed as not drawn."""
     rows = [swept(OPERATIONS["saxpy"], {"n": "1024"}, "fp32", gpu) for gpu in load_datasheets()]
     page = page_of(*rows)
     assert len(re.findall(r'data-spec="spec-plane-\d+"', page)) == MAX_PLANES
@@ -128,13 +128,13 @@ def test_many_gpus_are_capped_and_counted() -> None:
 
 
 def test_gpus_without_the_type_are_named() -> None:
-    """What could not be predicted stands on the page, not only in the terminal."""
+    """The page, and not only the terminal, names the GPUs without a prediction."""
     page = of_forecasts([row("gemm", **SQUARE)], ["`Tesla T4` has no published peak for bf16"]).text("html")
     assert "<code>Tesla T4</code> has no published peak" in page
 
 
 def test_every_row_can_be_chosen() -> None:
-    """Sizes, types and GPUs have a control where there are several; each choice has its numbers and its plane."""
+    """Sizes, types and GPUs have a control if there are several; each choice has its numbers and its plane."""
     rows = [row("gemm", dtype, gpu, **SQUARE) for dtype in ("bf16", "fp8") for gpu in ("h100-sxm", "b200")]
     choice = choice_of(*rows)
     assert [(control.label, len(control.names), control.slides) for control in choice.controls] == [
@@ -162,7 +162,7 @@ def _belongs(key: tuple[int | None, ...], chosen: tuple[int, ...]) -> bool:
 
 
 def test_the_answer_stands_above_what_can_be_chosen() -> None:
-    """Times go against sizes as a line for each GPU, against GPUs as bars, the fastest first; one case has neither."""
+    """Times over sizes are a line per GPU, over GPUs bars with the fastest first; a single case has neither."""
     rows = [row("gemm", gpu=gpu, **SQUARE) for gpu in ("h100-sxm", "b200")]
     spec = times_spec(rows)
     drawn = next(one for one in spec["datasets"].values() if len(one) == sum(len(each.steps) for each in rows))
@@ -187,7 +187,7 @@ def test_the_answer_stands_above_what_can_be_chosen() -> None:
 
 
 def test_large_sizes_have_prefixes() -> None:
-    """From a million on three digits and a prefix say more than ten digits; bytes have their unit."""
+    """From a million on, sizes have three digits and a prefix instead of ten digits; bytes have their unit."""
     assert [size_text("n", 999_999), size_text("n", 16_777_216), size_text("bytes", 1 << 30)] == [
         "999,999",
         "16.8 M",
@@ -196,7 +196,7 @@ def test_large_sizes_have_prefixes() -> None:
 
 
 def test_the_peak_is_explained() -> None:
-    """Dense against sparse for tensor cores, CUDA cores for fp32, and nothing of sparsity before Ampere."""
+    """Tensor cores: dense against sparse; fp32: CUDA cores; before Ampere sparsity is not mentioned."""
     used, unused = peak_words(row("gemm", **SQUARE))
     assert used.startswith("Tensor bf16 at 989 TFLOP/s, dense")
     assert "1.98 PFLOP/s" in unused
@@ -209,7 +209,7 @@ def test_the_peak_is_explained() -> None:
 
 
 def test_the_table_has_the_cells_of_the_terminal() -> None:
-    """Same cells as everywhere else, and the formula with its source."""
+    """The table has the same cells as other outputs, and the formula with its source."""
     one = row("gemm", **SQUARE)
     words = text_of(page_of(one))
     for cells in table_rows(one):
@@ -219,14 +219,14 @@ def test_the_table_has_the_cells_of_the_terminal() -> None:
 
 
 def test_an_operation_without_flops_has_no_place() -> None:
-    """A copy is told by its bytes; no plane is drawn, its times are."""
+    """A copy is described by its bytes and times, without a plane."""
     page = page_of(row("embedding", tokens="1:64:x2"))
     assert "No FLOPs, so no place in a roofline" in text_of(page)
     assert re.findall('data-spec="([^"]*)', page) == ["spec-times"]
 
 
 def test_a_specification_holds_no_colour() -> None:
-    """Colours come from the theme alone."""
+    """Colours come only from the theme."""
     spec = plane_spec(plane(row("gemm", **SQUARE)))
     assert not re.search(r"#[0-9a-fA-F]{6}", json.dumps(spec))
 
@@ -236,7 +236,7 @@ def test_a_specification_holds_no_colour() -> None:
 def test_sliders_choose_among_rows(
     open_file: Callable[..., Page], tmp_path: Path, axe: str, width: int, scheme: str
 ) -> None:
-    """By keyboard a size and a GPU come into sight with their plane, the address keeps them, and all fits."""
+    """A size and a GPU chosen by keyboard are shown with their plane and kept in the address, and nothing overflows."""
     file = tmp_path / "predict.html"
     rows = [row("gemm", gpu=gpu, **SQUARE) for gpu in ("h100-sxm", "b200")]
     file.write_text(of_forecasts(rows).text("html"), encoding="utf-8")
@@ -259,7 +259,7 @@ def test_sliders_choose_among_rows(
 
 @pytest.mark.browser
 def test_without_scripts_the_tables_say_it(browser: Any, tmp_path: Path) -> None:
-    """With scripts off the answer and all numbers are there, and no control that does nothing."""
+    """Without scripts the answer and all numbers are shown, and no control that would do nothing."""
     file = tmp_path / "predict.html"
     one = row("gemm", **SQUARE)
     file.write_text(of_forecasts([one]).text("html"), encoding="utf-8")

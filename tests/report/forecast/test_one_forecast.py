@@ -1,4 +1,4 @@
-"""There is one forecast: the terminal, JSON, CSV, Markdown and the page of `predict` say the same of any options."""
+"""Terminal, JSON, CSV, Markdown and the page of `predict` give the same forecast for any options."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def run(*arguments: str) -> Any:
 
 
 def words_of(html: str) -> str:
-    """Read the words of a page, without what scripts and styles hold."""
+    """Return the words of a page, without scripts and styles."""
     body = re.sub(r"<(script|style)\b.*?</\1>", "", html, flags=re.DOTALL)
     return spaced(unescape(re.sub(r"<[^>]+>", " ", body)))
 
 
 def spaced(text: str) -> str:
-    """Write any blank as one space."""
+    """Write any white space as one space."""
     return re.sub(r"\s+", " ", text.replace("\u00a0", " "))
 
 
 def predicted(random: Random) -> tuple[list[str], set[str], list[dict[str, Any]]]:
-    """Find options that the command takes, with what it says of them as JSON."""
+    """Find options that the command accepts, with its JSON."""
     while True:
         operation = OPERATIONS[random.choice([*OPERATIONS])]
         flags = {one.name: one.opts[0] for one in _command(operation).params}
@@ -88,7 +88,7 @@ def predicted(random: Random) -> tuple[list[str], set[str], list[dict[str, Any]]
 
 
 def test_page_terminal_and_json_agree_whatever_is_asked(tmp_path: Path) -> None:
-    """For 40 random sets of options, every option among them, numbers of JSON stand in the table and on the page."""
+    """For 40 random sets of options, covering every option, the numbers in JSON are in the table and on the page."""
     random, used, offenders = Random(46), set[str](), []  # noqa: S311 - a test repeats itself
     for _ in range(SETS):
         arguments, given, forecasts = predicted(random)
@@ -116,7 +116,7 @@ def test_page_terminal_and_json_agree_whatever_is_asked(tmp_path: Path) -> None:
 
 
 def _is_known(text: str, forecasts: list[dict[str, Any]], shown: dict[str, str]) -> bool:
-    """Return whether a time of the page is one of JSON, or is said on the terminal."""
+    """Return whether a time on the page is also in JSON or on the terminal."""
     times = [
         value
         for one in forecasts

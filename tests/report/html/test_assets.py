@@ -1,4 +1,4 @@
-"""Templates, styles and scripts of the pages: readable, and nothing in them that no page uses."""
+"""Templates, styles and scripts of the pages are readable, and every part is used."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_lines_can_be_read(path: Path) -> None:
 
 @for_all("path", OWN, name_of)
 def test_every_file_is_in_a_page(path: Path) -> None:
-    """Each file is named where pages are made: in Python by its folder and name, or by another template."""
+    """Each file is named in the code that makes pages, by its folder and name, or in another template."""
     name = name_of(path) if path.suffix != ".html" else name_of(path).removesuffix(".html")
     makers = [*PACKAGE.rglob("*.py"), *(other for other in OWN if other.suffix == ".html")]
     assert any(f'"{name}' in maker.read_text(encoding="utf-8") for maker in makers)
 
 
 def test_every_rule_has_something_to_style() -> None:
-    """Each class and each id of the style sheets stands in a template, a script or a record that names a class."""
+    """Each class and ID in the style sheets occurs in a template, a script, or a record with class names."""
     makers = [path for path in (*MAKERS, *PACKAGE.rglob("*.py")) if path.suffix != ".css"]
     words = set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in makers)))
     for path in OWN:
@@ -55,7 +55,7 @@ def test_every_rule_has_something_to_style() -> None:
 
 
 def test_every_name_that_scripts_ask_for_is_in_a_template() -> None:
-    """Each id that a script looks for is written by a template, or by the frame of all pages."""
+    """Each ID that a script looks up is written by a template, or by the common frame of pages."""
     written = [PACKAGE / "report" / "html" / "document.py", *(path for path in OWN if path.suffix == ".html")]
     html = " ".join(path.read_text(encoding="utf-8") for path in written)
     for path in OWN:

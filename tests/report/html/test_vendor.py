@@ -1,4 +1,4 @@
-"""Code of others in the package: as published, with its licence, and shipped whole."""
+"""Third-party code in the package: as published, with its licence, and shipped whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VENDOR = files("rooflens.report").joinpath("assets", "vendor")
 LIBRARIES: list[dict[str, Any]] = tomllib.loads(VENDOR.joinpath("vendor.toml").read_text(encoding="utf-8"))["library"]
 
 MENDED = {
-    "vega-expression": (6, 1, 0),  # CVE-2025-59840: an expression calls toString of what it is given
+    "vega-expression": (6, 1, 0),  # CVE-2025-59840: an expression calls toString of its input
     "vega-interpreter": (2, 2, 1),  # the same, where expressions are interpreted, as pages do
     "vega-functions": (6, 1, 1),  # CVE-2025-66648: setdata runs what it is given
     "vega-selections": (6, 1, 2),  # CVE-2025-65110: the same as the first, by selections
@@ -28,7 +28,7 @@ MENDED = {
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library["file"])
 def test_vendored_code_is_what_was_published(library: dict[str, Any]) -> None:
-    """The digest of each file is the listed one, it names the listed version, and its licence stands beside."""
+    """The digest of each file is the listed one, it contains the listed version, and its licence is beside it."""
     code = VENDOR.joinpath(library["file"]).read_bytes()
     assert hashlib.sha256(code).hexdigest() == library["sha256"]
     assert library["version"] in code.decode()
@@ -36,7 +36,7 @@ def test_vendored_code_is_what_was_published(library: dict[str, Any]) -> None:
 
 
 def test_every_vendored_file_is_listed() -> None:
-    """Nothing lies in the folder that the list does not name."""
+    """The folder has no file that is missing from the list."""
     listed = {library[key] for library in LIBRARIES for key in ("file", "licence_file")}
     assert {entry.name for entry in VENDOR.iterdir()} == listed | {"vendor.toml"}
 
@@ -46,7 +46,7 @@ def test_every_vendored_file_is_listed() -> None:
     [(table_library, "Permission is hereby granted, free of charge"), (vega_bundle, "University of")],
 )
 def test_embedded_code_carries_its_licence(code: Callable[[], str], licence: str) -> None:
-    """A page that holds a library holds its licence too, in a comment before it."""
+    """A page that contains a library has its licence in a comment before it."""
     comment, _, _ = code().partition("*/\n")
     assert comment.startswith("/*!\n")
     assert licence in comment
@@ -54,13 +54,13 @@ def test_embedded_code_carries_its_licence(code: Callable[[], str], licence: str
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library["file"])
 def test_no_licence_ends_its_comment(library: dict[str, Any]) -> None:
-    """A licence stays one comment."""
+    """A licence text cannot end the comment around it."""
     assert "*/" not in VENDOR.joinpath(library["licence_file"]).read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough
 def test_vega_is_what_npm_and_esbuild_make() -> None:
-    """The vendored file is the bundle of the locked packages, byte for byte, and the list names each of them."""
+    """The vendored file equals the bundle of the locked packages byte for byte, and the list names each of them."""
     (entry,) = (library for library in LIBRARIES if library["file"] == VEGA)
     try:
         made = bundle()
@@ -71,7 +71,7 @@ def test_vega_is_what_npm_and_esbuild_make() -> None:
 
 
 def test_no_package_in_the_bundle_has_a_known_hole() -> None:
-    """Of packages that an advisory names the bundle holds the version that mended it, or a later one."""
+    """For packages named in an advisory, the bundle has the fixed version or a later one."""
     (entry,) = (library for library in LIBRARIES if library["file"] == VEGA)
     held = [package.split() for packages in entry["packages"].values() for package in packages]
     for name, mended in MENDED.items():
@@ -82,7 +82,7 @@ def test_no_package_in_the_bundle_has_a_known_hole() -> None:
 
 
 def test_every_package_in_the_bundle_has_its_notice() -> None:
-    """Beside the name of each listed package stand its licence and who holds its copyright, and beside none else's."""
+    """Each listed package has its licence and copyright holder in the notices, and no other package is there."""
     (entry,) = (library for library in LIBRARIES if library["file"] == VEGA)
     listed = {(package.split()[0], spdx) for spdx, packages in entry["packages"].items() for package in packages}
     listed |= {(name, spdx.strip("()")) for name, spdx in map(str.split, entry["without_version"])}
@@ -103,6 +103,6 @@ def _noticed(licences: str) -> Iterator[tuple[str, str]]:
 
 
 def test_pictures_are_drawn_by_the_vega_lite_of_pages() -> None:
-    """The vl-convert that is installed has the version of Vega-Lite that charts are written for."""
+    """The installed vl-convert has the version of Vega-Lite for which charts are written."""
     assert VEGA_LITE.rpartition(".")[0] in vl_convert.get_vegalite_versions()
     assert f'"{VEGA_LITE}"' in VENDOR.joinpath(VEGA).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Kernels along the roofline: what the workload `roofline` predicts of each, beside what was measured."""
+"""Kernels along the roofline: what the workload `roofline` predicts for each, beside the measurement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rooflens.writing.rendering import bundled
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> AnalyzedReport:
-    """Return a stand-in recording."""
+    """Return a simulated recording."""
     return analyze_paths([record_along(tmp_path_factory.mktemp("along"))]).reports[0]
 
 
@@ -53,14 +53,14 @@ def test_each_kernel_is_predicted_by_its_intensity(recorded: AnalyzedReport) -> 
 
 
 def test_measured_stands_beside_predicted(recorded: AnalyzedReport) -> None:
-    """The stand-in's kernels reach the shares of the roof that they were made to, within what counters round."""
+    """The simulated kernels reach the shares of the roof they were made for, up to rounding of counters."""
     reached = [spot.reached for spot in _along(recorded).spots[1:]]
     wanted = [MEMORY_SHARE] * 5 + [RIDGE_SHARE] * 2 + [COMPUTE_SHARE] * 3
     assert reached == pytest.approx(wanted, rel=2e-3)
 
 
 def test_calibrated_peaks_come_before_the_datasheet(recorded: AnalyzedReport) -> None:
-    """With a calibration the prediction takes its rates; a calibration of one roof alone is none."""
+    """With a calibration the prediction uses its rates; a calibration of a single roof does not count."""
     assert _along(recorded).peaks.origin == "datasheet"
     calibrated = _along(_with(recorded, 12e12, 1.2e12, None))
     assert (calibrated.peaks.origin, calibrated.peaks.ridge_flop_per_byte) == ("calibrated", 10.0)
@@ -70,18 +70,18 @@ def test_calibrated_peaks_come_before_the_datasheet(recorded: AnalyzedReport) ->
 
 
 def test_a_gpu_without_datasheet_is_predicted_from_its_report(recorded: AnalyzedReport) -> None:
-    """What no datasheet knows has the peaks that ncu states."""
+    """Without a datasheet the peaks stated by ncu are used."""
     assert _along(_with(recorded, None, None, "Nobody's GPU")).peaks.origin == "report"
 
 
 def test_another_workload_has_no_such_table(recorded: AnalyzedReport) -> None:
-    """Where the program is not recognized, nothing is predicted kernel by kernel."""
+    """If the program is not recognized, kernels are not predicted one by one."""
     other = replace(recorded, run=replace(recorded.run, command_line="ncu ./mine"))
     assert find_along(check_reports([other], bundled([other.run])), [other]) == ()
 
 
 def test_terminal_and_page_show_the_same_table(recorded: AnalyzedReport) -> None:
-    """A row a kernel below a line on the peaks; the page has the rows once, and no kernel besides."""
+    """Each kernel has a row below a line about the peaks; the page has the same rows once."""
     predictions = bundled([recorded.run])
     document = expectations_document(check_reports([recorded], predictions), [recorded])
     lines = to_terminal(document).splitlines()

@@ -1,4 +1,4 @@
-"""The charts of a page in a real browser: boost roofs, bars of kernels without FLOPs, and how to read them."""
+"""The charts of a page in a browser: boost roofs, bars of kernels without FLOPs, and their explanation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 
 def test_boost_roofs_are_a_choice_that_can_be_shared(open_page: Callable[..., Page]) -> None:
-    """The toggle is off at first, draws the roofs at boost clock, and stands in the address."""
+    """The toggle is off at first, draws the roofs at boost clock, and is kept in the address."""
     slow = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}, chip=samples.T4)
     opened = Opened(open_page([samples.analysis(slow), samples.analysis(slow, 1)]))
     boost = opened.page.locator(".plane [data-boost]")

@@ -1,4 +1,4 @@
-"""What the words of the cards mean: on the page itself, once, and linked from each card."""
+"""Explanations of the cards' terms: on the page itself, once, and linked from each card."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _told(html: str) -> list[str]:
 
 
 def test_every_card_leads_to_explanations_that_stand_on_the_page_once() -> None:
-    """Links of verdicts, findings and flags lead somewhere; nothing is explained twice or for nobody."""
+    """Links of verdicts, findings and flags have a target; nothing is explained twice or without need."""
     html = _page()
     linked = set(re.findall(r'href="#about-(\w+-\w+)"', html))
     assert {"verdicts-memory", "verdicts-latency", "flags-clocks_moved", "flags-no_flop"} < linked
@@ -42,7 +42,7 @@ def test_every_card_leads_to_explanations_that_stand_on_the_page_once() -> None:
 
 
 def test_an_explanation_is_that_of_the_documentation() -> None:
-    """The words of the page are those that `rooflens about` prints."""
+    """The words of the page are those printed by `rooflens about`."""
     html = " ".join(_page().split())
     page = everything()["flags/clocks_moved"]
     assert page.meaning in html
@@ -50,13 +50,13 @@ def test_an_explanation_is_that_of_the_documentation() -> None:
 
 
 def test_what_is_on_no_card_is_not_explained() -> None:
-    """A page of one kernel explains its verdict, its findings and its flags only."""
+    """A page of one kernel explains only its verdict, findings and flags."""
     one = replace(samples.every_verdict()[0], findings=(), flags=("no_flop",))
     assert _told(_written(one)) == [f"verdicts-{one.verdict.bound}", "flags-no_flop"]
 
 
 def test_a_flag_or_finding_that_nobody_knows_has_no_link() -> None:
-    """A store of another version may hold names without a page: they are shown, and lead nowhere."""
+    """Unknown names, from another version's store, are shown without a link."""
     found = samples.explained(0)
     odd = replace(found.findings[0], id="of_tomorrow", title="something new")
     html = _written(replace(found, findings=(odd,), flags=("of_tomorrow",)))

@@ -1,4 +1,4 @@
-"""The first screen: what stands there before anything is chosen, and the words of its states."""
+"""The first screen: its content before anything is chosen, and the words of its states."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page_of(*analyses: Analysis) -> Content:
 
 
 def words(html: object) -> str:
-    """Read the text of markup on one line."""
+    """Return the text of markup on one line."""
     return " ".join(re.sub(r"<[^>]+>", " ", str(html)).replace("\u00a0", " ").split())
 
 
@@ -40,7 +40,7 @@ def full(analysis: Analysis, *, at_roof: bool = True) -> Analysis:
 
 
 def as_versions(analyses: Sequence[Analysis], times: Sequence[int | None] = (10, 20)) -> list[AnalyzedReport]:
-    """Make two reports that hold the same kernels, recorded at these times."""
+    """Make two reports with the same kernels, recorded at these times."""
     runs = [
         samples.run(digest=digit * 64, source=f"silu-v{i}.ncu-rep", created_unix_s=time)
         for i, (digit, time) in enumerate(zip("ab", times, strict=True), start=1)
@@ -52,7 +52,7 @@ def as_versions(analyses: Sequence[Analysis], times: Sequence[int | None] = (10,
 
 
 def test_a_page_of_one_kernel_opens_with_its_sentence() -> None:
-    """One kernel has no share of 100 %, no ranking of one and no bar of its time: it has its sentence and its moves."""
+    """A single kernel has no share of 100 %, ranking or bar of its time, only its sentence and its moves."""
     analysis = samples.every_verdict()[0]
     html = rendered([samples.report([analysis])], "one")
     said = words(verdict(page_of(analysis)))
@@ -64,7 +64,7 @@ def test_a_page_of_one_kernel_opens_with_its_sentence() -> None:
 
 
 def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
-    """Launches of one kernel that hit different limiters are told apart by share, though the kernel is the only one."""
+    """Launches of one kernel with different limiters are distinguished by share, even if it is the only kernel."""
     one, two = samples.every_verdict()[:2]
     other = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
     assert "memory-bound" in str(verdict(page_of(one, other))).partition('class="legend"')[2]
@@ -72,7 +72,7 @@ def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
 
 
 def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
-    """A page lists the ranking with its moves, then the next kernels in brief, and holds more of them hidden."""
+    """A page lists the ranking with its moves, then the next kernels in brief, and has more of them hidden."""
     lines = re.findall(r"<li data-g[^>]*>", str(what_first(page_of(*apart(60)))))
     assert len(lines) == KEPT
     assert [" hidden" in line for line in lines] == [False] * LISTED + [True] * (KEPT - LISTED)
@@ -80,7 +80,7 @@ def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
 
 
 def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
-    """2 ms of which a move wins a quarter are a whole bar, a quarter of it hatched; 1 ms of unknown gain is half."""
+    """2 ms of which a move saves a quarter are a whole bar, a quarter hatched; 1 ms with unknown gain is half."""
     one, other = samples.every_verdict()[:2]
     long = replace(one, kernel=replace(one.kernel, counters={"duration_ns": 2e6}))
     won = replace(long, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(4 / 3)),)))
@@ -93,7 +93,7 @@ def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
 
 
 def test_kernels_with_the_same_first_move_are_one_row_that_opens() -> None:
-    """Three kernels to be coalesced are a row with their times added up: 3 of 6 ms are won; two kernels stay apart."""
+    """Three kernels to be coalesced are a row with their times added up: 3 of 6 ms are saved; two stay separate."""
     base = samples.every_verdict()[0]
     move = Move("coalesce the loads: 75 %", "coalesce", "uncoalesced_global_load", gain=Gain(2.0))
     alike = [
@@ -112,7 +112,7 @@ def test_kernels_with_the_same_first_move_are_one_row_that_opens() -> None:
 
 
 def test_a_kernel_of_several_verdicts_has_words_for_each() -> None:
-    """Where filters leave the launches of one verdict, the entry that speaks of them is at hand."""
+    """If filters leave the launches of one verdict, an entry about these is available."""
     one, two = samples.every_verdict()[:2]
     other = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
     parts = re.findall(
@@ -123,7 +123,7 @@ def test_a_kernel_of_several_verdicts_has_words_for_each() -> None:
 
 
 def test_time_at_a_limit_is_named_with_its_kernels() -> None:
-    """The page says for how much of the GPU time a unit is saturated, and by which kernels, if there are any."""
+    """The page says for how much of the GPU time a unit is saturated, and by which kernels, if any."""
     memory, compute, *rest = (full(analysis, at_roof=False) for analysis in samples.every_verdict())
     page = page_of(full(memory), compute, *rest)
     share = next(group.time_share for group in page.kernels if group.name == memory.kernel.name)
@@ -135,7 +135,7 @@ def test_time_at_a_limit_is_named_with_its_kernels() -> None:
 
 
 def test_short_kernels_at_a_limit_are_not_worth_a_line() -> None:
-    """Less than a hundredth of the GPU time at a limit is not named."""
+    """Less than a hundredth of the GPU time at a limit is not mentioned."""
     long, short = (full(analysis, at_roof=False) for analysis in samples.every_verdict()[:2])
     counters = {**short.kernel.counters, "duration_ns": 1.0}
     tiny = replace(full(short), kernel=replace(short.kernel, counters=counters))
@@ -144,7 +144,7 @@ def test_short_kernels_at_a_limit_are_not_worth_a_line() -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_without_counters_it_says_so(count: int) -> None:
-    """Where no kernel has throughput counters, the page says that no limit can be told and what would tell it."""
+    """If no kernel has throughput counters, the page says that no limit is known and how to find it."""
     unknown = samples.every_verdict()[5]
     page = page_of(*(replace(unknown, kernel=replace(unknown.kernel, name=f"k{i}", index=i)) for i in range(count)))
     said = words(verdict(page) if count == 1 else what_first(page))
@@ -156,7 +156,7 @@ def test_without_counters_it_says_so(count: int) -> None:
 
 
 def test_items_carry_what_sums_are_made_of() -> None:
-    """Each launch brings its time, what can be won of it and its report's label; the unknown is null, never zero."""
+    """Each launch has its time, what can be saved and its report's label; unknown values are null, never zero."""
     known, bare = samples.every_verdict()[0], samples.every_verdict()[5]
     unknown = replace(bare, verdict=replace(bare.verdict, limit=Limit()))
     reports = as_versions([known, unknown])
@@ -173,7 +173,7 @@ def test_items_carry_what_sums_are_made_of() -> None:
     [((10, 20), ["v2"]), ((20, 10), ["v2"]), ((None, None), ["v1", "v2"]), ((None, 20), ["v1", "v2"])],
 )
 def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...], ranked: list[str]) -> None:
-    """Of reports that hold one kernel with the same work the latest counts; without times none is known to be that."""
+    """Of reports of one kernel with the same work the latest is used; without times none is called the latest."""
     work = samples.analysis(samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}))
     page = build_content(as_versions([work], times), "versions", default_thresholds())
     labels = [page.report_labels[row.group.representative.analysis.kernel.digest] for row in ranking(page)]
@@ -184,7 +184,7 @@ def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...],
 
 
 def test_no_row_is_a_version_that_another_beats() -> None:
-    """A newer version that became slower is hidden, and the older one, which is the fastest, says that it is."""
+    """A newer, slower version is hidden, and the older one, the fastest, says so."""
     quick = samples.analysis(samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}))
     slow = samples.analysis(samples.Sample("k", "memory", 140, "dram", {"dram": 1e8}, {"fp32": 1e8}))
     first, _ = as_versions([quick])
@@ -205,7 +205,7 @@ def test_a_clock_far_below_boost_is_a_caveat(clock_hz: float, said: list[str]) -
 
 
 def test_a_caveat_names_what_it_is_about() -> None:
-    """The first three kernels by time, or the reports in order, where not all are meant; then how many more."""
+    """The first three kernels by time, or the reports in order, and the number of others; not if all are meant."""
     one, *others = samples.every_verdict()[:5]
     clean = replace(one, flags=())
     flagged = [
@@ -223,7 +223,7 @@ def test_a_caveat_names_what_it_is_about() -> None:
 
 
 def test_the_bar_reckons_with_the_widths_that_its_style_sheet_sets() -> None:
-    """No width is written twice: each is a property that the rules use, and one that is not there is an error."""
+    """Widths are properties that the style sheet's rules use, and a missing property is an error."""
     rules = joined(("report/selectors.css",))
     for name in ("gap", "list", "search", "slider"):
         assert style_px("report/selectors.css", name) > 0
@@ -233,7 +233,7 @@ def test_the_bar_reckons_with_the_widths_that_its_style_sheet_sets() -> None:
 
 
 def test_a_kernel_of_undated_reports_is_ranked_apart() -> None:
-    """It is two entries, each with the label of its report, and their times are not added up."""
+    """It has two entries, each with its report's label, and their times are not added up."""
     page = build_content(as_versions(samples.every_verdict()[:1], (None, None)), "versions", default_thresholds())
     shown = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
     assert len(shown) == 2
@@ -242,7 +242,7 @@ def test_a_kernel_of_undated_reports_is_ranked_apart() -> None:
 
 
 def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
-    """Kernels of one name with other FLOPs, or with none counted, are no versions: each has its place."""
+    """Kernels of one name with other or uncounted FLOPs are not versions: each has its own entry."""
     first, second = as_versions(samples.every_verdict()[:1])
     (one,) = second.analyses
     for factor in (8.0, None):
@@ -255,7 +255,7 @@ def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
 
 
 def test_bars_are_not_called_a_roofline() -> None:
-    """A page whose kernels have no FLOPs heads their bars with what they show and offers no level to choose."""
+    """If no kernel has FLOPs, the heading names what the bars show, and no level can be chosen."""
     bars = rendered([samples.report(samples.without_flops()[:1])], "bars")
     assert '<h2 id="roofline-title">Share of peak</h2>' in bars
     assert 'name="level"' not in bars
@@ -265,7 +265,7 @@ def test_bars_are_not_called_a_roofline() -> None:
 
 
 def test_rare_filters_open_on_demand() -> None:
-    """Where a report has more to filter by than a row holds, what says least opens under a button of its own."""
+    """If a report has more filters than fit a row, the least useful open under a button."""
     few = rendered([samples.report(samples.every_verdict())], "few")
     assert "More filters" not in few
     chips = [samples.A100, samples.T4]
@@ -283,7 +283,7 @@ def test_rare_filters_open_on_demand() -> None:
 
 
 def test_without_a_plane_there_is_no_level_to_choose() -> None:
-    """Kernels without FLOPs stand as bars of every level at once: a choice of one would change nothing."""
+    """Kernels without FLOPs are bars of all levels at once, so choosing a level would change nothing."""
     assert 'name="level"' not in rendered([samples.report(samples.without_flops())], "bars")
     assert 'name="level"' in rendered([samples.report(samples.every_verdict())], "plane")
 
@@ -319,7 +319,7 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
 
 
 def test_a_kernel_whose_gain_is_unknown_has_its_time_alone() -> None:
-    """Its row has no time after a move, nor has the headline a number that is not there."""
+    """Its row has no time after a move, and neither has the headline."""
     one, other = samples.every_verdict()[:2]
     page = page_of(one, other)
     (entry, _) = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
@@ -328,7 +328,7 @@ def test_a_kernel_whose_gain_is_unknown_has_its_time_alone() -> None:
 
 
 def test_the_first_roofline_is_that_of_the_first_row() -> None:
-    """The chart beside the list is about its first row; then comes the GPU with most at stake, without a point last."""
+    """The chart beside the list is about its first row; then come GPUs by what is at stake, those without dots last."""
 
     def on(gpu: str, analysis: Analysis, digest: str, **changes: object) -> Analysis:
         return replace(analysis, kernel=replace(analysis.kernel, gpu=gpu, digest=digest, **changes))
@@ -346,7 +346,7 @@ def test_the_first_roofline_is_that_of_the_first_row() -> None:
 
 
 def test_each_row_says_its_move_and_how_sure_it_is_where_it_is_not() -> None:
-    """Small rows too; the first row and the headline say so in any case, and what to collect is said once."""
+    """Uncertain rows, even small ones, say so; the first row and headline always do; collecting is mentioned once."""
     sure = samples.every_verdict()[0]
     unsure = replace(
         samples.every_verdict()[1],
@@ -372,7 +372,7 @@ def test_each_row_says_its_move_and_how_sure_it_is_where_it_is_not() -> None:
 
 
 def test_a_kernel_that_keeps_nothing_busy_says_why() -> None:
-    """Its blocks, else its ready warps: that a unit is busy for 0.1 % says nothing."""
+    """The reason is its blocks, else its ready warps: a unit that is 0.1 % busy says nothing."""
     one = next(one for one in samples.every_verdict() if one.verdict.bound == "latency")
     idle = Bottleneck("dram", 0.001)
     for counters, said in (

@@ -1,4 +1,4 @@
-"""The first screen in a browser: it follows the filters, fits the window, and its bar stays in sight."""
+"""The first screen in a browser: it follows the filters, fits the window, and its bar stays visible."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ BAR_END = "document.getElementById('bar').getBoundingClientRect().bottom"
 
 
 def ranked(page: Page) -> list[tuple[str, str]]:
-    """Read number and kernel of each entry of the ranking in sight."""
+    """Return number and kernel of each visible entry of the ranking."""
     lines = page.locator(".ranking li:visible")
     read = "lines => lines.map(line => [line.querySelector('.rank').textContent, line.dataset.k])"
     return [(rank, key) for rank, key in lines.evaluate_all(read)]
 
 
 def plain(text: str) -> str:
-    """Write text with common spaces."""
+    """Replace special spaces by plain ones."""
     return text.replace("\u00a0", " ")
 
 
 def faster(analysis: Analysis, times: float) -> dict[str, float]:
-    """Give a kernel a part of its time."""
+    """Give a kernel a fraction of its time."""
     return {"duration_ns": (analysis.kernel.duration_ns or 0.0) / times}
 
 
@@ -65,7 +65,7 @@ def two_reports(*sources: str) -> list[AnalyzedReport]:
 
 
 def test_the_answers_follow_the_filters(open_page: Callable[..., Page]) -> None:
-    """Rows, their bars and counts are those of what is left; lifted filters bring back what stood there at first."""
+    """Rows, bars and counts are of the remaining launches; without filters, the original content returns."""
     opened = Opened(open_page([*placed(), samples.failed(index=9)]))
     page = opened.page
     before, first = page.evaluate(ANSWERS), ranked(page)
@@ -90,7 +90,7 @@ def test_the_answers_follow_the_filters(open_page: Callable[..., Page]) -> None:
 
 
 def test_the_next_kernel_moves_up(open_page: Callable[..., Page]) -> None:
-    """What filters take out of the ranking makes room for the next, numbered anew there and on the roofline."""
+    """Filtered kernels make room for the next in the ranking, which is renumbered, on the roofline too."""
     opened = Opened(open_page(apart(16)))
     page = opened.page
     first = ranked(page)
@@ -115,7 +115,7 @@ def test_the_next_kernel_moves_up(open_page: Callable[..., Page]) -> None:
 
 
 def test_a_part_of_a_kernel_speaks_for_itself(open_page: Callable[..., Page]) -> None:
-    """Of a kernel with launches of several verdicts, the entry is about those that are left, with their time alone."""
+    """For a kernel whose launches have several verdicts, the entry is about the remaining ones and their time."""
     one, two, other, *_ = samples.every_verdict()
     twin = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
     page = open_page([one, twin, other])
@@ -132,7 +132,7 @@ def test_a_part_of_a_kernel_speaks_for_itself(open_page: Callable[..., Page]) ->
 def test_a_gain_is_that_of_the_launches_that_are_left(
     open_page: Callable[..., Page], *, proven: bool, how: str
 ) -> None:
-    """Of 300 us in two ranges a filter leaves 100: its gain leads from there to 25, and keeps its words."""
+    """Of 300 us in two ranges a filter leaves 100: its gain leads from there to 25, in the same words."""
     base = samples.every_verdict()[0]
     moves = (Move("take a narrower type", "precision", gain=Gain(4.0, proven=proven, changes="types")),)
     base = replace(base, verdict=replace(base.verdict, moves=moves))
@@ -150,7 +150,7 @@ def test_a_gain_is_that_of_the_launches_that_are_left(
 
 
 def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp_path: Path, axe: str) -> None:
-    """A page of several reports has a list of them; a report chosen is all that bar, ranking and roofline show."""
+    """A page of several reports lists them; bar, ranking and roofline show only the chosen report."""
     file = tmp_path / "reports.html"
     file.write_text(rendered(two_reports("x/silu.ncu-rep", "y/tanh.ncu-rep"), "reports"), encoding="utf-8")
     page = open_file(file, viewport={"width": 1440, "height": 900})
@@ -174,7 +174,7 @@ def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp
 
 
 def test_versions_begin_with_their_ladder(open_file: Callable[..., Page], tmp_path: Path, axe: str) -> None:
-    """Versions of one program stand in order with the fastest marked, nothing is ranked, and filters still work."""
+    """Versions of one program are in order with the fastest marked, without a ranking, and filters still work."""
     file = tmp_path / "versions.html"
     file.write_text(rendered(two_reports("silu-v1.ncu-rep", "silu-v2.ncu-rep"), "versions"), encoding="utf-8")
     for width in (390, 1440):
@@ -191,7 +191,7 @@ def test_versions_begin_with_their_ladder(open_file: Callable[..., Page], tmp_pa
 
 
 def test_the_level_is_one_control_for_every_roofline(open_page: Callable[..., Page]) -> None:
-    """The level chosen in the bar holds for the roofline of each GPU; a level one lacks cannot be chosen there."""
+    """The chosen level applies to the rooflines of all GPUs; a level that a GPU lacks cannot be chosen there."""
     bare = samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4)
     opened = Opened(open_page([*placed(), samples.analysis(bare, index=6)]))
     page = opened.page
@@ -206,7 +206,7 @@ def test_the_level_is_one_control_for_every_roofline(open_page: Callable[..., Pa
 
 
 def test_the_first_screen_holds_ranking_and_roofline(same_page: Callable[..., Page]) -> None:
-    """At 1440 by 900 the first entries and the whole plane are seen at once; below 1,200 px one follows the other."""
+    """At 1440 by 900 the first entries and the whole plane are visible; below 1,200 px one follows the other."""
     page = same_page(placed())
     chart = page.locator(".plane:not([hidden]) .chart svg .role-axis-title").first.bounding_box()
     second = page.locator(".ranking li:visible").nth(1).bounding_box()
@@ -226,7 +226,7 @@ def test_the_first_screen_holds_ranking_and_roofline(same_page: Callable[..., Pa
 
 
 def test_the_bar_stays_and_covers_no_anchor(same_page: Callable[..., Page]) -> None:
-    """However far one scrolls the filters are in sight; links to parts stop below them, and unfold what is folded."""
+    """Filters stay visible while scrolling; links to parts stop below them, and unfold what is folded."""
     page = same_page(placed())
     page.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
     page.locator(".contents a", has_text="Method").click()
@@ -239,7 +239,7 @@ def test_the_bar_stays_and_covers_no_anchor(same_page: Callable[..., Page]) -> N
 
 
 def test_more_filters_open_and_close_by_keyboard(open_page: Callable[..., Page], axe: str) -> None:
-    """What has no room opens under a button; Escape closes it and returns to the button, which counts what is set."""
+    """Filters without room open under a button that counts those set; Escape closes it and returns to the button."""
     kernels = [
         replace(
             a,
@@ -271,7 +271,7 @@ def test_more_filters_open_and_close_by_keyboard(open_page: Callable[..., Page],
 
 
 def test_filters_fold_on_a_telephone(open_page: Callable[..., Page], axe: str) -> None:
-    """At 390 px one button opens every filter; the bar scrolls in itself and nothing is wider than the screen."""
+    """At 390 px one button opens all filters; the bar scrolls, and nothing is wider than the screen."""
     page = open_page(placed(), width=390)
     fields = page.locator("#search, #whence, .chips")
     assert not any(field.is_visible() for field in fields.all())
@@ -283,7 +283,7 @@ def test_filters_fold_on_a_telephone(open_page: Callable[..., Page], axe: str) -
 
 
 def test_unreadable_reports_fit_a_telephone(open_file: Callable[..., Page], tmp_path: Path) -> None:
-    """The paths and errors of reports that could not be read break where they must."""
+    """The paths and errors of unreadable reports are wrapped where needed."""
     unread = [("/work/" + "a_long_folder_name" * 20 + ".ncu-rep", InputError("not a report: " + "x" * 200))]
     file = tmp_path / "unread.html"
     html = render_page([samples.report(samples.every_verdict()[:2])], title="t" * 300, unread=unread)
@@ -293,7 +293,7 @@ def test_unreadable_reports_fit_a_telephone(open_file: Callable[..., Page], tmp_
 
 
 def test_a_click_in_the_map_filters_everything(same_page: Callable[..., Page]) -> None:
-    """A kernel of the map leaves that kernel in list, roofline and table, a range those in it; again lifts it."""
+    """A kernel in the map filters list, roofline and table, a range filters its kernels; a second click undoes it."""
     opened = Opened(same_page(placed()))
     page = opened.page
     every = set(opened.rows())
@@ -308,7 +308,7 @@ def test_a_click_in_the_map_filters_everything(same_page: Callable[..., Page]) -
 
 
 def test_share_saves_a_picture_named_after_the_report(same_page: Callable[..., Page], tmp_path: Path) -> None:
-    """One button saves headline and chart as PNG, larger than the chart alone, and says what it did."""
+    """One button saves headline and chart as PNG, larger than the chart alone, and confirms it."""
     page = same_page(placed())
     with page.expect_download() as download:
         page.click("#share")
@@ -323,7 +323,7 @@ def test_share_saves_a_picture_named_after_the_report(same_page: Callable[..., P
 
 
 def test_one_kernel_answers_at_once(open_page: Callable[..., Page], axe: str) -> None:
-    """A page of one kernel has its sentence and its roofline side by side, a level to choose and nothing to filter."""
+    """A page of one kernel has its sentence beside its roofline, a level to choose and nothing to filter."""
     opened = Opened(open_page(samples.every_verdict()[:1]))
     page = opened.page
     sentence, plane = (page.locator(part).bounding_box() for part in ("#verdict-title", ".plane .chart svg"))
@@ -337,7 +337,7 @@ def test_one_kernel_answers_at_once(open_page: Callable[..., Page], axe: str) ->
 
 
 def test_paper_has_the_method_and_no_controls(open_page: Callable[..., Page]) -> None:
-    """What is folded on screen is printed; the bar is not."""
+    """Folded text is printed; the bar is not."""
     page = open_page(placed())
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

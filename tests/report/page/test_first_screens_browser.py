@@ -1,4 +1,4 @@
-"""First screens of reports of every kind, as a browser shows them: words, folds, overlaps, ghosts."""
+"""First screens of reports of every kind in a browser: words, fold, overlaps, ghosts."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ TEXTS = """() => [...document.querySelectorAll('.first .chart')].filter((one) =>
 
 
 def read(paths: Sequence[Path]) -> list[AnalyzedReport]:
-    """Analyze reports, with a timeline that lies beside; those exports that name no GPU are of an A100."""
+    """Analyze reports with the timelines beside them; exports without a GPU are assigned an A100."""
     options = ReadOptions(gpu="NVIDIA A100-SXM4-40GB") if "LearningNote" in str(paths[0]) else None
     beside = paths[0].with_suffix(".sqlite")
     timeline = read_timeline(beside) if beside.exists() else None
@@ -179,7 +179,7 @@ def first_screen(open_file: Callable[..., Page], tmp_path: Path) -> Callable[[Se
 
 @pytest.mark.parametrize("kind", mostly_thorough(OWN, kept=OWN.keys() - LIKE_OTHERS))
 def test_a_first_screen_of_ours_reads_at_a_glance(first_screen: Callable[[Sequence[Path]], Page], kind: str) -> None:
-    """The reports of the repository pass what those of others do."""
+    """The repository's own reports pass the same checks as others'."""
     folder = Path(__file__).parents[3] / "fixtures"
     hold(first_screen([folder / name for name in OWN[kind]]))
 
@@ -189,12 +189,12 @@ def test_a_first_screen_of_ours_reads_at_a_glance(first_screen: Callable[[Sequen
 def test_a_first_screen_reads_at_a_glance(
     first_screen: Callable[[Sequence[Path]], Page], corpus: Path, kind: str
 ) -> None:
-    """At most 50 words before the first move, which is above the fold; no text over another, none beyond the screen."""
+    """At most 50 words precede the first move, which is above the fold; no text overlaps or leaves the screen."""
     hold(first_screen([corpus / name for name in CORPUS[kind]]))
 
 
 def hold(page: Page) -> None:
-    """Hold a page to what a first screen must do."""
+    """Check the requirements for a first screen."""
     headline = page.locator("h1").inner_text().replace("\u00a0", " ")
     if not any(words in headline for words in SAID_OTHERWISE):
         assert TIME.search(headline), headline
@@ -217,14 +217,14 @@ def hold(page: Page) -> None:
 
 
 def overlap(one: list[Any], other: list[Any]) -> bool:
-    """Return whether two texts share more than the rim that browsers count to a line."""
+    """Return whether two texts overlap by more than the rim that browsers add to a line."""
     wide = min(one[3], other[3]) - max(one[1], other[1])
     high = min(one[4], other[4]) - max(one[2], other[2])
     return wide > 1 and high > 3
 
 
 def test_choosing_a_move_moves_ghost_and_time(first_screen: Callable[[Sequence[Path]], Page]) -> None:
-    """The arrow keys go from move to move; the large time and the dashed ring follow."""
+    """The arrow keys go from move to move, and the large time and the dashed ring follow."""
     name = "published/KernelBench__matmul_kernel.ncu-rep"
     page = first_screen([Path(__file__).parents[3] / "fixtures" / name])
     ghost = page.locator("svg .mark-symbol path[stroke-dasharray='4,3']")
@@ -247,7 +247,7 @@ def test_choosing_a_move_moves_ghost_and_time(first_screen: Callable[[Sequence[P
 @pytest.mark.corpus
 @pytest.mark.parametrize("step", mostly_thorough([8, 1], kept=[8]), ids="one of {}".format)
 def test_ghosts_agree_with_the_json(corpus: Path, step: int) -> None:
-    """Every move with a gain has a ghost that is as much faster, or with as many fewer FLOPs, as the finding says."""
+    """Every move with a gain has a ghost as much faster, or with as many fewer FLOPs, as the finding says."""
     checked = 0
     for path in sorted(corpus.glob("*.ncu-rep"))[::step]:
         for report in read([path]):

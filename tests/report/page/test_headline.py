@@ -1,4 +1,4 @@
-"""The headline of a page: kernel, time and move, and no number that nobody knows."""
+"""The headline of a page: kernel, time and move, without invented numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kernel(move: Move, **changes: object) -> Analysis:
 
 
 def test_the_time_after_the_move_stands_where_the_gain_is_known() -> None:
-    """6.19 ms over 1.309 are 4.73 ms; a proven bound is what it takes at best; the move is named by what changes."""
+    """6.19 ms over 1.309 are 4.73 ms; for a proven bound this is the best time; the move is named by what changes."""
     known = replace(DIVISIONS, gain=Gain(1.309))
     assert said(kernel(known)) == "tendencies: 6.19 ms, about 4.73 ms with reciprocals instead of divisions"
     proven = replace(DIVISIONS, gain=Gain(1.309, proven=True))
@@ -38,21 +38,21 @@ def test_the_time_after_the_move_stands_where_the_gain_is_known() -> None:
 
 
 def test_an_unknown_gain_makes_no_number() -> None:
-    """Time and move alone; neither its evidence nor a command is in the headline."""
+    """Only time and move are given; neither evidence nor a command is in the headline."""
     assert said(kernel(DIVISIONS)) == "tendencies: 6.19 ms. Compute reciprocals once and multiply by them"
     collect = Move("collect what this report lacks: `rooflens profile -- PROGRAM`", "collect")
     assert said(kernel(collect)) == "tendencies: 6.19 ms. Collect what this report lacks"
 
 
 def test_an_open_class_is_open_in_the_headline() -> None:
-    """Where a side was not measured the headline says that its class is a possible one, before the move."""
+    """If a side was not measured, the headline calls its class possible, before the move."""
     sentence = "Possibly compute-bound: 72 % busy; or memory-bound, as memory was not measured."
     text = said(kernel(DIVISIONS, sentence=sentence, or_bound=("memory",)))
     assert text == "tendencies: 6.19 ms. Possibly compute-bound: compute reciprocals once and multiply by them"
 
 
 def test_a_report_without_times_or_kernels_says_so() -> None:
-    """No time is made up, and a page of failed kernels names them."""
+    """No time is invented, and failed kernels are named."""
     one = kernel(DIVISIONS)
     timeless = replace(one, kernel=replace(one.kernel, counters={}))
     assert said(timeless) == "tendencies: no time in the report. Compute reciprocals once and multiply by them"
@@ -61,7 +61,7 @@ def test_a_report_without_times_or_kernels_says_so() -> None:
 
 
 def test_of_several_kernels_it_is_the_first_opportunity() -> None:
-    """The kernel whose move wins most time comes first, whatever takes longest."""
+    """The kernel whose move saves most time comes first, regardless of the longest."""
     small = replace(kernel(replace(DIVISIONS, gain=Gain(1.309))), launches=1)
     longest = samples.every_verdict()[1]
     longest = replace(longest, kernel=replace(longest.kernel, counters={"duration_ns": 9e9}))

@@ -1,4 +1,4 @@
-"""Hostile names and addresses in a real browser: in one page all of them are text, and nothing runs or is asked for."""
+"""Hostile names and addresses in a browser: on one page all are text, and nothing runs or is requested."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ATTEMPTS = {
 
 
 def hostile_page() -> str:
-    """Render a page on which every hostile text is the name of a kernel, and in turn all else that a report says."""
+    """Render a page on which every hostile text is a kernel's name, and in turn every other text of a report."""
     kinds = cycle([*samples.every_verdict(), samples.explained()])
     texts = cycle(ALL)
     analyses = []
@@ -81,7 +81,7 @@ def hostile_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_hostile_texts_stay_text(
     open_file: Callable[..., Page], open_page: Callable[..., Page], hostile_file: Path
 ) -> None:
-    """Names, files, ranges and lines of code make no element, handler or link, wherever the page shows them."""
+    """Names, files, ranges and lines of code make no element, handler or link anywhere on the page."""
     usual = open_page([*samples.every_verdict(), samples.explained(8), samples.failed(index=9), *samples.many(20)])
     usual.evaluate(OPEN_ALL)
     harmless = usual.evaluate(MADE)
@@ -99,7 +99,7 @@ def test_hostile_texts_stay_text(
 def test_hostile_addresses_change_nothing_but_the_view(
     open_file: Callable[..., Page], open_page: Callable[..., Page], hostile_file: Path, names: str
 ) -> None:
-    """Whatever follows `#` or `?`, raw or escaped, the page makes no more of it than of a word it does not know."""
+    """After `#` or `?`, raw or escaped, hostile text is treated like any unknown word."""
     page, step = (open_file(hostile_file), 1) if names == "hostile" else (open_page(samples.every_verdict()), 3)
     before = page.evaluate(MADE)
     keys = page.evaluate("Object.keys(lens.state)")
@@ -107,7 +107,7 @@ def test_hostile_addresses_change_nothing_but_the_view(
     fragments = [*(quote(word) for word in words), *(f"{key}={quote(word)}" for key in keys for word in words[::9])]
     fragments += [*words, *(f"{key}={word}" for key in keys for word in SCRIPTS[::6])]
     fragments += ["__proto__=1", "constructor=1&k=__proto__", "k=toString", "verdicts=" + "a," * 5000, "%", "top=1e999"]
-    fragments = fragments[::-step]  # from the last, which are all unlike each other
+    fragments = fragments[::-step]  # from the last texts, which all differ
     followed = page.evaluate(
         """async fragments => {
           let count = 0;
@@ -127,7 +127,7 @@ def test_hostile_addresses_change_nothing_but_the_view(
 
 
 def test_a_script_that_got_in_could_do_nothing(browser: Browser, hostile_file: Path) -> None:
-    """The page's content policy refuses scripts, handlers, evaluation, and every way out; each refusal is told."""
+    """The page's content policy refuses scripts, handlers, evaluation, and all requests, and reports each refusal."""
     context = browser.new_context()
     page = context.new_page()
     sent: list[str] = []

@@ -16,7 +16,7 @@ from rooflens.writing.rendering import bundled
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[AnalyzedReport, ...]:
-    """Return the reports of a stand-in recording."""
+    """Return the reports of a simulated recording."""
     return analyze_paths(record_ladder(tmp_path_factory.mktemp("ladder"))).reports
 
 
@@ -45,7 +45,7 @@ def test_a_recorded_ladder_has_its_time_beside_that_of_cublas(recorded: tuple[An
 
 
 def test_the_busiest_unit_moves_up_the_pyramid(page: str) -> None:
-    """The way of the stand-in's rungs is L1, shared memory, fp32, tensor cores, and stands in one line."""
+    """The simulated rungs go through L1, shared memory, fp32 and tensor cores, shown in one line."""
     assert "L1 \u2192 SMEM \u2192 FP32 \u2192 tensor fp16" in page.replace("\n", "")
 
 
@@ -57,14 +57,14 @@ def test_columns_go_from_memory_to_the_pipes() -> None:
 
 
 def test_the_roof_of_a_rung_is_that_over_its_dot() -> None:
-    """Left of the ridge of its pipe a rung is under DRAM, right of it under the pipe that did its work."""
+    """Left of its pipe's ridge a rung is under DRAM, right of it under the pipe that did its work."""
     rungs = _ladder().rungs
     assert {rung.roof for rung in rungs[:-1]} == {"fp32"}
     assert rungs[-1].roof == "tensor_fp16"
 
 
 def test_without_cublas_the_page_says_where_its_time_would_come_from() -> None:
-    """A report without an un-profiled run has no per cent, no time and no gain, and nothing is drawn as zero."""
+    """A report without an un-profiled run has no per cent, time or gain, and nothing is drawn as zero."""
     content = make_page(ladder())
     rungs = _ladder().rungs
     assert [(rung.cublas_share, rung.time_ns, rung.step_up) for rung in rungs] == [(None, None, None)] * len(rungs)
@@ -81,7 +81,7 @@ def test_a_sweep_of_sizes_is_no_ladder() -> None:
 
 
 def test_a_share_that_no_report_tells_is_no_zero() -> None:
-    """A unit that one rung does not tell of is an empty cell there."""
+    """A unit without a share in one rung has an empty cell there."""
     reports = ladder()
     content = make_page(reports)
     (sweep,) = find_sweeps(content)

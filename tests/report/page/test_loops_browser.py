@@ -1,4 +1,4 @@
-"""Choosing a loop, and what of the plane is in sight, as a browser shows them."""
+"""Choosing a loop, and the visible part of the plane, in a browser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RUNS = [2, 8, 8, 8, 16, 16, 16, 2, 2]
 
 
 def with_two_loops() -> Analysis:
-    """Make a kernel with a loop that reads global memory, line 5 to 7, and one that reads shared memory, 9 to 11."""
+    """Make a kernel with a loop that reads global memory, lines 5 to 7, and one that reads shared memory, 9 to 11."""
     base = samples.analysis(samples.Sample("gemm", "compute", 400, "fp32", MOVED, {"fp32": 2e9}), 0)
     at = {2: 60.0, 5: 35.0, 7: 5.0}
     code = machine_code(CODE, RUNS, samples=at, global_sectors={1: 32.0, 7: 8.0}, shared_wavefronts={4: 16.0})
@@ -62,12 +62,12 @@ def opened(open_page: Callable[..., Page]) -> Opened:
 
 
 def chosen(page: Page) -> list[str]:
-    """List the places whose rows stand out."""
+    """List the places whose rows are highlighted."""
     return page.locator(".gutter tr.chosen td > code").all_text_contents()
 
 
 def test_a_loop_is_chosen_with_its_lines_by_keyboard(opened: Opened, axe: str) -> None:
-    """Enter chooses the loop and the lines in it, names it in the plane and writes the address; again lets it go."""
+    """Enter chooses the loop and its lines, names it in the plane and writes the address; a second Enter undoes it."""
     page = opened.page
     button = page.locator(".gutter [data-loop]", has_text="gemm.cu:9")
     button.focus()
@@ -86,7 +86,7 @@ def test_a_loop_is_chosen_with_its_lines_by_keyboard(opened: Opened, axe: str) -
 
 
 def test_an_address_with_a_loop_and_a_zoom_opens_the_same_view(open_page: Callable[..., Page]) -> None:
-    """What a link names is in sight; a zoom that is none shows what is seen first."""
+    """The linked loop and zoom are shown; an invalid zoom shows the initial view."""
     opened = Opened(open_page([with_two_loops()], fragment="#loop=0&zoom=1,50,1e12,3e13"))
     opened.settle()
     assert chosen(opened.page) == ["gemm.cu:5", "gemm.cu:7"]
@@ -116,7 +116,7 @@ def sight(page: Page) -> list[float]:
 
 
 def test_the_small_plane_shows_all_and_the_news_again(open_page: Callable[..., Page]) -> None:
-    """Its frame is what is in sight; pressed once it is as large as the small plane, pressed twice as before."""
+    """Its frame is the visible part; a click shows the whole, and another restores the view."""
     slow = samples.Sample("copy", "memory", 4e4, "dram", {"dram": 1e9, "l2": 4e9}, {"fp32": 1e8})
     opened = Opened(open_page([samples.analysis(slow, 0)]))
     page = opened.page

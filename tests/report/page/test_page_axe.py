@@ -1,4 +1,4 @@
-"""axe-core finds no serious fault of accessibility, whatever the theme, the width and the state of the page."""
+"""axe-core finds no serious accessibility fault in any theme, width and state of the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 @pytest.mark.parametrize("count", mostly_thorough([1, 6], kept=[1]), ids="{} verdicts".format)
 def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str, count: int) -> None:
-    """The page as it opens, and with every card and table of data open, breaks no rule."""
+    """The page as it opens, and with all cards and data tables open, breaks no rule."""
     page = open_page([*placed()[:count], samples.explained(8), samples.failed(index=9)])
     assert faults(page, axe) == []
     page.evaluate(OPEN_ALL)

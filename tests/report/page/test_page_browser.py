@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing fetched, nothing broken, nothing cut off, hostile names as text."""
+"""The page in a browser: nothing fetched, broken or cut off, and hostile names as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.browser
 
 
 def widest(page: Page) -> int:
-    """Measure how wide the document lays out."""
+    """Measure the layout width of the document."""
     width: int = page.evaluate("document.documentElement.scrollWidth")
     return width
 
@@ -39,7 +39,7 @@ def hostile_with_long_name() -> list[Analysis]:
 
 
 def test_hostile_names_are_text_everywhere(open_page: Callable[..., Page]) -> None:
-    """Names made of markup come out as text in chart, tooltip, table and card, and run nothing."""
+    """Names made of markup are text in chart, tooltip, table and card, and run nothing."""
     launches = hostile_with_long_name()
     short = short_names(launch.kernel.name for launch in launches)
     page = open_page(launches, title=samples.HOSTILE_NAMES[1])
@@ -59,7 +59,7 @@ def test_hostile_names_are_text_everywhere(open_page: Callable[..., Page]) -> No
 
 
 def test_a_page_that_folds_launches_counts_what_is_left(open_page: Callable[..., Page]) -> None:
-    """Where one launch is drawn for all of its kernel, the list counts them all, and filters leave none or all."""
+    """If one launch represents its kernel, the list counts all of them, and filters leave none or all."""
     many = [
         replace(one, kernel=replace(one.kernel, name=f"k{i % 6}", function_name=f"k{i % 6}"))
         for i, one in enumerate(samples.many(MAX_LAUNCHES + 2))
@@ -79,7 +79,7 @@ def test_a_page_that_folds_launches_counts_what_is_left(open_page: Callable[...,
     ),
 )
 def test_nothing_is_wider_than_the_window(open_page: Callable[..., Page], width: int, scheme: str) -> None:
-    """At every width the document fits, with every card and data table open and names of any length."""
+    """At every width the document fits, with all cards and data tables open and names of any length."""
     page = open_page([*samples.every_verdict(), *hostile_with_long_name()], width=width, scheme=scheme)
     page.evaluate(OPEN_ALL)
     assert page.locator(".card .sentence:visible").count() == 9
@@ -90,7 +90,7 @@ def test_nothing_is_wider_than_the_window(open_page: Callable[..., Page], width:
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_a_long_gpu_name_widens_nothing(open_page: Callable[..., Page], width: int) -> None:
-    """A GPU whose name is one word of thousands of characters breaks into lines wherever the opened page says it."""
+    """A GPU whose name is one word of thousands of characters is wrapped everywhere on the opened page."""
     named = [replace(a, kernel=replace(a.kernel, gpu="G" * 20_000)) for a in samples.every_verdict()[:2]]
     page = open_page(named, width=width)
     page.evaluate(OPEN_ALL)
@@ -114,7 +114,7 @@ def test_sparse_pages_work(open_page: Callable[..., Page], analyses: list[Analys
 
 
 def test_data_tables_can_be_read_whole(open_page: Callable[..., Page]) -> None:
-    """At 1440 px the table behind each chart fits its box: nothing is cut off at the right."""
+    """At 1440 px the table behind each chart fits its box."""
     page = open_page([*samples.every_verdict(), *hostile_with_long_name()])
     page.evaluate("document.querySelectorAll('.charts details').forEach(details => { details.open = true })")
     for box in page.locator(".charts .scroll").all():
@@ -131,7 +131,7 @@ def test_charts_export(open_page: Callable[..., Page]) -> None:
 
 
 def test_page_reads_without_scripts(browser: Browser, tmp_path: Path) -> None:
-    """With scripts off, table, cards and data tables are still there, and no dead control is shown."""
+    """Without scripts, table, cards and data tables are shown, and no control that would do nothing."""
     file = tmp_path / "page.html"
     file.write_text(render_page([samples.report(samples.every_verdict())], title="attention"), encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)

@@ -1,4 +1,4 @@
-"""A card that says why, where and when, as a browser shows it."""
+"""A card that says why, where and when, in a browser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_card_fits_the_screen_and_opens_its_notes(open_page: Callable[..., P
 
 
 def test_the_drawing_follows_the_theme(open_page: Callable[..., Page]) -> None:
-    """Lines of the drawing take the colours of the theme that is chosen."""
+    """Lines of the drawing take the colours of the chosen theme."""
     page = open_page([samples.explained()])
     stroke = "getComputedStyle(document.querySelector('.course path.compute')).stroke"
     choose_theme(page, "light")

@@ -28,7 +28,7 @@ MEGABYTE = 1_000_000
 
 
 def _said(flag: str) -> str:
-    """Return what a flag means, in the words that the page shows."""
+    """Return a flag's meaning in the words of the page."""
     item = find_item("flags", flag)
     assert item is not None
     return item.sentence
@@ -48,7 +48,7 @@ STATES: dict[str, tuple[list[Run], list[Analysis]]] = {
 
 
 class Tags(HTMLParser):
-    """Collect the elements and the text of a page as a browser's parser would see them."""
+    """Collect the elements and the text of a page as a browser's parser would."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -78,14 +78,14 @@ def scripts(html: str) -> dict[str | None, Any]:
 
 @for_all("state", STATES)
 def test_every_state_renders_every_section(state: str) -> None:
-    """No state of the data breaks the page, and the table and the method are always there."""
+    """Every state of the data gives a valid page, which always has the table and the method."""
     tags = Tags(make(*STATES[state]))
     ids = {attributes.get("id") for _, attributes in tags.elements}
     assert {"kernels", "cards", "method"} <= ids
 
 
 def test_sections_are_one_ordered_tuple() -> None:
-    """Below the first screen the page is the list of its sections: a new part is one function and one entry."""
+    """Below the first screen the page is its list of sections, so a new section is one function and one entry."""
     assert [section.__name__ for section in SECTIONS] == [
         "ladders", "sweeps", "kernels", "predicted", "explanations", "method",
     ]  # fmt: skip
@@ -97,7 +97,7 @@ def test_page_of_a_hundred_kernels_is_small() -> None:
 
 
 def test_names_of_thousands_of_characters_do_not_multiply() -> None:
-    """A name of 4,000 characters is written out once, in its card; everywhere else it is cut."""
+    """A name of 4,000 characters is written in full once, in its card, and cut everywhere else."""
     analysis = samples.every_verdict()[0]
     html = make([samples.run()], [replace(analysis, kernel=replace(analysis.kernel, name=samples.LONG_NAME))])
     assert html.count(samples.LONG_NAME.replace("<", "&lt;").replace(">", "&gt;")) == 1
@@ -105,7 +105,7 @@ def test_names_of_thousands_of_characters_do_not_multiply() -> None:
 
 
 def test_hostile_text_makes_no_element() -> None:
-    """Names, titles, sentences, sources and command lines are text, whatever they hold."""
+    """Names, titles, sentences, sources and command lines are text, whatever they contain."""
     evil = samples.HOSTILE_NAMES[1]
     analysis = samples.hostile()[1]
     verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), moves=(Move(f"run `{evil}`", "collect"),))
@@ -119,7 +119,7 @@ def test_hostile_text_makes_no_element() -> None:
 
 
 def test_json_cannot_leave_its_script() -> None:
-    """Embedded data holds no character that HTML or a script parser acts on, and comes back unchanged."""
+    """Embedded data has no character that an HTML or script parser acts on, and is read back unchanged."""
     data = {"name": "</script><!-- & \u2028 \u2029 -->"}
     block = str(json_block("x", data))
     inner = block.removeprefix('<script type="application/json" id="x">').removesuffix("</script>")
@@ -128,7 +128,7 @@ def test_json_cannot_leave_its_script() -> None:
 
 
 def test_scripts_that_end_themselves_are_refused() -> None:
-    """A script with an end tag in it would spill into the page, so it is never embedded."""
+    """A script that contains an end tag would end early in the page, so it is never embedded."""
     with pytest.raises(ValueError, match="ends or opens its own element"):
         script("let x = '</SCRIPT>'")
 
@@ -146,7 +146,7 @@ def test_content_policy_names_each_script_and_no_source() -> None:
 
 
 def test_no_element_points_outside() -> None:
-    """No link, image or style sheet of the page leaves it."""
+    """No link, image or style sheet of the page points outside."""
     for tag, attributes in Tags(make(*STATES["every verdict"])).elements:
         for name in ("src", "href", "action"):
             target = attributes.get(name)
@@ -154,7 +154,7 @@ def test_no_element_points_outside() -> None:
 
 
 def test_synthetic_data_is_announced() -> None:
-    """A page of generated reports says so before its first number, and in the chart that people paste into slides."""
+    """A page of synthetic reports says so before its first number, and in the chart, which may be pasted elsewhere."""
     html = make([samples.run(synthetic=True)], samples.every_verdict())
     assert "This report was written by a generator" in html
     assert scripts(html)["spec-roofline-0"]["title"]["text"].endswith("synthetic data")
@@ -162,7 +162,7 @@ def test_synthetic_data_is_announced() -> None:
 
 
 def test_integer_products_have_their_unit() -> None:
-    """The kernels table and the card show an int8 product in OP/B and OP/s, where no float work is the main one."""
+    """Table and card show an int8 product in OP/B and OP/s if floating-point work is not the main work."""
     html = make([samples.run()], [samples.integer_product(), *samples.every_verdict()[:1]]).replace("\u00a0", " ")
     cells = scripts(html)["waiting-cells"]
     assert ["1000", "1,000 OP/B"] in cells["dram_per_byte"]
@@ -181,7 +181,7 @@ def test_each_gpu_has_its_roofline() -> None:
 
 
 def test_model_words_are_shown_as_they_are() -> None:
-    """Sentence, evidence and moves of the model stand in the card word for word."""
+    """Sentence, evidence and moves of the model are in the card word for word."""
     text = "".join(Tags(make(*STATES["every verdict"])).text).replace("\u00a0", " ")
     for analysis in samples.every_verdict():
         assert analysis.verdict.sentence.replace("`", "") in text
@@ -189,7 +189,7 @@ def test_model_words_are_shown_as_they_are() -> None:
 
 
 def text_of(html: str) -> str:
-    """Read the words of a page with single spaces."""
+    """Return the words of a page with single spaces."""
     return " ".join("".join(Tags(html).text).split())
 
 
@@ -210,7 +210,7 @@ def test_the_list_says_which_kernels_have_no_bar() -> None:
 
 
 def test_flags_are_named() -> None:
-    """A badge says the one flag that changes a verdict, or counts several; others stand in the card alone."""
+    """A badge names the one flag that changes a verdict, or counts several; other flags are only in the card."""
     one, two, three, four = samples.every_verdict()[:4]
     flagged = [
         replace(one, flags=("clocks_moved",)),
@@ -233,7 +233,7 @@ def test_flags_are_named() -> None:
 
 
 def test_short_launches_do_not_lead_the_clock() -> None:
-    """The header says the clock of most of the time first, and what short launches ran at after it."""
+    """The header begins with the clock of most of the time, followed by that of short launches."""
     long, short = samples.every_verdict()[0], samples.every_verdict()[3]
     counters = {**short.kernel.counters, "sm_clock_hz": 612e6}
     idle = replace(short, kernel=replace(short.kernel, counters=counters))
@@ -242,7 +242,7 @@ def test_short_launches_do_not_lead_the_clock() -> None:
 
 
 def test_the_list_says_what_its_factors_bound() -> None:
-    """Each line has its limit, and the list says what the ranking is by and what can go below it."""
+    """Each line has its limit, and the list says how it is sorted and what can beat the limit."""
     text = text_of(make(*STATES["every verdict"]))
     assert "at today's traffic 7.7x (DRAM)" in text
     assert "by the time that the first move wins" in text
@@ -250,7 +250,7 @@ def test_the_list_says_what_its_factors_bound() -> None:
 
 
 def test_shown_names_have_no_casts() -> None:
-    """Casts of a demangler stand only in the full name of a card and in tooltips; the page has the short name."""
+    """A demangler's casts are only in a card's full name and in tooltips; elsewhere the page has the short name."""
     analysis = samples.every_verdict()[0]
     kernel = replace(analysis.kernel, name="gemm<(int)64, (bool)1>")
     html = make([samples.run()], [replace(analysis, kernel=kernel)])
@@ -259,7 +259,7 @@ def test_shown_names_have_no_casts() -> None:
 
 
 def test_changed_thresholds_are_named() -> None:
-    """A page made with other thresholds says which ones, so that two pages are never compared unawares."""
+    """A page made with other thresholds names them, so that pages are not compared by mistake."""
     limits = replace(default_thresholds(), bound_share=0.5)
     html = render_page([samples.report(samples.every_verdict())], title="t", limits=limits)
     assert "bound_share 0.5" in html
@@ -267,6 +267,6 @@ def test_changed_thresholds_are_named() -> None:
 
 
 def test_backticks_become_code() -> None:
-    """A command between backticks is set as code; what stands in it stays text, and a lone backtick is left alone."""
+    """A command between backticks is set as code, its content stays text, and a lone backtick stays."""
     assert code_spans("run `ncu <x>` now") == "run <code>ncu &lt;x&gt;</code> now"
     assert code_spans("a ` b") == "a ` b"

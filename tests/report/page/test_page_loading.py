@@ -1,4 +1,4 @@
-"""What a browser makes before it draws: cards and columns wait as text, and the list waits for the first chart."""
+"""What a browser builds before drawing: cards and columns wait as text, the list waits for the first chart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIRST_DRAWN = """new MutationObserver((changes, observer) => {
 
 
 def pairs() -> list[Analysis]:
-    """Make six kernels of two launches each, the second of another grid."""
+    """Make six kernels of two launches each, the second with another grid."""
     first = samples.every_verdict()
     again = [replace(a, kernel=replace(a.kernel, index=7770 + i, grid=(7, 1, 1))) for i, a in enumerate(first)]
     return [*first, *again]
@@ -45,7 +45,7 @@ def elements(page: Page, selector: str = "*") -> int:
 
 
 def test_cards_and_waiting_columns_are_no_elements_until_they_are_asked_for(open_page: Callable[..., Page]) -> None:
-    """Forty more kernels with cards bring their rows alone; opening one makes its card, and no other."""
+    """Forty more kernels with cards add only their rows; opening one builds its card and no other."""
     fewer = elements(open_page(samples.many(20)))
     opened = Opened(open_page(samples.many(60)))
     assert elements(opened.page) - fewer < 40 * ROW_ELEMENTS
@@ -59,7 +59,7 @@ def test_cards_and_waiting_columns_are_no_elements_until_they_are_asked_for(open
 
 
 def test_the_first_chart_is_drawn_before_the_list_is_read(browser: Browser, tmp_path: Path) -> None:
-    """However long the list is, the roofline does not wait for it; afterwards both are there."""
+    """The roofline does not wait for the list, however long; afterwards both are shown."""
     file = tmp_path / "page.html"
     file.write_text(rendered([samples.report(samples.many(60))], "attention"), encoding="utf-8")
     page = browser.new_page()
@@ -76,7 +76,7 @@ def test_the_first_chart_is_drawn_before_the_list_is_read(browser: Browser, tmp_
 
 
 def test_text_is_looked_for_in_what_waits(open_page: Callable[..., Page]) -> None:
-    """Words of columns that are not shown and of launches below a row are found, from the address as by hand."""
+    """Words in hidden columns and in launches below a row are found, from the address and by hand."""
     opened = Opened(open_page(pairs(), fragment="#q=7772"))
     (found,) = opened.rows()
     opened.choose(q="")
@@ -89,7 +89,7 @@ def test_text_is_looked_for_in_what_waits(open_page: Callable[..., Page]) -> Non
 
 
 def test_columns_that_waited_leave_open_cards_and_filters_as_they_are(open_page: Callable[..., Page]) -> None:
-    """Sorting by a column that was not there makes it; opened cards stay open below their rows, and filters hold."""
+    """Sorting by a hidden column builds it; opened cards stay below their rows, and filters stay set."""
     opened = Opened(open_page(samples.many(80), fragment="#verdicts=memory"))
     key = next(iter(opened.rows()))
     opened.row(key).get_by_role("link").click()
@@ -105,7 +105,7 @@ def test_columns_that_waited_leave_open_cards_and_filters_as_they_are(open_page:
 
 
 def test_paper_media_make_the_cards(open_page: Callable[..., Page], axe: str) -> None:
-    """Where a browser shows the page as paper without printing, the cards are made, too, and go when it ends."""
+    """If a browser shows the page as paper without printing, cards are built too, and removed when it ends."""
     opened = Opened(open_page(pairs()))
     opened.page.emulate_media(media="print")
     opened.until("document.querySelectorAll('#cards .card').length === 12")
@@ -116,7 +116,7 @@ def test_paper_media_make_the_cards(open_page: Callable[..., Page], axe: str) ->
 
 
 def test_an_isolated_kernel_says_its_sentence_without_opening(open_page: Callable[..., Page]) -> None:
-    """The bar of the isolated kernel says its verdict, though its card was never opened."""
+    """The bar of the isolated kernel has its verdict, even if its card was never opened."""
     opened = Opened(open_page(samples.every_verdict()))
     opened.choose(k="k1")
     sentence = opened.page.locator("#isolated .sentence-line").inner_text()

@@ -1,4 +1,4 @@
-"""How the page looks: its themes, wide screens and paper."""
+"""The look of the page: themes, wide screens and paper."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def look(page: Page) -> tuple[str, str]:
 
 
 def test_theme_switch_changes_page_and_charts(open_page: Callable[..., Page]) -> None:
-    """Light, dark and the system's theme each change the page and the colours drawn in the charts."""
+    """Light, dark and the system's theme each change the colours of the page and its charts."""
     page = open_page(placed(), scheme="light")
     light = look(page)
     choose_theme(page, "dark")
@@ -37,14 +37,14 @@ def test_theme_switch_changes_page_and_charts(open_page: Callable[..., Page]) ->
     choose_theme(page, "")
     assert look(page) == light
     page.emulate_media(color_scheme="dark")
-    Opened(page).until(f"{INK} === '{dark[1]}'")  # the page hears of it in its own time
+    Opened(page).until(f"{INK} === '{dark[1]}'")  # the page is notified asynchronously
     assert look(page) == dark
     choose_theme(page, "light")
     assert look(page) == light
 
 
 def test_choices_survive_a_change_of_theme(open_page: Callable[..., Page]) -> None:
-    """A chart that is drawn anew in other colours shows what was chosen."""
+    """A chart redrawn in other colours shows the same choices."""
     opened = Opened(open_page(placed()))
     opened.choose(k="k1", device="1")
     choose_theme(opened.page, "dark")
@@ -53,7 +53,7 @@ def test_choices_survive_a_change_of_theme(open_page: Callable[..., Page]) -> No
 
 
 def test_planes_out_of_sight_follow_the_theme(open_page: Callable[..., Page]) -> None:
-    """The roofline of another GPU comes in the theme that was chosen while it was hidden."""
+    """The roofline of another GPU appears in the theme that was chosen while it was hidden."""
     t4 = samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4)
     opened = Opened(open_page([*placed(), samples.analysis(t4, index=6)]))
     opened.choose(gpu="Tesla T4")
@@ -64,7 +64,7 @@ def test_planes_out_of_sight_follow_the_theme(open_page: Callable[..., Page]) ->
 
 
 def test_charts_follow_the_width_of_the_window(open_page: Callable[..., Page]) -> None:
-    """Charts fill their room at every width of the window, without being drawn from the start again."""
+    """Charts fill their space at every width of the window, without being rebuilt."""
     page = open_page(placed())
     for width in (900, 1300, 500, 1440):
         page.set_viewport_size({"width": width, "height": 900})
@@ -85,7 +85,7 @@ def test_wide_screens_are_used(open_page: Callable[..., Page]) -> None:
 
 
 def test_paper_is_light_and_whole(open_page: Callable[..., Page]) -> None:
-    """Printed from the dark theme, charts are redrawn light, controls are left out, and afterwards all is as it was."""
+    """Printed from the dark theme, charts are redrawn light without controls, and afterwards everything is restored."""
     opened = Opened(open_page(samples.many(120), scheme="dark"))
     dark = look(opened.page)
     opened.page.emulate_media(media="print", color_scheme="dark")
@@ -101,7 +101,7 @@ def test_paper_is_light_and_whole(open_page: Callable[..., Page]) -> None:
 
 
 def test_page_prints_to_pdf(open_page: Callable[..., Page], tmp_path: Path) -> None:
-    """The PDF has pages, and the names of kernels in it are text."""
+    """The PDF has pages, and kernel names in it are text."""
     pypdf = pytest.importorskip("pypdf", reason="pypdf is not installed")
     file = tmp_path / "page.pdf"
     open_page(placed(), scheme="dark").pdf(path=str(file), format="A4")

@@ -1,4 +1,4 @@
-"""The page of very many launches: it adds them up, says so, counts all of them, and does not grow with them."""
+"""The page of very many launches sums them up, says so, counts all of them, and stays small."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 
 def launches(count: int, kernels: int) -> list[Analysis]:
-    """Make so many launches of so many kernels; launches of one kernel are one record many times."""
+    """Make this many launches of this many kernels; launches of one kernel are one record repeated."""
     distinct = samples.many(kernels)
     return [distinct[i % kernels] for i in range(count)]
 
@@ -40,18 +40,18 @@ def text(html: str) -> str:
 
 
 def test_pages_grow_neither_with_launches_nor_with_kernels() -> None:
-    """Ten times the launches, of as many kernels or of ten times as many, take a few digits more, and no more rows."""
+    """Ten times as many launches, of as many or ten times as many kernels, add a few digits and no rows."""
     sizes = [len(rendered(launches(*size)).encode()) for size in ((900, 900), (9000, 900), (9000, 9000))]
     assert max(sizes) < 1.05 * min(sizes)
 
 
 def test_the_largest_page_of_single_launches_is_under_the_limit() -> None:
-    """As many launches as are drawn one by one, with long names, stay well under five megabytes."""
+    """The largest number of individually drawn launches, with long names, stays well under five megabytes."""
     assert len(rendered(samples.many(MAX_LAUNCHES)).encode()) < 4_000_000
 
 
 def test_rows_name_no_launch_that_is_not_drawn() -> None:
-    """Where one launch stands for all of its kernel the scripts know no other: to look one up would end them."""
+    """If one launch represents its kernel, scripts know no other, as looking one up would fail."""
     named = [
         replace(one, kernel=replace(one.kernel, name=f"k{i % 6}", function_name=f"k{i % 6}"))
         for i, one in enumerate(samples.many(MAX_LAUNCHES + 1))
@@ -64,12 +64,12 @@ def test_rows_name_no_launch_that_is_not_drawn() -> None:
 
 
 def test_few_launches_need_no_note() -> None:
-    """A page that draws every launch says nothing of sums."""
+    """A page that draws every launch does not mention sums."""
     assert words(samples.many(MAX_LAUNCHES)) == ""
 
 
 def test_many_launches_are_said_to_be_represented() -> None:
-    """The page says what is drawn, and how many kernels, launches and how much time are in the rest."""
+    """The page says what is drawn, and how many kernels, launches and how much time are not."""
     said = words(launches(2000, 400))
     assert "The median launch of a kernel stands for all of its launches" in said
     assert "1,000 launches of 200 kernels below" in said
@@ -86,7 +86,7 @@ def test_no_others_are_named_where_all_kernels_are_drawn() -> None:
 
 
 def test_header_and_table_count_what_is_not_drawn() -> None:
-    """The counts at the top and by verdict are of all launches and failures; rows and cards stop at their caps."""
+    """Counts at the top and by verdict include all launches and failures; rows and cards end at their limits."""
     failed = [samples.failed(index=i) for i in range(70)]
     flagged = [replace(a, flags=("clocks_moved",)) for a in launches(300, 300)]
     html = rendered([*launches(3000, 1500), *flagged, *failed])

@@ -1,4 +1,4 @@
-"""Selectors and isolation: chart, bars and table show the same launches, and the same one apart."""
+"""Filters and isolation: chart, bars and table show the same launches, and isolate the same one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DRAWN = ALL - {"k5"}
 
 
 def shown(opened: Opened) -> tuple[set[str], set[str], set[str]]:
-    """Read which launches stand in the roofline, in the bars and in the table."""
+    """Read which launches are in the roofline, the bars and the table."""
     return set(opened.points()), set(opened.bars()), set(opened.rows())
 
 
 def test_everything_is_shown_at_first(same_page: Callable[..., Page]) -> None:
-    """Without a choice nothing is left out and nothing is faint."""
+    """Without a choice nothing is left out or faint."""
     opened = Opened(same_page(placed()))
     assert shown(opened) == (DRAWN, ALL, ALL)
     assert not any((*opened.points().values(), *opened.bars().values(), *opened.rows().values()))
@@ -56,7 +56,7 @@ def test_lists_filter_chart_bars_and_table(same_page: Callable[..., Page]) -> No
 
 
 def test_chips_filter_by_verdict(same_page: Callable[..., Page]) -> None:
-    """Pressed chips are the verdicts shown; with none pressed all are."""
+    """Pressed chips are the verdicts shown; if none is pressed, all are."""
     opened = Opened(same_page(placed()))
     memory = opened.page.locator("[data-verdict=memory]")
     memory.click()
@@ -77,7 +77,7 @@ def test_failed_launches_have_a_chip(open_page: Callable[..., Page]) -> None:
 
 
 def test_slider_keeps_the_longest_kernels(open_page: Callable[..., Page]) -> None:
-    """The slider leaves the launches that make up that part of the GPU time, the longest always among them."""
+    """The slider leaves the launches that make up this share of the GPU time, always including the longest."""
     opened = Opened(open_page(samples.many(24)))
     times_ns = opened.page.evaluate("[...lens.items.values()].map(item => [item.k, item.ns])")
     falling = sorted(times_ns, key=lambda pair: -pair[1])
@@ -93,7 +93,7 @@ def test_slider_keeps_the_longest_kernels(open_page: Callable[..., Page]) -> Non
 
 
 def test_text_filter_holds_every_word(same_page: Callable[..., Page]) -> None:
-    """A launch stays whose name, verdict or row holds every word, whatever the case."""
+    """A launch stays if its name, verdict or row contains every word, ignoring case."""
     opened = Opened(same_page(placed()))
     opened.page.fill("#search", "MEMORY softmax")
     assert shown(opened) == ({"k0"}, {"k0"}, {"k0"})
@@ -103,7 +103,7 @@ def test_text_filter_holds_every_word(same_page: Callable[..., Page]) -> None:
 
 
 def test_gpu_selector_shows_the_gpu_and_its_plane(open_page: Callable[..., Page]) -> None:
-    """Choosing a GPU leaves its launches and shows its roofline; a launch of another one brings that one's plane."""
+    """Choosing a GPU leaves its launches and shows its roofline; a launch on another GPU shows that one's plane."""
     t4 = samples.analysis(
         samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4), index=6
     )
@@ -148,7 +148,7 @@ def test_selectors_that_part_nothing_are_left_out(open_page: Callable[..., Page]
 
 
 def test_a_click_isolates_everywhere(same_page: Callable[..., Page]) -> None:
-    """A click on a point or a row makes all other kernels faint in all three; Escape ends it."""
+    """A click on a point or row makes all other kernels faint in all three; Escape ends it."""
     opened = Opened(same_page(placed()))
     for part in (opened.point, opened.row):
         part("k1").click(force=True)
@@ -164,7 +164,7 @@ def test_a_click_isolates_everywhere(same_page: Callable[..., Page]) -> None:
 
 
 def test_a_ranked_line_isolates(same_page: Callable[..., Page]) -> None:
-    """A click on a line of what to fix first isolates its kernel, and a second one lets it go."""
+    """A click on a line of what to fix first isolates its kernel, and a second click undoes it."""
     opened = Opened(same_page(placed()))
     line = opened.page.locator(".ranking li").first
     key = line.get_attribute("data-k")
@@ -176,7 +176,7 @@ def test_a_ranked_line_isolates(same_page: Callable[..., Page]) -> None:
 
 
 def test_show_all_and_the_card_stand_beside_the_isolated_name(same_page: Callable[..., Page]) -> None:
-    """The line of the isolated kernel leads to its card, tells its verdict, and lets it go."""
+    """The line of the isolated kernel links to its card, gives its verdict, and can end the isolation."""
     opened = Opened(same_page(placed()))
     opened.choose(k="k1")
     line = opened.page.locator("#isolated")
@@ -199,18 +199,18 @@ def test_second_escape_lifts_the_filters(same_page: Callable[..., Page]) -> None
 
 
 def test_isolated_kernel_is_never_filtered_away(same_page: Callable[..., Page]) -> None:
-    """Filters that hide the isolated kernel end the isolation; isolating a hidden one lifts the filters."""
+    """Filters that hide the isolated kernel end the isolation; isolating a hidden kernel clears the filters."""
     opened = Opened(same_page(placed()))
     opened.choose(k="k1")
     opened.choose(verdicts=["memory"])
     assert opened.state("k") == ""
     opened.page.evaluate("location.hash = 'k1'")
-    opened.until("lens.state.k === 'k1'")  # the page hears of a new address in its own time
+    opened.until("lens.state.k === 'k1'")  # the page is notified of a new address asynchronously
     assert (opened.state("k"), opened.state("verdicts")) == ("k1", [])
 
 
 def test_dragging_the_plane_isolates_nothing(open_page: Callable[..., Page]) -> None:
-    """A drag that starts on a point moves the plane; only a press that stays is a choice."""
+    """A drag that starts on a point moves the plane; only a press without movement is a choice."""
     opened = Opened(open_page(placed()))
     box = opened.point("k0").bounding_box()
     assert box is not None
@@ -222,7 +222,7 @@ def test_dragging_the_plane_isolates_nothing(open_page: Callable[..., Page]) -> 
 
 
 def test_zoom_buttons_move_both_axes(open_page: Callable[..., Page]) -> None:
-    """Zooming in shows a part of the plane, and out again or Reset the whole of it."""
+    """Zooming in shows a part of the plane, zooming out or Reset the whole."""
     opened = Opened(open_page(placed()))
     ticks = opened.page.locator("#roofline-0 .role-axis-label text")
     whole = ticks.all_inner_texts()

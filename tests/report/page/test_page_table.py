@@ -1,4 +1,4 @@
-"""The list of kernels: sorted by its headers, walked by the keyboard, paged where it is long."""
+"""The list of kernels: sorted by its headers, used by keyboard, and paged if long."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 
 def test_headers_sort_by_keyboard(same_page: Callable[..., Page]) -> None:
-    """Every header holds a button that Enter and the space bar press; one column at a time says how it is sorted."""
+    """Every header has a button for Enter and the space bar; one column at a time shows its direction of sorting."""
     opened = Opened(same_page(placed()))
     header = opened.page.locator("th[data-key=leader]")
     assert opened.page.locator("th[data-key=time]").get_attribute("aria-sort") == "descending"
@@ -38,7 +38,7 @@ def test_headers_sort_by_keyboard(same_page: Callable[..., Page]) -> None:
 
 
 def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page]) -> None:
-    """What is not known stands below what is known, upwards and downwards."""
+    """Unknown values are below known ones in both directions."""
     opened = Opened(open_page([samples.failed(index=9), *samples.every_verdict(), without_durations()[0]]))
     keys = (
         "time",
@@ -62,7 +62,7 @@ def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page]) -> N
 
 
 def test_rows_are_the_keyboards_way_to_every_point(same_page: Callable[..., Page]) -> None:
-    """One row is in the order of Tab; arrows walk the rows shown; Enter opens and isolates, and the hint says so."""
+    """One row can be reached by Tab; arrows move between the rows; Enter opens and isolates, as the hint says."""
     opened = Opened(same_page(placed()))
     keyboard = opened.page.keyboard
     assert opened.page.locator("#kernels-table tbody a[tabindex='0']").count() == 1
@@ -89,12 +89,12 @@ def test_rows_are_the_keyboards_way_to_every_point(same_page: Callable[..., Page
 
 
 def focused(opened: Opened) -> str:
-    """Tell which row has the focus."""
+    """Return which row has the focus."""
     return str(opened.page.evaluate("document.activeElement.closest('tr')?.dataset.k || ''"))
 
 
 def test_tab_reaches_every_control(open_page: Callable[..., Page]) -> None:
-    """Tab alone walks from the skip link through every selector to the table, and each stop shows its focus."""
+    """Tab goes from the skip link through every control to the table, and the focus is visible everywhere."""
     page = open_page(placed())
     stops, bare = [], []
     describe = (
@@ -135,7 +135,7 @@ def test_tab_reaches_every_control(open_page: Callable[..., Page]) -> None:
 
 
 def test_long_tables_are_paged_and_bring_what_is_isolated(open_page: Callable[..., Page]) -> None:
-    """Over sixty rows come in pages; isolating a launch turns to its page, and the window stays where it is."""
+    """More than sixty rows have pages; isolating a launch turns to its page without scrolling the window."""
     opened = Opened(open_page(samples.many(120)))
     first = list(opened.rows())
     assert len(first) == 50
@@ -150,14 +150,14 @@ def test_long_tables_are_paged_and_bring_what_is_isolated(open_page: Callable[..
 
 
 def test_short_tables_have_no_pages(open_page: Callable[..., Page]) -> None:
-    """Up to sixty rows stand whole."""
+    """Up to sixty rows have no pages."""
     opened = Opened(open_page(samples.many(60)))
     assert len(opened.rows()) == 60
     assert opened.page.locator(".dt-paging").count() == 0
 
 
 def test_telephones_reach_every_column(open_page: Callable[..., Page]) -> None:
-    """At 390 px the kernels table scrolls inside its box, says so, and keeps the names in sight."""
+    """At 390 px the table scrolls inside its box, says so, and keeps the names visible."""
     page = open_page(samples.every_verdict(), width=390)
     assert page.locator("#kernels .sideways").is_visible()
     for key in ("leader", "roof", "verdict_limit_factor"):
@@ -173,7 +173,7 @@ def test_telephones_reach_every_column(open_page: Callable[..., Page]) -> None:
 
 
 def test_selectors_fold_on_telephones(open_page: Callable[..., Page]) -> None:
-    """At 390 px the selectors open on demand, and at once where a shared view uses them."""
+    """At 390 px the selectors open on demand, or at once if a shared view uses them."""
     page = open_page(placed(), width=390)
     assert page.locator("#search").is_hidden()
     page.click("#fold")

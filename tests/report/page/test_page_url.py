@@ -1,4 +1,4 @@
-"""The address holds the view: a shared link opens the same page."""
+"""The address contains the view: a shared link opens the same page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_isolation_comes_back_from_the_address(open_page: Callable[..., Page]) -
 
 
 def test_address_is_written_without_history(same_page: Callable[..., Page]) -> None:
-    """Choices change the address in place, so that Back leaves the page as it did before."""
+    """Choices replace the address, so that Back leaves the page."""
     opened = Opened(same_page(placed()))
     length = opened.page.evaluate("history.length")
     opened.page.click("[data-verdict=memory]")
@@ -70,7 +70,7 @@ def test_address_is_written_without_history(same_page: Callable[..., Page]) -> N
 
 
 def test_a_changed_address_changes_the_view(open_page: Callable[..., Page]) -> None:
-    """A fragment typed or reached by Back is followed as a whole."""
+    """A fragment that was typed or reached by Back replaces the whole view."""
     opened = Opened(open_page(placed(), fragment="#device=1"))
     opened.page.evaluate("location.hash = '#q=gather'")
     opened.until("lens.state.q === 'gather' && lens.state.device === ''")
@@ -79,7 +79,7 @@ def test_a_changed_address_changes_the_view(open_page: Callable[..., Page]) -> N
 
 
 def test_links_to_kernels_open_their_cards(open_page: Callable[..., Page]) -> None:
-    """`#k2` alone isolates the kernel, opens its card below its row and brings both into sight; other choices stay."""
+    """`#k2` alone isolates the kernel, opens its card below its row and shows both; other choices stay."""
     opened = Opened(open_page(placed(), fragment="#k2"))
     assert opened.state("k") == "k2"
     opened.page.wait_for_selector("#k2[open]")

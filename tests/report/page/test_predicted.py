@@ -50,7 +50,7 @@ class Text(HTMLParser):
 
 
 def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: int = 1) -> Content:
-    """Make a page of equal reports that each have the prediction."""
+    """Make a page of equal reports, each with the prediction."""
     digests = [f"{at:064x}" for at in range(reports)]
     made = [
         samples.report(
@@ -65,7 +65,7 @@ def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: 
 
 
 def text_of(page: Content) -> str:
-    """Read the section's words."""
+    """Return the section's words."""
     return Text(str(predicted(page))).text
 
 
@@ -79,12 +79,12 @@ def test_a_case_becomes_a_prediction_by_its_formulas() -> None:
 
 
 def lines_of(checked: Checked) -> list[str]:
-    """Read the lines of a terminal of 80 columns, with single spaces."""
+    """Return the lines of a terminal of 80 columns, with single spaces."""
     return [" ".join(line.split()) for line in to_terminal(expectations_document([checked], []), 80).splitlines()]
 
 
 def test_a_table_puts_measured_beside_predicted() -> None:
-    """2 MFLOP and 12 MB predicted, 2 MFLOP and 13.2 MB measured: once and 1.1 times as much, a verdict, and why."""
+    """2 MFLOP and 12 MB predicted, 2 MFLOP and 13.2 MB measured: ratios 1 and 1.1, a verdict, and the reason."""
     kernel = make_kernel(MOVED, thread_opcodes={"FFMA": 1_000_000})
     heading, columns, name, *rows = lines_of(check(predict_case("saxpy", SAXPY), [analyze(kernel)]))
     assert heading == "Predicted against measured, for one iteration"
@@ -96,7 +96,7 @@ def test_a_table_puts_measured_beside_predicted() -> None:
 
 
 def test_every_column_is_a_key_of_json() -> None:
-    """The table has the flat keys of a row of JSON, and fits 80 columns whatever is predicted."""
+    """The table has the flat keys of a JSON row, and fits 80 columns whatever is predicted."""
     checked = check(predict_case("saxpy", SAXPY), [analyze(make_kernel(MOVED, thread_opcodes={"FFMA": 1_000_000}))])
     (table,) = (block for block in expectations_document([checked], []) if isinstance(block, Table))
     flat = [key.label or key.name for key in COMPARED.keys if key.flat]
@@ -111,7 +111,7 @@ def test_a_table_says_what_was_not_measured() -> None:
 
 
 def test_a_case_without_formulas_has_its_limiter_only() -> None:
-    """Pointer chasing has no FLOPs to predict; its limiter is still expected."""
+    """Pointer chasing has no FLOPs to predict, but an expected limiter."""
     bare = Case("hbm", {}, "uint32", "", Expectation("latency", None, "waits"))
     checked = check(predict_case("chase", bare), [analyze(make_kernel(MOVED))])
     rows = [line for line in lines_of(checked)[3:] if ":" not in line]
@@ -120,7 +120,7 @@ def test_a_case_without_formulas_has_its_limiter_only() -> None:
 
 
 def test_a_lower_bound_is_marked_everywhere() -> None:
-    """What was profiled once of many is a lower bound in the table, and its scope says why."""
+    """If one of many launches was profiled, the table shows a lower bound, and the scope says why."""
     command = "ncu --filter-mode per-launch-config --nvtx-include r ./x"
     kernel = samples.analysis(replace(DID, flop={"tensor_bf16": 1e9}), 0, "0" * 64)
     reports = [samples.report([kernel], digest="0" * 64, command_line=command)]
@@ -133,7 +133,7 @@ def test_a_lower_bound_is_marked_everywhere() -> None:
 
 
 def test_the_section_holds_amounts_times_limiters_and_reasons() -> None:
-    """Predicted, measured, ratio and verdict of each amount; times at the report's peaks; what explains the gap."""
+    """Each amount is predicted, measured, compared and judged; times are at the report's peaks; gaps are explained."""
     text = text_of(make_page(DID))
     for words in (
         "gemm bf16_4096 : 1 launch, latency for 100 % of the time",
@@ -155,14 +155,14 @@ def test_the_section_holds_amounts_times_limiters_and_reasons() -> None:
 
 
 def test_no_prediction_no_section() -> None:
-    """A page of users' own programs shows nothing of it."""
+    """A page without predictions does not mention them."""
     page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     assert str(predicted(page)).strip() == ""
     assert "Predicted against measured" not in render_page([samples.report(samples.every_verdict())], title="t")
 
 
 def test_the_page_takes_predictions_by_digest() -> None:
-    """A prediction goes to the report of its digest; one of an unknown report is left out."""
+    """A prediction is shown for the report with its digest; without such a report it is left out."""
     analysis = samples.analysis(DID, 0, "a" * 64)
     html = render_page([samples.report([analysis])], title="t", predictions={"a" * 64: GEMM, "b" * 64: GEMM})
     section = html[html.index('<section id="predicted"') :]
@@ -170,7 +170,7 @@ def test_the_page_takes_predictions_by_digest() -> None:
 
 
 def test_several_predictions_stand_in_one_table() -> None:
-    """Their columns are aligned, each names its report, and what is left out of too many is counted."""
+    """Columns are aligned, each row names its report, and of too many the others are counted."""
     page = make_page(DID, reports=MAX_SHOWN + 3)
     html = str(predicted(page))
     assert html.count('scope="rowgroup"') == MAX_SHOWN
@@ -179,7 +179,7 @@ def test_several_predictions_stand_in_one_table() -> None:
 
 
 def test_hostile_words_make_no_element() -> None:
-    """Names, sources and reasons of a prediction are text, whatever they hold."""
+    """Names, sources and reasons of a prediction are text, whatever they contain."""
     evil = "</script><img src=x onerror=alert(1)>"
     hostile = replace(GEMM, operation=evil, case=evil, source=evil, why=evil, parameters={evil: 1})
     assert "<img" not in str(predicted(make_page(DID, prediction=hostile)))
@@ -192,7 +192,7 @@ def panel_of(page: Content, name: str = DID.name) -> str:
 
 
 def test_a_card_has_the_rows_of_its_report() -> None:
-    """A kernel that is all of its report has every amount, the limiter, and a reason below each gap."""
+    """A kernel that is its whole report has every amount, the limiter, and a reason below each gap."""
     text = panel_of(make_page(DID))
     for words in (
         "FLOP 137 GFLOP 137 GFLOP 1.00x as predicted DRAM bytes 101 MB 200 MB 1.99x more Between the SMs and L2",
@@ -205,7 +205,7 @@ def test_a_card_has_the_rows_of_its_report() -> None:
 
 
 def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
-    """What is predicted for all kernels together is not held against the time of one of them."""
+    """A prediction for all kernels together is not compared with the time of one of them."""
     page = make_page(DID, replace(DID, name="other", flop={"fp32": 4e9}))
     text = panel_of(page, "other")
     assert "FLOP 137 GFLOP 4.00 GFLOP 0.0291x less" in text
@@ -214,7 +214,7 @@ def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
 
 
 def test_cards_without_a_prediction_have_no_panel() -> None:
-    """A kernel of another report, and one that stands for a sum of launches have none."""
+    """A kernel of another report, a failed one, and one that represents several launches have none."""
     other = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     many = make_page(*[DID] * (MAX_LAUNCHES + 1))
     assert many.aggregated

@@ -1,4 +1,4 @@
-"""The map of the program: where its kernels are launched, and what of that it leaves out."""
+"""The map of the program: where its kernels are launched, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rooflens.report.words.strips import MOST_STRIPS
 
 
 def strips(analyses: list[Analysis]) -> list[str]:
-    """Return what the strips of a page's map stand for."""
+    """Return what the strips of a page's map represent."""
     return re.findall(
         r'class="strip" data-filter="range" data-value="([^"]*)"', rendered([samples.report(analyses)], "map")
     )
 
 
 def test_ranges_and_modules_are_strips() -> None:
-    """A range comes from the report, a module from the timeline below it; the filter offers the same places."""
+    """Ranges come from the report, modules from the timeline below it; the filter offers the same places."""
     ranges = ["train/step/forward", "train/step/backward", ""]
     assert strips(placed()) == ranges
     first, *others = placed()
@@ -34,7 +34,7 @@ def test_ranges_and_modules_are_strips() -> None:
 
 
 def test_what_the_map_leaves_out_is_counted() -> None:
-    """A map of many ranges shows those with most time, and says how many it does not show."""
+    """A map of many ranges shows those with most time, and the number of the others."""
     many = samples.many(MOST_STRIPS + 6)
     apart = [replace(one, kernel=replace(one.kernel, nvtx_range=f"layer {i}")) for i, one in enumerate(many)]
     assert len(strips(apart)) == MOST_STRIPS
@@ -42,7 +42,7 @@ def test_what_the_map_leaves_out_is_counted() -> None:
 
 
 def test_reports_of_several_programs_are_strips_and_versions_have_no_map() -> None:
-    """Each program is a strip that a click filters by; times of versions are no time of one program."""
+    """Each program is a strip that filters on a click; times of versions do not add up to one program."""
     one, two = samples.every_verdict()[:2]
     runs = [samples.run(digest=digit * 64, source=f"{digit}.ncu-rep") for digit in "ab"]
     apart = [replace(a, kernel=replace(a.kernel, digest=run.digest)) for a, run in zip((one, two), runs, strict=True)]
@@ -53,7 +53,7 @@ def test_reports_of_several_programs_are_strips_and_versions_have_no_map() -> No
 
 
 def test_gaps_are_white_where_a_timeline_is_given() -> None:
-    """Of 10 ms no kernel ran for 4, and others than the report's for 3: both have their width, and no class."""
+    """Of 10 ms no kernel ran for 4, and kernels outside the report for 3: both have their width and no class."""
     one, two = (
         replace(a, kernel=replace(a.kernel, counters={"duration_ns": 1.5e6})) for a in samples.every_verdict()[:2]
     )
@@ -64,7 +64,7 @@ def test_gaps_are_white_where_a_timeline_is_given() -> None:
 
 
 def test_only_a_known_gain_is_hatched() -> None:
-    """What lies above a limit is not won by anything that is known: a cell without a gain has no hatching."""
+    """Time above a limit has no known way to be saved, so a cell without a gain has no hatching."""
     one, two = samples.every_verdict()[:2]
     known = replace(one, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(2.0)),)))
     assert (

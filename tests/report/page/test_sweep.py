@@ -28,7 +28,7 @@ def test_cases_stand_in_the_order_of_their_size() -> None:
 
 
 def test_a_dot_is_a_sum_over_sums() -> None:
-    """FLOP of all kernels of a report over all their bytes and all their time, never a mean of ratios."""
+    """FLOPs of a report's kernels are divided by all their bytes and all their time, never averaged as ratios."""
     parts = [done(2e12, 1e8, 4e3), done(1e12, 3e8, 1e3, name="other")]
     sweep = the_sweep([("fma", "iters_8", parts), ("fma", "iters_64", [done(1e12, 1e9, 1e3)])])
     step = sweep.steps[0]
@@ -40,7 +40,7 @@ def test_a_dot_is_a_sum_over_sums() -> None:
 
 
 def test_a_ladder_is_one_path_whatever_the_types_of_its_rungs() -> None:
-    """The rungs of the GEMM ladder are in order, the one on the tensor cores too; each has the roof of its own pipe."""
+    """Rungs of the GEMM ladder are in order, including that on tensor cores; each has its own pipe's roof."""
     sweep = the_sweep(ladder())
     assert [step.label for step in sweep.steps] == [
         "1 naive",
@@ -58,7 +58,7 @@ def test_a_ladder_is_one_path_whatever_the_types_of_its_rungs() -> None:
 
 
 def test_types_and_gpus_have_paths_of_their_own() -> None:
-    """A product in bf16 is no step from one in fp16; nor is a T4 one from an A100."""
+    """Products in bf16 and fp16, or on a T4 and an A100, are on different paths."""
     page = make_page([*gemms((128, 1024)), *gemms((4095, 4096), "fp16")])
     assert [sweep.dtypes for sweep in find_sweeps(page)] == [("bf16",), ("fp16",)]
     t4 = replace(samples.T4, pipe_peaks={**samples.T4.pipe_peaks, "tensor_bf16": 24e12})
@@ -78,14 +78,14 @@ def test_types_and_gpus_have_paths_of_their_own() -> None:
     ],
 )
 def test_what_is_no_sweep(reports: list[Report]) -> None:
-    """One case, two programs, cases without a place, and sizes of which one rises and one falls make no path."""
+    """One case, two programs, cases without a place, and sizes of which one rises while another falls make no path."""
     page = make_page(reports)
     assert find_sweeps(page) == ()
     assert str(sweeps(page)).strip() == ""
 
 
 def test_a_case_without_a_place_stays_in_the_table() -> None:
-    """A report whose FLOP were not counted has no dot, and the page says so."""
+    """A report without counted FLOPs has no dot, and the page says so."""
     unknown = replace(done(0, 1e8, 1e3), flop=None)
     page = make_page([*gemms((128, 1024)), ("gemm", "bf16_4096", [unknown])])
     (sweep,) = find_sweeps(page)
@@ -96,7 +96,7 @@ def test_a_case_without_a_place_stays_in_the_table() -> None:
 
 
 def test_choices_are_no_sizes() -> None:
-    """Every parameter of a workload that is 0 in a case chooses what is done, so that it is never swept."""
+    """A workload's parameter that is 0 in some case chooses what is done, so it is never swept."""
     zero = {name for one in load_workloads() for case in one.cases for name, v in case.parameters.items() if v == 0}
     assert zero <= CHOICES
     known = {name for one in load_workloads() for case in one.cases for name in case.parameters}
@@ -104,7 +104,7 @@ def test_choices_are_no_sizes() -> None:
 
 
 def test_predictions_stand_on_the_roof() -> None:
-    """A ring is at the intensity of the compulsory bytes, on the lower of both roofs."""
+    """A ring is at the intensity of the compulsory bytes, on the lower of the two roofs."""
     (x0, y0), (x1, y1) = sweep_plane(the_sweep(gemms((128, 8192)))).rings
     assert (x0, x1) == pytest.approx((128 / 3, 8192 / 3))
     assert y0 == pytest.approx(128 / 3 * 1.555e12)
@@ -112,7 +112,7 @@ def test_predictions_stand_on_the_roof() -> None:
 
 
 def test_the_plane_holds_dots_rings_and_ridges() -> None:
-    """Everything that is drawn lies inside the axes."""
+    """Everything drawn is inside the axes."""
     sweep = the_sweep(ladder())
     plane = sweep_plane(sweep)
     (left, right), (low, high) = plane.x_domain, plane.y_domain
@@ -127,7 +127,7 @@ def _dots(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_the_chart_obeys_the_page() -> None:
-    """The parameters that the page sets are declared, rows carry launch and group, and no colour is in it."""
+    """The parameters set by the page are declared, rows have launch and group, and there is no colour."""
     page = make_page(gemms((128, 1024)))
     (sweep,) = find_sweeps(page)
     spec = sweep_spec(sweep, title="t", subtitle=["s"], groups={"k0": "g1", "k1": "g0"})
@@ -141,7 +141,7 @@ def test_the_chart_obeys_the_page() -> None:
 
 
 def test_specification_is_the_stored_one() -> None:
-    """A change of the chart shows as a diff of its specification."""
+    """A change of the chart shows up in the diff of its specification."""
     sweep = the_sweep(gemms((128, 1024)))
     check_snapshot("sweep", sweep_spec(sweep, title="t", subtitle=["s"], groups={}))
 

@@ -1,4 +1,4 @@
-"""The way of a ladder through the plane: numbers, star, names at both ends, and the axes that hold what is compared."""
+"""The path of a ladder through the plane: numbers, star, names at both ends, and suitable axes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rooflens.report.words.ladder import LOG_AIR, ladder_bars
 
 
 def version(us: float, flop: float = 1e9, dram: float = 1e8) -> Analysis:
-    """Make a kernel of so many microseconds."""
+    """Make a kernel of this many microseconds."""
     return samples.analysis(samples.Sample("gemm", "memory", us, "dram", {"dram": dram}, {"fp32": flop}))
 
 
 def versions(*kernels: Analysis) -> Ladder:
-    """Make a ladder of one kernel a side."""
+    """Make a ladder with one kernel per side."""
     return ladder("gemm", [side([one], label=f"v{at}") for at, one in enumerate(kernels, 1)])
 
 
 def dots(spec: Any) -> list[dict[str, Any]]:
-    """Return the rows of the dots, in the order of their names."""
+    """Return the rows of the dots, sorted by name."""
     rows = max((rows for rows in spec["datasets"].values() if rows and "bound" in rows[0]), key=len)
     return sorted(rows, key=lambda row: str(row["name"]))
 
@@ -39,7 +39,7 @@ def test_versions_have_their_numbers_and_the_ends_their_names() -> None:
 
 
 def test_what_is_not_compared_is_off_the_way() -> None:
-    """A version of another size has no dot, and the axes do not hold it; one place alone is no way."""
+    """A version of another size has no dot and does not affect the axes; a single place is not a path."""
     other = replace(version(100), flop={"fp32": 4e12}, flop_total=4e12)
     spec = path_spec(versions(version(900), other, version(300, dram=2e8)))
     assert [row["name"] for row in dots(spec)] == ["1 v1", "3 v3"]
@@ -48,7 +48,7 @@ def test_what_is_not_compared_is_off_the_way() -> None:
 
 
 def test_dots_in_one_place_share_a_label() -> None:
-    """Numbers of dots that lie upon one another stand in one place, so that none hides another."""
+    """Numbers of dots at one place are written together, so that none hides another."""
     spec = path_spec(versions(version(900), version(900), version(900), version(300, dram=4e8)))
     labels = [row["label"] for row in dots(spec) if row["label"]]
     assert len(labels) == 2
@@ -76,7 +76,7 @@ def test_without_peaks_in_the_reports_the_roofs_are_those_of_the_datasheet() -> 
 
 
 def test_bars_go_by_decades_where_times_differ_by_ten_times() -> None:
-    """Within ten times bars begin at nothing; beyond that each is as long as its logarithm, which the head says."""
+    """Within ten times bars begin at zero; beyond that lengths are logarithmic, which the heading says."""
     near, far = ladder_bars(versions(version(900), version(300))), ladder_bars(versions(version(9000), version(90)))
     assert [bar.part for bar in near.bars] == [1.0, pytest.approx(1 / 3)]
     assert near.heads == ("version", "time", "speed-up")

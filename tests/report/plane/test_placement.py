@@ -1,4 +1,4 @@
-"""How text finds its place: boxes that overlap or not, widths of words, the first free spot."""
+"""Placement of text: overlapping boxes, widths of words, the first free spot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pixels(Struct, frozen=True):
     height_px: float = 100
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Give the place itself."""
+        """Return the place itself."""
         return x, y
 
 
@@ -33,7 +33,7 @@ def make_canvas(*taken: Box, lines: tuple[Line, ...] = ()) -> Canvas:
 
 
 def text(words: str, x: float = 100, *spots: Spot) -> Text:
-    """Ask for a place."""
+    """Request a place for a text."""
     return Text((words,), x, 50, spots or [Spot(5, 0, 1), Spot(-5, 0, -1)])
 
 
@@ -41,13 +41,13 @@ def text(words: str, x: float = 100, *spots: Spot) -> Text:
     ("other", "overlap"), [(box(19, 0), True), (box(20, 0), False), (box(0, 9), True), (box(0, 10), False)]
 )
 def test_boxes_overlap(other: Box, *, overlap: bool) -> None:
-    """Boxes overlap where they share room, whichever is asked; boxes that only touch do not."""
+    """Boxes overlap if they share area, in either order; boxes that only touch do not."""
     assert Boxes([box(0, 0)]).hits(other) is overlap
     assert Boxes([other]).hits(box(0, 0)) is overlap
 
 
 def test_a_row_of_boxes_is_crossed_by_what_crosses_one_of_them() -> None:
-    """The look at all boxes of some words at once finds what a look at each of them finds."""
+    """Checking all boxes of some words at once gives the same as checking each."""
     rows = [[Box(x + 10 * i, 40 + rise * i, 6, 6 + i, x) for i in range(8)] for x in (0, 60) for rise in (-4, 0, 7)]
     lines = [Line(x, y, x + dx, y + dy) for x in (-30, 20, 90) for y in range(-20, 120, 9) for dx, dy in _WAYS]
     told = [crossed(row, [Edge.of(line)]) for row in rows for line in lines]
@@ -61,7 +61,7 @@ _WAYS = ((200, 0), (-200, 0), (0, 60), (30, -60), (-90, 35), (7, 7))
 
 
 def test_boxes_are_found_in_whatever_band_they_reach_into() -> None:
-    """What is hit or crossed among many boxes, low and tall ones, is what a look at each of them finds."""
+    """Overlaps and crossings among many boxes, low and tall, are those found by checking each."""
     many = [Box(37 * i % 200, 53 * i % 211 - 5, 3 + i % 7, 2 + i % 41, 29 * i % 200) for i in range(60)]
     held = Boxes(many)
     assert list(held) == many
@@ -76,7 +76,7 @@ def test_boxes_are_found_in_whatever_band_they_reach_into() -> None:
 
 
 def test_boxes_that_would_meet_in_a_wider_plane_overlap() -> None:
-    """A text left of its far point and one right of a nearer point come closer as the plane grows wider."""
+    """A text left of its right point and one right of its left point approach as the plane gets wider."""
     assert Boxes([box(0, 0, anchor=80)]).hits(box(25, 0, anchor=10))
     assert not Boxes([box(0, 0, anchor=10)]).hits(box(25, 0, anchor=80))
     assert not Boxes([box(0, 0, anchor=80)]).hits(box(60, 0, anchor=10))
@@ -93,42 +93,42 @@ def test_boxes_that_would_meet_in_a_wider_plane_overlap() -> None:
     ],
 )
 def test_lines_cross_boxes(line: Line, *, crosses: bool) -> None:
-    """A line crosses the boxes that it passes through, and none beside it."""
+    """A line crosses the boxes that it passes through, and no others."""
     assert Boxes([box(0, 0)]).crossed_by(line) is crosses
 
 
 def test_wide_letters_are_wider() -> None:
-    """Widths follow the letters: capitals and other scripts take more room."""
+    """Capitals and other scripts are wider."""
     assert text_px("illi") < text_px("aaaa") < text_px("MMMM") < text_px("\u6838\u6838\u6838\u6838")
 
 
 def test_text_takes_the_first_free_spot() -> None:
-    """A text stands at the best of its spots that nothing takes, and takes it from the next."""
+    """A text is placed at the best free spot, which is then taken."""
     canvas = make_canvas()
     places = [canvas.place(text("name")) for _ in range(3)]
     assert places == [["name", 5, 0, 1], ["name", -5, 0, -1], None]
 
 
 def test_text_stays_inside() -> None:
-    """A spot that leaves the drawing is none."""
+    """A spot that extends beyond the drawing is not used."""
     assert make_canvas().place(text("a long name", 190, Spot(5, 0, 1))) is None
 
 
 def test_shorter_words_come_after_longer_ones() -> None:
-    """Words are cut where the whole has no room."""
+    """Words are cut if there is no room for the whole."""
     wish = Text(("a name that is far too long for this", "name"), 100, 50, [Spot(5, 0, 1)])
     assert make_canvas().place(wish) == ["name", 5, 0, 1]
 
 
 def test_text_prefers_not_to_cross_lines() -> None:
-    """A later spot that crosses no line is better than an earlier one that does; a crossing one is better than none."""
+    """A later spot that crosses no line is better than an earlier one that does, which is better than none."""
     line = Line(110, 0, 110, 100)
     assert make_canvas(lines=(line,)).place(text("name")) == ["name", -5, 0, -1]
     assert make_canvas(lines=(line,)).place(text("name", 100, Spot(5, 0, 1))) == ["name", 5, 0, 1]
 
 
 def test_far_text_is_led_to() -> None:
-    """Words that stand away from their point have a line to them, which crosses nothing that is taken."""
+    """Words away from their point have a line to it, which crosses nothing that is taken."""
     spots = [spot for spot in around(5) if spot.lead is not None]
     assert all(len(spot.row("n")) == 5 and 0 < spot.row("n")[4] < 1 for spot in spots)
     first = spots[0]
@@ -141,7 +141,7 @@ def test_far_text_is_led_to() -> None:
 
 
 def test_a_slope_is_named_where_no_other_line_crosses_its_words() -> None:
-    """The name moves up its slope until it is clear of what crosses the lower end; its own line does not count."""
+    """The name moves up its slope until no other line crosses it; its own line does not count."""
     view = Sheet((0.1, 1e3), (1e10, 1e14), 600, 600)
     roofs = Roofs((slope_roof(("dram",), 1e12, "NVIDIA A100-SXM4-40GB"),), (), view.x_domain, view.y_domain)
     (own,) = roofs.lines(view)

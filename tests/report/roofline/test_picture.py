@@ -27,12 +27,12 @@ def draw(analyses: Sequence[Analysis], *, title: str = "attention", dark: bool =
 
 @pytest.fixture(scope="module")
 def picture() -> Picture:
-    """Draw one kernel of each verdict, once for the tests that look at it."""
+    """Draw one kernel of each verdict, once for all tests that need it."""
     return draw(samples.every_verdict())
 
 
 def words(svg: str) -> list[str]:
-    """Return the texts of a drawing, which must be XML, with ordinary spaces."""
+    """Return the texts of a drawing, which must be XML, with plain spaces."""
     root = ET.fromstring(svg)  # noqa: S314 - our own drawing
     return [" ".join("".join(text.itertext()).split()) for text in root.iter(f"{SVG}text")]
 
@@ -43,7 +43,7 @@ def on_gpu(analysis: Analysis, gpu: str) -> Analysis:
 
 
 def test_it_shows_what_ran_where_its_roofs_and_its_kernels(picture: Picture) -> None:
-    """Title with GPU and clock, axes, roofs with their values, and a legend of the verdicts are in the drawing."""
+    """The drawing has a title with GPU and clock, axes, roofs with values, and a legend of the verdicts."""
     texts = words(picture.svg)
     assert texts.count("attention, NVIDIA A100-SXM4-40GB, SM 1.41 GHz") == 1
     assert any(text.startswith("HBM2 1.56 TB/s") for text in texts)
@@ -52,18 +52,18 @@ def test_it_shows_what_ran_where_its_roofs_and_its_kernels(picture: Picture) -> 
 
 
 def test_synthetic_data_is_written_into_the_picture_first() -> None:
-    """The title begins with it, and no long title can push it out."""
+    """The title begins with it, and no long title can displace it."""
     synthetic = [replace(one, kernel=replace(one.kernel, synthetic=True)) for one in samples.every_verdict()]
     assert any(text.startswith("Synthetic data: long") for text in words(draw(synthetic, title="long" * 100).svg))
 
 
 def test_the_same_data_make_the_same_drawing(picture: Picture) -> None:
-    """A drawing does not depend on what was drawn before it, so that it can be kept under version control."""
+    """A drawing does not depend on earlier drawings, so that it can be kept under version control."""
     assert draw(samples.every_verdict()).svg == picture.svg
 
 
 def test_a_png_is_twice_as_large_as_its_svg(picture: Picture) -> None:
-    """The PNG is sharp on dense screens: two pixels for each of the drawing."""
+    """The PNG has two pixels for each of the drawing, for dense screens."""
     root = ET.fromstring(picture.svg)  # noqa: S314 - our own drawing
     pixels = picture.png()
     assert pixels.startswith(b"\x89PNG")
@@ -72,7 +72,7 @@ def test_a_png_is_twice_as_large_as_its_svg(picture: Picture) -> None:
 
 
 def test_several_gpus_stand_below_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each GPU has its roofline with its own clip paths; those beyond the limit are named as missing."""
+    """Each GPU has its roofline with its own clip paths; those beyond the limit are named."""
     monkeypatch.setattr(picture_module, "MAX_GPUS", 2)
     one = samples.every_verdict()[0]
     stack = draw([on_gpu(one, f"GPU {i}") for i in range(3)])
@@ -90,21 +90,21 @@ def test_several_gpus_stand_below_one_another(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_gpu_without_a_place_is_named() -> None:
-    """A GPU none of whose kernels can be placed is left out of the picture, and said so."""
+    """A GPU without placeable kernels is left out of the picture and named."""
     known, unknown = samples.every_verdict()[0], on_gpu(samples.every_verdict()[5], "Tesla T4")
     assert draw([known, unknown]).notes == ("no kernel of Tesla T4 can be placed: it is not in the picture",)
 
 
 @pytest.mark.parametrize("analyses", [[], [samples.failed()], samples.every_verdict()[5:]])
 def test_nothing_to_place_is_an_error(analyses: list[Analysis]) -> None:
-    """Where no kernel has a place, there is no picture, and the hint says what would give one."""
+    """If no kernel can be placed, there is no picture, and the hint says what is needed."""
     with pytest.raises(InputError, match="no kernel can be placed in a roofline") as caught:
         draw(analyses)
     assert "--set full" in caught.value.hint
 
 
 def test_hostile_names_leave_the_drawing_whole() -> None:
-    """Marks of XML, control characters and halves of characters in names, GPUs and titles do not break the drawing."""
+    """XML syntax, control characters and half characters in names, GPUs and titles do not break the drawing."""
     evil = "</text><script>alert(1)</script>&amp;\x1b[31m\x00\ud800"
     hostile = [replace(one, kernel=replace(one.kernel, name=evil, gpu=evil)) for one in samples.every_verdict()[:3]]
     drawn = draw(hostile, title=evil)

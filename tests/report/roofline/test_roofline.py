@@ -1,4 +1,4 @@
-"""What the roofline shows: points, roofs, domains, levels, and that its looks come from the theme alone."""
+"""The contents of the roofline, points, roofs, domains and levels, and its looks, which only the theme decides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 
 def test_it_opens_at_the_level_that_limits_everything() -> None:
-    """A page of one limiter opens at that limiter; where kernels hit several, each stands at its own."""
+    """A page with a single limiter opens at it; if kernels have several, each is shown at its own."""
     moved = {"dram": 1e9, "l2": 4e9}
     by_l2 = samples.analysis(samples.Sample("a", "memory", 400, "l2", moved, {"fp32": 1e9}), 0)
     by_dram = samples.analysis(samples.Sample("b", "memory", 400, "dram", moved, {"fp32": 1e9}), 1)
@@ -46,7 +46,7 @@ def test_points_stand_at_intensity_and_performance() -> None:
 
 
 def test_kernels_without_flops_keep_their_shares() -> None:
-    """Copies, and kernels whose FLOPs were not counted, keep their bandwidth shares and do not vanish."""
+    """Copies, and kernels without counted FLOPs, keep their bandwidth shares and do not disappear."""
     placed = make_plane(samples.without_flops())
     assert placed.points == ()
     shares = {(p.launch.name, p.level): p.share for p in placed.shares}
@@ -55,14 +55,14 @@ def test_kernels_without_flops_keep_their_shares() -> None:
 
 
 def test_launches_without_flops_do_not_bend_the_roofs() -> None:
-    """Roofs come from the launches in the plane: a copy at an idle clock moves none of them."""
+    """Roofs come from the launches in the plane: a copy at an idle clock changes none."""
     idle = replace(samples.T4, name=samples.A100.name)
     copy = samples.analysis(samples.Sample("copy", "memory", 10, "dram", {"dram": 1e5}, chip=idle), 9)
     assert make_plane([*samples.every_verdict(), copy]).level_roofs == make_plane(samples.every_verdict()).level_roofs
 
 
 def test_axes_leave_half_a_decade_of_air() -> None:
-    """The plane holds its points and their roofs with half a decade around them; the whole of it all ridges too."""
+    """The plane shows its points and their roofs with half a decade around them; the whole also shows all ridges."""
     placed = make_plane(samples.every_verdict()[:1])
     low, high = placed.y_domain()
     assert high == pytest.approx(19.5e12 * sqrt(10))
@@ -80,7 +80,7 @@ def test_axes_leave_half_a_decade_of_air() -> None:
 
 
 def test_a_roof_far_over_everything_is_not_news() -> None:
-    """A plane of slow kernels ends where their own roofs do; the flat roof is in the whole of it."""
+    """A plane of slow kernels ends at their own roofs; the flat roof is in the whole plane."""
     moved = {"dram": 1e9, "l2": 4e9}
     slow = samples.analysis(samples.Sample("a", "memory", 4e4, "dram", moved, {"fp32": 1e8}), 0)
     placed = make_plane([slow])
@@ -88,7 +88,7 @@ def test_a_roof_far_over_everything_is_not_news() -> None:
 
 
 def test_names_of_flat_roofs_have_room_right_of_every_ridge() -> None:
-    """No ridge and no point stands in the part of the whole plane that the names of flat roofs take."""
+    """In the whole plane, no ridge and no point is where the names of flat roofs are written."""
     placed = make_plane(samples.every_verdict())
     low, high = placed.whole[0]
     ridges = [pipe.peak / level.peak for pipe in placed.pipe_roofs for level in placed.level_roofs]
@@ -97,7 +97,7 @@ def test_names_of_flat_roofs_have_room_right_of_every_ridge() -> None:
 
 
 def _fake_smem() -> list[Analysis]:
-    """Make two kernels with bytes at DRAM, one of which has 1e10 FLOP for each byte of shared memory."""
+    """Make two kernels with DRAM bytes, one of which has 1e10 FLOPs per byte of shared memory."""
     flop = {"fp32": 1e12}
     usual = samples.Sample("usual", "memory", 1e5, "dram", {"dram": 1e12, "smem": 1e12}, flop)
     fake = samples.Sample("fake", "memory", 10, "dram", {"dram": 1e12, "smem": 1e2}, flop)
@@ -105,7 +105,7 @@ def _fake_smem() -> list[Analysis]:
 
 
 def test_axes_fit_the_level_that_is_shown() -> None:
-    """A far point at shared memory widens the axis of that level, and that of all, but not that of DRAM."""
+    """A distant point at shared memory widens the axis of that level, and that of all levels, but not DRAM's."""
     kernels = _fake_smem()
     placed, without = make_plane(kernels), make_plane(kernels[:1])
     assert placed.x_domain("dram") == pytest.approx(without.x_domain("dram"))
@@ -117,7 +117,7 @@ def test_axes_fit_the_level_that_is_shown() -> None:
 
 @pytest.mark.parametrize("level", ["dram", "smem", "all"])
 def test_axes_span_eight_decades_at_most(level: str) -> None:
-    """An axis never spans more than eight decades, and keeps the points with most GPU time."""
+    """An axis spans at most eight decades, and keeps the points with most GPU time."""
     placed = make_plane(_fake_smem())
     low, high = placed.x_domain(level)
     assert log10(high / low) <= 8.0001
@@ -125,7 +125,7 @@ def test_axes_span_eight_decades_at_most(level: str) -> None:
 
 
 def test_a_low_rate_does_not_stretch_the_height() -> None:
-    """A kernel 12 decades under the roofs is left out at the low end; the roofs stay."""
+    """A kernel 12 decades below the roofs is cut off at the low end, and the roofs stay."""
     slow = samples.Sample("slow", "latency", 1e6, None, {"dram": 1e2}, {"fp32": 20.0})
     placed = make_plane([samples.analysis(slow, 0), samples.every_verdict()[1]])
     low, high = placed.y_domain("dram")
@@ -135,7 +135,7 @@ def test_a_low_rate_does_not_stretch_the_height() -> None:
 
 
 def test_kernels_beyond_the_axes_are_pointed_at() -> None:
-    """Only a plane with points that its axes do not hold has arrows at its edge, and says what they are."""
+    """Arrows at the edge, and their explanation, appear only if the axes leave out points."""
     arrows = [
         sum("edgeX" in json.dumps(layer) for layer in walk(spec) if layer.get("mark"))
         for spec in (make_spec(_fake_smem()), make_spec(samples.every_verdict()))
@@ -145,7 +145,7 @@ def test_kernels_beyond_the_axes_are_pointed_at() -> None:
 
 
 def test_dram_is_called_by_its_kind() -> None:
-    """Tooltips and levels of a GPU with a file say HBM2 or GDDR6; those of an unknown one say DRAM."""
+    """Tooltips and levels say HBM2 or GDDR6 for a GPU with a file, and DRAM for an unknown one."""
     unknown = replace(samples.A100, name="Some GPU")
     for chip, name in ((samples.A100, "HBM2"), (samples.T4, "GDDR6"), (unknown, "DRAM")):
         kernel = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}, chip=chip)
@@ -155,13 +155,13 @@ def test_dram_is_called_by_its_kind() -> None:
 
 
 def test_estimated_points_are_hollow() -> None:
-    """Points with estimated FLOPs, and only those among the known ones, are marked hollow."""
+    """Exactly the points with estimated FLOPs are hollow."""
     rows = make_spec(samples.every_verdict())["datasets"]["kernels"]
     assert {row["bound"] for row in rows if row.get("hollow")} == {"balanced"}
 
 
 def test_words_of_launches_stand_once() -> None:
-    """A name is not repeated for each level, and words that launches share are one text."""
+    """A name is not repeated for each level, and words shared by launches are one text."""
     spec = make_spec(samples.many(60))
     texts = next(param["value"] for param in spec["params"] if param["name"] == "texts")
     assert len(texts) == len(set(texts))
@@ -172,7 +172,7 @@ def test_words_of_launches_stand_once() -> None:
 
 
 def test_levels_shown_together_are_named() -> None:
-    """Where all levels are shown, points carry marks: no two levels share one, and none looks like a rank."""
+    """With all levels shown, points have marks, different for each level and from ranks."""
     assert len(set(LEVEL_MARKS.values())) == 4
     assert not any(mark.isdigit() for mark in LEVEL_MARKS.values())
     labels = make_spec(samples.every_verdict())["datasets"]["labels"]
@@ -186,21 +186,21 @@ def test_levels_shown_together_are_named() -> None:
 
 
 def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
-    """No meaning rests on colour: every level has a dash of its own, every verdict a shape, an open one hollow."""
+    """Levels differ by dash and verdicts by shape, hollow if open, so no meaning depends on colour."""
     assert len(set(LEVEL_DASHES.values())) == 4
     known = [look.shape for bound, look in LOOKS.items() if not is_hollow(bound)]
     assert len(set(known)) == len(known)
 
 
 def test_specs_hold_no_colour_of_their_own() -> None:
-    """Themes can change every colour, because a specification names none."""
+    """Specifications name no colours, so themes can change all of them."""
     spec = make_spec(samples.every_verdict())
     assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
     assert "config" not in spec
 
 
 def test_themes_define_every_named_style() -> None:
-    """A style that a chart names exists in the light and in the dark theme."""
+    """Every style named by a chart exists in the light and in the dark theme."""
     spec = make_spec([*samples.every_verdict(), *samples.without_flops()])
     named = {node["style"] for node in walk(spec) if isinstance(node.get("style"), str)}
     assert named <= set(vega_config(LIGHT, dark=False)["style"])

@@ -1,4 +1,4 @@
-"""Bars of kernels without a place in the plane: drawn without a browser, and read from the picture."""
+"""Bars of kernels without a place in the plane, drawn without a browser and read from the picture."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MOVED = {"dram": 1.2e8, "l2": 1.2e8, "l1": 1.2e8}
 
 
 def copies(count: int, flop: dict[str, float] | None = None, **more: Any) -> list[Analysis]:
-    """Make kernels of falling time, without FLOPs unless these are given."""
+    """Make kernels of falling time, without FLOPs unless given."""
     made = (samples.Sample(f"copy_{i}", "memory", 400 - i, "dram", MOVED, flop or {}, **more) for i in range(count))
     return [samples.analysis(sample, i) for i, sample in enumerate(made)]
 
 
 def drawn(analyses: Sequence[Analysis], **signals: Any) -> list[str]:
-    """Draw the chart with these signals, and list its words."""
+    """Draw the chart with these signals, and return its words."""
     spec = make_spec(analyses)
     spec["params"] = [{**param, "value": signals.get(param["name"], param.get("value"))} if "value" in param else param
                       for param in spec["params"]]  # fmt: skip
@@ -51,7 +51,7 @@ def test_each_level_has_a_bar_with_its_share() -> None:
 
 
 def test_launches_of_a_kernel_are_one_group_of_bars() -> None:
-    """Thirty launches of one name are one kernel, with the bars of its median launch."""
+    """Thirty launches with one name are one kernel, with the bars of its median launch."""
     launches = [replace(one, kernel=replace(one.kernel, name="copy_0")) for one in copies(30)]
     words = drawn(launches)
     assert kernels(words) == ["copy_0"]
@@ -71,7 +71,7 @@ def test_the_rest_is_said_in_a_word() -> None:
 
 
 def test_hidden_kernels_give_way_and_an_isolated_one_has_bars() -> None:
-    """What a filter hides leaves its place to the next; an isolated kernel is drawn whatever its time."""
+    """A hidden kernel makes room for the next; an isolated kernel is drawn whatever its time."""
     assert kernels(drawn(copies(8), hidden={"k0": True}))[0] == "copy_1"
     assert kernels(drawn(copies(8), kernel="g7"))[-1] == "copy_7"
     assert kernels(drawn(copies(2), hidden={"k0": True, "k1": True})) == []
@@ -86,11 +86,11 @@ def test_hidden_kernels_give_way_and_an_isolated_one_has_bars() -> None:
     ],
 )
 def test_not_counted_is_not_none(analyses: Sequence[Analysis], heading: str) -> None:
-    """A report without FLOP counters says so; a kernel that was counted and has none is called that."""
+    """A report without FLOP counters says so, which differs from a kernel counted as having none."""
     assert bars_heading(make_plane(analyses)).startswith(heading)
 
 
 def test_kernels_of_different_reasons_say_theirs() -> None:
-    """Where one kernel has no FLOPs and another was not counted, each name says which."""
+    """If one kernel has no FLOPs and another was not counted, each name says which."""
     words = drawn(samples.without_flops())
     assert {"uncounted (FLOPs not counted)", "copy_kernel (no FLOPs)"} <= set(words)

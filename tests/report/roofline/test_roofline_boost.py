@@ -1,4 +1,4 @@
-"""Roofs at boost clock: from the GPU's file, and only where both clocks are known."""
+"""Roofs at boost clock, from the GPU's file, if both clocks are known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _at(clock_hz: float, name: str = samples.A100.name) -> list[object]:
 
 
 def test_arithmetic_and_l1_follow_the_clock() -> None:
-    """At half of 1.41 GHz the boost roofs of fp32 and of L1 are those of the whole clock; DRAM and L2 have none."""
+    """At half of 1.41 GHz the boost roofs of fp32 and L1 are those of the full clock; DRAM and L2 have none."""
     found = boost(make_plane(_at(A100_BOOST_HZ / 2)))
     assert found is not None
     assert found.ratio == pytest.approx(2)
@@ -33,7 +33,7 @@ def test_arithmetic_and_l1_follow_the_clock() -> None:
 
 
 def test_a_small_difference_is_drawn_and_not_said() -> None:
-    """A tenth below the boost clock there are roofs to show, and no sentence."""
+    """A tenth below the boost clock, the roofs are drawn without a sentence."""
     found = boost(make_plane(_at(A100_BOOST_HZ / 1.1)))
     assert found is not None
     assert found.sentence == ""
@@ -49,7 +49,7 @@ def test_no_boost_roofs_without_a_faster_known_clock(clock_hz: float, name: str)
 
 
 def test_tensor_pipes_have_their_own_boost_clock() -> None:
-    """Where a GPU's file states tensor peaks for another clock, tensor roofs go to that one."""
+    """If a GPU's file states tensor peaks for another clock, tensor roofs use it."""
     chip = replace(samples.A100, name="NVIDIA H200", sm_clock_hz=9.15e8)
     flop = {"fp32": 1e8, "tensor_bf16": 1e9}
     kernel = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, flop, chip=chip)

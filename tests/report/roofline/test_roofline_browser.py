@@ -1,4 +1,4 @@
-"""The roofline in a real browser: zoom and pan, what signals do, and that drawn text overlaps nothing."""
+"""The roofline in a browser: zoom and pan, effects of signals, and text without overlaps."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def draw(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., Page]:
 
 
 def domains(page: Page) -> list[list[float]]:
-    """Read what is seen of the plane."""
+    """Read the visible range of the plane."""
     page.evaluate("view.runAsync().then(() => true)")
     page.wait_for_timeout(100)
     return [page.evaluate(DOMAIN, axis) for axis in "xy"]
 
 
 def spans(page: Page) -> list[float]:
-    """Measure what is seen of the plane, as ratios."""
+    """Measure the visible range of the plane, as ratios."""
     return [high / low for low, high in domains(page)]
 
 
@@ -88,7 +88,7 @@ def written(page: Page) -> list[str]:
 
 
 def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(draw: Callable[..., Page]) -> None:
-    """Without ctrl the wheel is the page's; with it the plane zooms by one factor in both directions."""
+    """Without ctrl the wheel scrolls the page; with it the plane is zoomed by one factor in both directions."""
     page = draw(make_spec(samples.every_verdict()))
     before = domains(page)
     page.mouse.move(*CENTRE)
@@ -105,7 +105,7 @@ def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(draw: Callable[..., Page
 
 
 def test_a_drag_pans_and_a_double_click_resets(draw: Callable[..., Page]) -> None:
-    """A drag moves the plane and keeps its span; a double click shows all of it again."""
+    """A drag moves the plane without zooming; a double click shows all of it again."""
     page = draw(make_spec(samples.every_verdict()))
     before = domains(page)
     page.mouse.move(*CENTRE)
@@ -121,7 +121,7 @@ def test_a_drag_pans_and_a_double_click_resets(draw: Callable[..., Page]) -> Non
 
 
 def test_signals_zoom_and_reset(draw: Callable[..., Page]) -> None:
-    """The page's buttons set what is seen by two signals, and null shows all of it; a gesture goes on from there."""
+    """The page's buttons set the range by two signals, and null shows all; gestures continue from there."""
     page = draw(make_spec(samples.every_verdict()))
     before = domains(page)
     set_signals(page, zoom_x=[1, 100], zoom_y=[1e12, 1e14])
@@ -136,7 +136,7 @@ def test_signals_zoom_and_reset(draw: Callable[..., Page]) -> None:
 
 
 def test_ticks_follow_the_zoom(draw: Callable[..., Page]) -> None:
-    """The grid is that of decades; where they have room, 2 and 5 are labelled too."""
+    """The grid has decades, with labels at 2 and 5 if there is room."""
     page = draw(make_spec(samples.every_verdict()))
     assert page.locator("svg .role-axis-title text").all_text_contents() == [
         "Arithmetic intensity (FLOP/B)", "Performance (FLOP/s)"
@@ -158,7 +158,7 @@ def test_ticks_follow_the_zoom(draw: Callable[..., Page]) -> None:
 
 
 def test_names_of_diagonals_keep_their_slope(draw: Callable[..., Page]) -> None:
-    """Zoomed in by one factor, names of diagonal roofs lie along them and inside the plane."""
+    """After zooming, names of diagonal roofs are parallel to them and inside the plane."""
     page = draw(make_spec(samples.every_verdict()))
     turn = page.evaluate("view.signal('turn')")
     (x0, x1), (y0, y1) = domains(page)
@@ -169,7 +169,7 @@ def test_names_of_diagonals_keep_their_slope(draw: Callable[..., Page]) -> None:
 
 
 def test_the_plane_follows_the_level(draw: Callable[..., Page]) -> None:
-    """Choosing a level shows its range, within eight decades, and an arrow at the edge for what lies beyond."""
+    """Choosing a level shows its range, at most eight decades, with arrows at the edge for points beyond."""
     flop = {"fp32": 1e12}
     usual = samples.Sample("usual", "memory", 1e5, "dram", {"dram": 1e12, "smem": 1e12}, flop)
     fake = samples.Sample("fake", "memory", 10, "dram", {"dram": 1e12, "smem": 1e2}, flop)
@@ -185,7 +185,7 @@ def test_the_plane_follows_the_level(draw: Callable[..., Page]) -> None:
 
 
 def test_hidden_launches_vanish(draw: Callable[..., Page]) -> None:
-    """A launch that a filter hides has no point, no name, no rank and no gap."""
+    """A filtered launch has no point, name, rank or gap."""
     spec = make_spec(samples.every_verdict(), ranks={"k0": 1})
     page = draw(spec)
     assert {"softmax_warp_forward", "1"} <= set(written(page))
@@ -198,7 +198,7 @@ def test_hidden_launches_vanish(draw: Callable[..., Page]) -> None:
 
 
 def test_an_isolated_kernel_stands_out(draw: Callable[..., Page]) -> None:
-    """The points of other kernels are faint and nameless; the levels of the isolated one are named."""
+    """Points of other kernels are faint and without names; the levels of the isolated one are named."""
     page = draw(make_spec(samples.every_verdict()))
     group = next(row["g"] for row in make_spec(samples.every_verdict())["datasets"]["points"] if row["k"] == "k2")
     set_signals(page, kernel=group, picked="k2")
@@ -212,7 +212,7 @@ def test_an_isolated_kernel_stands_out(draw: Callable[..., Page]) -> None:
 
 
 def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
-    """A point tells verdict, place, roof, traffic, busiest unit, time, confidence and flags in words."""
+    """A point's tooltip has verdict, place, roof, traffic, busiest unit, time, confidence and flags in words."""
     page = draw(make_spec(samples.every_verdict()))
     page.locator("[aria-roledescription=kernel]").first.hover()
     text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")
@@ -222,7 +222,7 @@ def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
 
 
 def test_points_describe_themselves(draw: Callable[..., Page]) -> None:
-    """A screen reader hears name, verdict, place and time of each point, and nothing of the lines."""
+    """A screen reader gives name, verdict, place and time of each point, and nothing about lines."""
     page = draw(make_spec(samples.every_verdict()))
     said = page.locator("[aria-roledescription=kernel]").first.get_attribute("aria-label") or ""
     assert said.startswith("softmax_warp_forward")
@@ -232,7 +232,7 @@ def test_points_describe_themselves(draw: Callable[..., Page]) -> None:
 
 
 def test_boost_roofs_appear_when_asked_for(draw: Callable[..., Page]) -> None:
-    """A T4 at 585 MHz has FP32 of 3 TFLOP/s: on demand come that, L1 and SMEM at the boost clock of 1.59 GHz."""
+    """A T4 at 585 MHz has FP32 at 3 TFLOP/s; on demand roofs at the boost clock of 1.59 GHz are added."""
     kernel = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8, "l1": 2e8}, {"fp32": 1e8}, chip=samples.T4)
     page = draw(make_spec([samples.analysis(kernel)]))
     lines = page.locator("svg .mark-rule line").count()
@@ -243,7 +243,7 @@ def test_boost_roofs_appear_when_asked_for(draw: Callable[..., Page]) -> None:
 
 
 def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]) -> None:
-    """Isolating one version keeps the others' labels and path, and fades other kernels; a hidden one leaves it."""
+    """Isolating a version keeps the others' labels and path, and fades other kernels; a hidden one leaves the path."""
     page = draw(spec_of([version(i, "attention", "softmax") for i in range(4)]))
     paths = page.locator("svg .mark-line.role-mark path[stroke-width='1.75']")
     assert paths.count() == 2
@@ -260,7 +260,7 @@ def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]
     ("width", "height"), mostly_thorough([(740, 440), (560, 440), (270, 320)], kept=[(740, 440), (270, 320)])
 )
 def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
-    """Measured as the browser draws it, no upright text of the plane overlaps other such text or a point."""
+    """As drawn by the browser, no upright text in the plane overlaps another such text or a point."""
     page = draw(make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3}), width, height)
     for level in ("own", "dram", "l2", "all"):
         set_signals(page, level=level)
@@ -268,9 +268,9 @@ def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, heig
 
 
 def assert_apart(page: Page) -> None:
-    """Hold the upright text of a plane to share no room with other such text or with a point."""
+    """Check that upright text in a plane overlaps neither other such text nor a point."""
     upright = "svg .mark-text.role-mark text:not([transform*=rotate])"
-    # A number stands in its own point.
+    # A number is inside its own point.
     texts = [box for box in page.locator(f"{upright}:not([stroke])").evaluate_all(BOXES) if not box[0].isdigit()]
     points = page.locator("[aria-roledescription=kernel]").evaluate_all(BOXES)
     assert len(texts) >= 2
@@ -280,7 +280,7 @@ def assert_apart(page: Page) -> None:
 
 
 def _overlap(one: list[Any], other: list[Any]) -> bool:
-    """Return whether two boxes share more than the empty rim that browsers count to a line of text."""
+    """Return whether two boxes overlap by more than the empty rim that browsers add to a line of text."""
     wide = min(one[3], other[3]) - max(one[1], other[1])
     high = min(one[4], other[4]) - max(one[2], other[2])
     return wide > 1 and high > 2

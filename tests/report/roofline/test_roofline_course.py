@@ -1,4 +1,4 @@
-"""The path of a kernel across the plane while it runs: its phases' places, and when there is none."""
+"""The path of a kernel across the plane during its run: the places of its phases, and when there is none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def spec_of(*analyses: Analysis) -> dict[str, Any]:
 
 
 def test_phases_stand_at_their_own_rates() -> None:
-    """Ramp, plateau and tail do 0.3, 0.8 and 0.25 of the tensor peak, and move 0.45, 0.1 and 0.1 of DRAM's."""
+    """Ramp, plateau and tail run at 0.3, 0.8 and 0.25 of the tensor peak, and at 0.45, 0.1 and 0.1 of DRAM's."""
     analysis = samples.explained()
     ramp, plateau, tail = phase_points(analysis)
     flop_per_s, bytes_per_s = analysis.flop_per_s, analysis.levels["dram"].bytes_per_s
@@ -36,7 +36,7 @@ def test_phases_stand_at_their_own_rates() -> None:
 
 
 def test_phases_add_up_to_the_dot() -> None:
-    """FLOPs and bytes of the phases, each over its part of the run, are those of the kernel."""
+    """FLOPs and bytes of the phases, each over its share of the run, add up to the kernel's."""
     analysis = samples.explained()
     points = phase_points(analysis)
     assert sum(point.part * point.flop_per_s for point in points) == pytest.approx(analysis.flop_per_s)
@@ -45,7 +45,7 @@ def test_phases_add_up_to_the_dot() -> None:
 
 
 def test_integer_tensor_work_has_a_path_too() -> None:
-    """A kernel whose main work is integer tensor operations is placed by those in every phase."""
+    """A kernel whose main work is integer tensor operations is placed by these in every phase."""
     analysis = samples.explained()
     products = Pipe(6e12, "op", "tensor_ops", peak_per_s=6.24e14, share=0.9)
     integer = replace(analysis, pipes={"tensor_int8": products}, flop={"fp32": 1e6}, flop_total=1e6)
@@ -54,7 +54,7 @@ def test_integer_tensor_work_has_a_path_too() -> None:
 
 
 def test_no_path_where_the_samples_do_not_tell_it() -> None:
-    """Kernels without phases, series, FLOPs, DRAM samples or mostly tensor work have none; one phase is no path."""
+    """Without phases, series, FLOPs, DRAM samples or mostly tensor work there is no path, nor with one phase."""
     analysis = samples.explained()
     series = analysis.kernel.series
     assert series is not None
@@ -72,7 +72,7 @@ def test_no_path_where_the_samples_do_not_tell_it() -> None:
 
 
 def test_the_chart_has_the_path_of_kernels_that_have_one() -> None:
-    """The rows of a path are in the order of the run and named; a chart without paths holds nothing of them."""
+    """The rows of a path are named and in the order of the run; a chart without paths has none of them."""
     rows = spec_of(samples.explained(), samples.every_verdict()[0])["datasets"]["course"]
     assert [(row["i"], row["words"].replace("\u00a0", " ")) for row in rows] == [
         (0, "ramp 12 %"),
@@ -87,7 +87,7 @@ def test_the_chart_has_the_path_of_kernels_that_have_one() -> None:
 
 @pytest.mark.browser
 def test_the_path_is_drawn_for_the_picked_kernel_only(open_page: Any) -> None:
-    """A name of a phase appears when the kernel is picked at DRAM, and goes with the level and the choice."""
+    """A phase's name appears if the kernel is selected at DRAM, and disappears with the level and the selection."""
     opened = open_page([samples.every_verdict()[0], samples.explained(1)])
     seen = "[...document.querySelectorAll('.plane svg text')].some(t => /^(ramp|plateau|tail) /.test(t.textContent))"
 

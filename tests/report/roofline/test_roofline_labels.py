@@ -1,4 +1,4 @@
-"""Text in the roofline: nothing that is written overlaps other text, a point or the edge of the plane."""
+"""Text in the roofline never overlaps other text, a point or the edge of the plane."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLANES = {
 
 
 def overlaps(analyses: Sequence[Analysis], sizes: Sequence[tuple[int, int]] = SIZES) -> list[object]:
-    """List all that overlaps, at every level and size."""
+    """List all overlaps, at every level and size."""
     spec = make_spec(analyses, ranks={"k0": 1, "k1": 2, "k3": 3})
     if "points" not in spec["datasets"]:
         return []
@@ -44,20 +44,20 @@ def overlaps(analyses: Sequence[Analysis], sizes: Sequence[tuple[int, int]] = SI
 
 
 def ranges(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read what is seen of a plane, by level."""
+    """Read the visible range of a plane, by level."""
     found: Mapping[str, Any] = next(param["value"] for param in spec["params"] if param["name"] == "ranges")
     return found
 
 
 @pytest.mark.parametrize("name", PLANES)
 def test_text_overlaps_nothing(name: str) -> None:
-    """Names, ranks and ridges keep clear of each other, of points and of the edge, at every size and level."""
+    """Names, ranks and ridges avoid each other, points and the edge, at every size and level."""
     assert overlaps(PLANES[name]) == []
 
 
 @pytest.mark.parametrize("count", mostly_thorough([3, 12], kept=[3]))
 def test_text_overlaps_nothing_in_random_planes(count: int) -> None:
-    """The same holds wherever kernels stand and however they are called."""
+    """The same holds wherever kernels are and whatever their names."""
     found = {seed: overlaps(random_kernels(seed), (SIZES[0], SIZES[-1])) for seed in range(count)}
     assert {seed: texts for seed, texts in found.items() if texts} == {}
 
@@ -72,14 +72,14 @@ def test_text_overlaps_nothing_in_real_reports(corpus: Path, stem: str) -> None:
 
 
 def test_heaviest_kernels_are_named() -> None:
-    """Every kernel of a plane with room for it has its name there, the longest launch first."""
+    """Every kernel of a plane with enough room has its name, the longest launch first."""
     spec = make_spec(samples.every_verdict())
     named = {row["t"] for row in spec["datasets"]["labels"] if row["s"] == "name" and row["level"] == "dram"}
     assert {"softmax_warp_forward", "gather_rows", "stencil_27pt"} <= named
 
 
 def test_labels_belong_to_launches() -> None:
-    """Ranks and names carry the keys of their launch and kernel, so that they go with it; ridges carry none."""
+    """Ranks and names have the keys of their launch and kernel, with which they disappear; ridges have none."""
     for row in make_spec(samples.every_verdict())["datasets"]["labels"]:
         assert ("k" in row and "g" in row) == (row["s"] != "ridge")
 
@@ -93,7 +93,7 @@ def test_ridges_say_their_intensity() -> None:
 
 
 def test_roofs_are_named_with_value_and_clock() -> None:
-    """Roofs that are one line share a name; a pipe says the clock it holds for, where there is room."""
+    """Roofs that are one line share a name; a pipe gives the clock it holds for, if there is room."""
     data = make_spec(samples.every_verdict())["datasets"]
     slopes = [row["p"]["dram"][0][0].replace("\u00a0", " ") for row in data["roofs"]]
     assert slopes == ["L1, SMEM  19.5 TB/s", "L2  4.62 TB/s", "HBM2  1.56 TB/s"]
@@ -103,7 +103,7 @@ def test_roofs_are_named_with_value_and_clock() -> None:
 
 
 def test_names_are_functions() -> None:
-    """A name loses its namespaces and arguments; wrappers are named by functor, namesakes by what differs."""
+    """A name loses its namespaces and arguments; wrappers are named by functor, namesakes by their difference."""
     page = build_content(
         [samples.report([*samples.every_verdict()[:1], *samples.many(3)])], "test", default_thresholds()
     )
@@ -114,14 +114,14 @@ def test_names_are_functions() -> None:
 
 
 def _names(analyses: Sequence[Analysis], slot: int = 0) -> dict[str, str]:
-    """Read the name at each launch at DRAM, in planes of one class of sizes."""
+    """Return the name at each launch at DRAM, in planes of one class of sizes."""
     rows = make_spec(analyses, picked="", ranks={})["datasets"]["labels"]
     named = (row for row in rows if row["s"] == "name" and row["level"] == "dram" and row["p"][slot])
     return {row["k"]: row["p"][slot][0] or row["t"] for row in named}
 
 
 def test_a_name_with_room_is_whole() -> None:
-    """A name of 50 characters is written in full where nothing is in its way, and cut on a telephone."""
+    """A name of 50 characters is written in full if nothing is in its way, and cut on a telephone."""
     name = "fused_" + "layer_" * 7 + "norm"
     kernel = samples.Sample(name, "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e7})
     analyses = [samples.analysis(kernel)]
@@ -130,6 +130,6 @@ def test_a_name_with_room_is_whole() -> None:
 
 
 def test_launches_of_one_kernel_share_a_name_that_counts_them() -> None:
-    """Five launches side by side are one name with their number, not five names."""
+    """Five launches side by side have one name with their number, not five names."""
     kernel = samples.Sample("gemm", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e7})
     assert list(_names([samples.analysis(kernel, i) for i in range(5)]).values()) == ["gemm x5"]

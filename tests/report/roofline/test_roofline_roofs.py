@@ -1,4 +1,4 @@
-"""Roofs of the plane: which are drawn, of which value, and what they are called."""
+"""Roofs of the plane: which are drawn, their values, and their names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ WGMMA_PER_S = 4096 * 132 * 1.5e9
 
 
 def hopper_kernel(**peaks: float) -> Kernel:
-    """Make a kernel of an H200 whose report holds these tensor peaks."""
+    """Make a kernel on an H200 whose report has these tensor peaks."""
     return Kernel("a", "a", 0, "k", "k", "ok", gpu="NVIDIA H200", compute_capability="9.0", tensor_peaks_per_s=peaks)
 
 
 def test_a_stray_pipe_draws_no_roof() -> None:
-    """A pipe with less than a hundredth of a launch's FLOPs is no roof of it."""
+    """A pipe with less than a hundredth of a launch's FLOPs is not a roof of the launch."""
     stray = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e9, "fp16": 1e6})
     assert [roof.keys for roof in make_plane([samples.analysis(stray)]).pipe_roofs] == [("fp32",)]
 
@@ -34,7 +34,7 @@ def test_equal_roofs_are_one_line() -> None:
 
 
 def test_attainable_roofs_lie_under_their_own() -> None:
-    """A roof carries the median of what its launches attain, and never more than its own value."""
+    """A roof has the median of what its launches can attain, at most its own value."""
     analyses = [
         replace(a, levels=a.levels | {"dram": replace(a.levels["dram"], attainable_per_s=attained)})
         for a, attained in zip(samples.every_verdict()[:3], (1.3e12, 1.4e12, 9e12), strict=True)
@@ -48,7 +48,7 @@ def test_attainable_roofs_lie_under_their_own() -> None:
     [((1.2757e9, 1.2883e9, 1.2929e9), "1.29 GHz"), ((1.0e9, 1.2883e9, 1.5e9), "1.00 GHz to 1.50 GHz")],
 )
 def test_the_clock_of_the_roofs_is_that_of_their_peaks(clocks_hz: tuple[float, ...], said: str) -> None:
-    """Lines stand at the median peak, so the clock they are drawn at is the median, not the middle of its range."""
+    """Lines are at the median peak, so their clock is the median, not the middle of its range."""
     analyses = [
         replace(a, kernel=replace(a.kernel, counters={**a.kernel.counters, "sm_clock_hz": hz}))
         for a, hz in zip(samples.every_verdict()[:3], clocks_hz, strict=True)
@@ -58,7 +58,7 @@ def test_the_clock_of_the_roofs_is_that_of_their_peaks(clocks_hz: tuple[float, .
 
 @pytest.mark.parametrize(("full", "drawn"), [(1.6e12, None), (2.0e12, 2.0e12)])
 def test_memory_has_a_second_roof_only_well_over_the_first(full: float, drawn: float | None) -> None:
-    """DRAM at its own top clock is drawn and named where that is over 1.1 times the profiled 1.555 TB/s."""
+    """DRAM at its own top clock is drawn and named if that is more than 1.1 times the profiled 1.555 TB/s."""
     analyses = [
         replace(a, kernel=replace(a.kernel, counters={**a.kernel.counters, "device_dram_peak_bytes_per_s": full}))
         for a in samples.every_verdict()[:2]
@@ -71,7 +71,7 @@ def test_memory_has_a_second_roof_only_well_over_the_first(full: float, drawn: f
 
 
 def test_hopper_has_two_roofs_for_one_type() -> None:
-    """A type with mma and wgmma has both peaks: mma reaches two thirds of the dense one."""
+    """A type with mma and wgmma has both peaks: mma reaches two thirds of the dense peak."""
     kernel = hopper_kernel(src_bf16_dst_fp32_sparsity_off=WGMMA_PER_S)
     peaks = {"tensor_bf16": WGMMA_PER_S * 2 / 3, "tensor_bf16_wgmma": WGMMA_PER_S}
     assert instruction_peaks(kernel, "tensor_bf16") == pytest.approx(peaks)
@@ -91,14 +91,14 @@ def test_chips_without_wgmma_have_one_roof() -> None:
 
 
 def test_blackwell_tells_mma_from_tcgen05() -> None:
-    """Where a report holds the peaks of both instructions, both are roofs."""
+    """If a report has the peaks of both instructions, both are roofs."""
     kernel = hopper_kernel(op_hmma_src_bf16_dst_fp32_sparsity_off=5e14, op_utchmma_src_bf16_dst_fp32_sparsity_off=2e15)
     kernel = replace(kernel, compute_capability="10.0", gpu=None)
     assert instruction_peaks(kernel, "tensor_bf16") == {"tensor_bf16": 5e14, "tensor_bf16_tcgen05": 2e15}
 
 
 def test_both_instructions_are_drawn_and_named() -> None:
-    """A plane of Hopper's tensor work shows mma and wgmma, each by its name, whichever of them ran."""
+    """A plane of Hopper's tensor work shows mma and wgmma, each with its name, whichever of them ran."""
     (gemm,) = [a for a in samples.every_verdict() if a.verdict.bound == "compute"]
     kernel = hopper_kernel(src_bf16_dst_fp32_sparsity_off=WGMMA_PER_S)
     pipe = replace(gemm.pipes["tensor_bf16"], peak_per_s=WGMMA_PER_S * 2 / 3)

@@ -1,4 +1,4 @@
-"""Versions of a kernel in the roofline: what several reports hold of one name, joined in the order of recording."""
+"""Versions of a kernel in the roofline: kernels of one name in several reports, joined in order of recording."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rooflens.report.roofline.versions import versions
 
 
 def test_versions_are_joined_in_the_order_of_recording() -> None:
-    """Whatever order the reports are given in, the path goes from the oldest to the newest, at each level."""
+    """Whatever the order of the reports, the path goes from the oldest to the newest, at each level."""
     made = spec_of([version(2, "attention"), version(0, "attention"), version(1, "attention")])
     path = [row for row in made["datasets"]["versions"] if row["level"] == "dram"]
     assert [row["i"] for row in path] == [0, 1, 2]
@@ -23,14 +23,14 @@ def test_versions_are_joined_in_the_order_of_recording() -> None:
 
 
 def test_versions_are_named_by_their_reports() -> None:
-    """The newest one has the kernel's name and its label; the others have theirs."""
+    """The newest version has the kernel's name and its label, the others only their label."""
     rows = spec_of([version(i, "attention") for i in range(4)])["datasets"]["labels"]
     names = {row["t"] for row in rows if row["s"] == "name" and row["level"] == "dram"}
     assert names == {"v0", "v1", "v2", "attention, v3"}
 
 
 def test_versions_at_one_place_have_one_label() -> None:
-    """A version that stands where a newer one does is not written over it."""
+    """A version at the place of a newer one is not written over it."""
     same = replace(version(1, "attention"), analyses=version(0, "attention").analyses)
     moved = tuple(replace(one, kernel=replace(one.kernel, digest=same.run.digest)) for one in same.analyses)
     rows = spec_of([version(0, "attention"), replace(same, analyses=moved)])["datasets"]["labels"]
@@ -38,7 +38,7 @@ def test_versions_at_one_place_have_one_label() -> None:
 
 
 def test_one_report_and_other_names_make_no_versions() -> None:
-    """Kernels of one report, and those of two whose names differ where no ladder joins them, are joined by nothing."""
+    """Kernels of one report, and kernels of two with different names and without a ladder, are not joined."""
     assert versions(plane_of([version(0, "attention", "softmax")])) == ()
     reports = [version(0, "attention"), version(1, "softmax")]
     page = replace(build_content(reports, "test", default_thresholds()), ladder=None)
@@ -47,7 +47,7 @@ def test_one_report_and_other_names_make_no_versions() -> None:
 
 
 def test_the_longest_launch_stands_for_a_version() -> None:
-    """Of several launches in one report the path takes the longest."""
+    """Of several launches in one report the path uses the longest."""
     several = version(1, "attention", "attention", "softmax")
     first, second, other = several.analyses
     longer = replace(second, kernel=replace(second.kernel, counters={**second.kernel.counters, "duration_ns": 9e9}))
@@ -56,14 +56,14 @@ def test_the_longest_launch_stands_for_a_version() -> None:
 
 
 def test_tooltips_name_the_version() -> None:
-    """Rows of launches hold the label of their report, and none where the page has one report."""
+    """Rows of launches have their report's label if the page has several reports."""
     kernels = spec_of([version(i, "attention") for i in range(2)])["datasets"]["kernels"]
     assert {row["report"] for row in kernels} == {"v0", "v1"}
     assert "report" not in spec_of([version(0, "attention")])["datasets"]["kernels"][0]
 
 
 def test_beside_a_ladder_its_versions_have_their_labels_and_other_kernels_their_names() -> None:
-    """The fastest version is named first, and a kernel that three reports hold once, by its name and no report's."""
+    """The fastest version is named first; a kernel that three reports have once is named without a report."""
     reports = [version(i, "attention", "reference") for i in range(3)]
     page = build_content(reports, "test", default_thresholds())
     climbers = {(report.run.digest, "attention"): f"v{at}" for at, report in reversed(list(enumerate(reports)))}

@@ -28,7 +28,7 @@ SCHEMAS = {
 
 
 def test_the_shipped_schemas_are_those_of_the_tables() -> None:
-    """Keys, types and meanings stand in one place; with ROOFLENS_REWRITE=1 the files are written anew."""
+    """Keys, types and meanings are defined in one place; ROOFLENS_REWRITE=1 rewrites the files."""
     for name, text in SCHEMAS.items():
         shipped = files("rooflens").joinpath(name)
         if os.environ.get(SWITCH) == "1":
@@ -37,7 +37,7 @@ def test_the_shipped_schemas_are_those_of_the_tables() -> None:
 
 
 def test_forecasts_keep_to_their_schema() -> None:
-    """One prediction and several are valid; a key that is missing is not."""
+    """One prediction and several are valid; a document with a missing key is not."""
     datasheet = the_datasheet("h100-sxm")
     validator = Draft202012Validator(json.loads(forecast.schema_text()))
     for sizes in ("4096", "128:4096:x2"):
@@ -49,7 +49,7 @@ def test_forecasts_keep_to_their_schema() -> None:
 
 
 def test_comparisons_keep_to_their_schema(fixtures: Path) -> None:
-    """A comparison of stored reports is valid; a key that is missing is not."""
+    """A comparison of stored reports is valid; a document with a missing key is not."""
     files = [fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult")]
     base, head = analyze_paths(files).reports
     ladders = checked(pair_programs([base], [head], ("before", "after")).pairs, anyway=True, hint="")
@@ -61,7 +61,7 @@ def test_comparisons_keep_to_their_schema(fixtures: Path) -> None:
 
 
 def test_dense_json_is_the_same_document_a_line_for_each_kernel(fixtures: Path) -> None:
-    """What programs read holds the same keys and values as what people read, and can be taken line by line."""
+    """The JSON for programs has the same keys and values as that for people, and can be read by lines."""
     reports = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"]).reports
     analyses = [analysis for report in reports for analysis in report.analyses]
     text = "".join(json_lines(analyses, reports))
@@ -72,7 +72,7 @@ def test_dense_json_is_the_same_document_a_line_for_each_kernel(fixtures: Path) 
 
 
 def test_verdicts_findings_and_flags_are_names_of_pages(fixtures: Path) -> None:
-    """Every class, finding and flag of the JSON has a page that is called so, as the schema says."""
+    """Every class, finding and flag in the JSON is the name of a page, as the schema says."""
     reports = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"]).reports
     kernels = to_document([analysis for report in reports for analysis in report.analyses])["kernels"]
     named = {f"verdicts/{kernel['verdict']['bound']}" for kernel in kernels}
@@ -83,7 +83,7 @@ def test_verdicts_findings_and_flags_are_names_of_pages(fixtures: Path) -> None:
 
 
 def test_documents_keep_to_the_schema(fixtures: Path) -> None:
-    """Stored reports are valid; a key that is missing or unknown is not."""
+    """Stored reports are valid; documents with missing or unknown keys are not."""
     (report,) = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"]).reports
     document = json.loads(json.dumps(to_document(report.analyses)))
     validator = Draft202012Validator(to_schema())

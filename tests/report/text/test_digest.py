@@ -50,7 +50,7 @@ def hot(name: str = "k") -> Analysis:
 @pytest.mark.parametrize("max_tokens", [1, LEAST_TOKENS, 300, 700, 1500, 20_000])
 @pytest.mark.parametrize("count", [1, 3, 60])
 def test_a_digest_keeps_to_its_size_and_counts_what_it_cut(max_tokens: int, count: int) -> None:
-    """Whatever the size, the text is no longer; kernels shown and kernels counted as cut are all there are."""
+    """The text never exceeds its size, and the kernels shown and counted as cut are all kernels."""
     text = digest([report(many(count))], max_tokens)
     assert tokens_of(text) <= max(max_tokens, LEAST_TOKENS)
     shown = [int(place) for place in re.findall(r"^(?:## )?(\d+)\. `", text, flags=re.MULTILINE)]
@@ -61,7 +61,7 @@ def test_a_digest_keeps_to_its_size_and_counts_what_it_cut(max_tokens: int, coun
 
 
 def test_top_shows_so_many_kernels_and_counts_the_others() -> None:
-    """With `top` the kernels with most to win are shown, and the rest is counted."""
+    """With `top` the kernels with most to save are shown, and the rest is counted."""
     text = digest([report(many(9))], 20_000, top=2)
     assert len(re.findall(r"^(?:## )?\d+\. `", text, flags=re.MULTILINE)) == 2
     assert "truncated, 7 more kernels" in text
@@ -73,7 +73,7 @@ def test_a_token_is_taken_for_three_bytes() -> None:
 
 
 def test_a_block_has_verdict_shares_move_two_hot_lines_and_key() -> None:
-    """Each line is there, the second hot line by its number alone, as it stands in the same file."""
+    """Each line is there, the second hot line by its number alone, as it is in the same file."""
     analysis = hot()
     text = digest([report([analysis])])
     assert "Confidence" in text
@@ -84,7 +84,7 @@ def test_a_block_has_verdict_shares_move_two_hot_lines_and_key() -> None:
 
 
 def test_a_block_begins_with_gain_and_limit() -> None:
-    """1.10 ms in two launches are 2.20: the gain is that of all of them, and what a move changes stands beside it."""
+    """1.10 ms in two launches are 2.20 in all: the gain is of both, followed by what its move changes."""
     one = samples.analysis(samples.Sample("k", "memory", 1100, "dram", {"dram": 1e9}))
     move = Move("do it in half of the bytes", "precision", gain=Gain(4.0, changes="types"))
     limit = Limit(2.5, 4.4e5, "FP32 arithmetic", proven=True)
@@ -95,7 +95,7 @@ def test_a_block_begins_with_gain_and_limit() -> None:
 
 
 def test_no_number_of_a_finding_is_cut() -> None:
-    """Numbers that do not fit on the line are left out whole, and the gain stands."""
+    """Numbers that do not fit on the line are left out as a whole, and the gain stays."""
     numbers = tuple(Evidence(f"{what} that takes many words to say", 1234.0, "sectors", "m") for what in "ab")
     found = Finding(
         "x", "a long title of some finding", "limiter", numbers, "mend it", "pad", Gain(3.7, changes="instructions")
@@ -109,7 +109,7 @@ def test_no_number_of_a_finding_is_cut() -> None:
 
 
 def test_kernels_with_little_at_stake_get_one_line() -> None:
-    """What has less than a hundredth of the first kernel's time to win is named, with its time and its limiter."""
+    """A kernel with less than a hundredth of the first kernel's savable time has only its time and limiter."""
     long, short = many(2)
     short = replace(short, kernel=replace(short.kernel, counters={**short.kernel.counters, "duration_ns": 10.0}))
     text = digest([report([long, short])])
@@ -118,7 +118,7 @@ def test_kernels_with_little_at_stake_get_one_line() -> None:
 
 
 def test_a_failed_kernel_is_named_with_what_to_do() -> None:
-    """A report of failed kernels alone says why, in no number, and how to profile again."""
+    """A report with only failed kernels gives no number, but the reason and how to profile again."""
     failed = analyze(failed_kernel(many(1)[0].kernel, "an impossible value"))
     text = digest([report([failed])])
     assert "Failed, and in no number here: 1 launch of `kernel_0_of_many`: an impossible value." in text
@@ -127,7 +127,7 @@ def test_a_failed_kernel_is_named_with_what_to_do() -> None:
 
 
 def test_estimates_of_rules_have_two_digits() -> None:
-    """NVIDIA's 8.47549 % is 8.5 %, for no estimate is that exact."""
+    """NVIDIA's 8.47549 % is written as 8.5 %, as no estimate is that exact."""
     (analysis,) = many(1)
     rules = (Rule("Occupancy", "S", "Achieved Occupancy", "text", speedup_pct=8.47549),)
     analysis = replace(analysis, kernel=replace(analysis.kernel, rules=rules))
@@ -135,7 +135,7 @@ def test_estimates_of_rules_have_two_digits() -> None:
 
 
 def test_nothing_and_what_could_not_be_read_are_said() -> None:
-    """Without a report there is a title; a report that could not be read is named by its file, with why."""
+    """Without a report there is a title; a report that could not be read is named with the reason."""
     assert digest([]).startswith("# `no report`")
     assert "Not read: `broken.ncu-rep`: is damaged." in digest(
         [], unread=[("/folder/broken.ncu-rep", InputError("is damaged"))]
@@ -158,7 +158,7 @@ def test_nothing_out_of_a_report_is_mark_up() -> None:
 
 @for_all("analysis", [*samples.every_verdict(), samples.explained()], lambda one: one.kernel.function_name)
 def test_an_explanation_has_its_counters_and_its_moves_in_order(analysis: Analysis) -> None:
-    """Every number of a finding stands with the metric it came from, and the moves are the verdict's, in its order."""
+    """Every number of a finding has its metric, and the moves are the verdict's, in its order."""
     text = explain(report([analysis]), analysis)
     plain = text.replace("\\", "").replace("\u2060", "")
     for finding in analysis.findings:
@@ -173,7 +173,7 @@ def test_an_explanation_has_its_counters_and_its_moves_in_order(analysis: Analys
 
 
 def test_an_explanation_says_what_would_confirm_a_move() -> None:
-    """A move of a finding brings what the finding's documentation says of confirming it, and how to compare."""
+    """A finding's move is followed by how to confirm it, from the finding's documentation, and how to compare."""
     base = named(samples.explained(), "k")
     (found, _) = base.findings
     move = Move(found.move, found.kind, found.id, found.where, found.gain)
@@ -184,7 +184,7 @@ def test_an_explanation_says_what_would_confirm_a_move() -> None:
 
 
 def test_an_explanation_has_the_hot_lines_and_the_part_of_the_report() -> None:
-    """Hot lines say which part of their samples waits most for what; the kernel's part is that of all its launches."""
+    """Hot lines give the share of their samples for the longest wait; the kernel's share is of all launches."""
     analysis = hot()
     text = explain(report([analysis, analysis, named(analysis, "other")]), analysis)
     assert "| 80 % | waits for global memory, 75 % | `a.cu:7` | `y[i] = x[j];` |" in text
@@ -192,7 +192,7 @@ def test_an_explanation_has_the_hot_lines_and_the_part_of_the_report() -> None:
 
 
 def test_an_explanation_tells_an_idle_memory_level_from_one_that_was_not_measured() -> None:
-    """DRAM at 0.2 % is named as measured; without a share it is not named, and neither is a busy one."""
+    """DRAM at 0.2 % is named as measured; without a share it is not named, and neither is a busy level."""
     base = hot()
     idle, missing = (replace(base, levels={**base.levels, "dram": Level(share=share)}) for share in (0.002, None))
     line = "Measured, and below 1.0 %: HBM2"

@@ -9,7 +9,7 @@ from rooflens.report.writers.terminal import to_terminal
 
 
 class Metric(Struct, frozen=True):
-    """One metric as a collection would have it."""
+    """A metric as in a collection."""
 
     name: str
     kind: str = "hardware"
@@ -25,12 +25,12 @@ METRICS = (
 
 
 def printed(width: int, passes: int | None) -> str:
-    """Print the table as a terminal of some width would show it."""
+    """Print the table as on a terminal of this width."""
     return to_terminal((metrics_table("gh100", "standard", METRICS, passes),), width)
 
 
 def test_the_table_shows_every_metric_and_the_cost() -> None:
-    """The title says what the collection costs, and each metric has a line with its meaning as it stands."""
+    """The title gives the cost of the collection, and each metric has a line with its unchanged meaning."""
     lines = [line.rstrip() for line in printed(140, 3).splitlines()]
     assert lines[0] == "gh100, standard: 3 metrics, 3 hardware passes, one SASS collection, warp sampling"
     assert [line.split()[0] for line in lines[2:]] == [metric.name for metric in METRICS]
@@ -38,18 +38,18 @@ def test_the_table_shows_every_metric_and_the_cost() -> None:
 
 
 def test_names_are_whole_on_a_narrow_terminal() -> None:
-    """No name is cut where the terminal has room for it alone."""
+    """No name is cut if it alone fits the terminal."""
     assert all(metric.name in printed(100, 3) for metric in METRICS)
 
 
 def test_passes_read_well() -> None:
-    """One pass is a pass, and an unknown count says so."""
+    """A single pass is singular, and an unknown count is called unknown."""
     assert passes_text(METRICS[:1], 1) == "1 hardware pass"
     assert passes_text(METRICS[:2], None) == "passes not counted, one SASS collection"
 
 
 def test_names_are_printed_bare() -> None:
-    """`--names` gives one name a line, fit for `ncu --metrics`."""
+    """`--names` gives one name per line, suitable for `ncu --metrics`."""
     assert metric_names(METRICS[:2]) == "dram__bytes.sum\nsass__inst_executed_per_opcode_with_modifier_all"
 
 
@@ -62,12 +62,12 @@ def test_names_are_printed_bare() -> None:
     ],
 )
 def test_a_gpu_lists_its_links(name: str, lines: tuple[str, str]) -> None:
-    """Each link with both of its figures; none is said, and one that is not known has no line."""
+    """Each link has both figures; its absence is stated, and an unknown link has no line."""
     assert lines in gpu_cells(name)
 
 
 def test_an_unknown_link_is_left_out() -> None:
-    """What a GB200 talks to PCIe boards over is not in its documents."""
+    """The link between a GB200 and PCIe boards is not in its documents."""
     assert not [cell for cell, _ in gpu_cells("gb200") if cell.startswith("PCIe")]
 
 
@@ -83,13 +83,13 @@ def test_the_list_of_gpus_has_the_fastest_link(name: str, link: str) -> None:
 
 
 def gpu_cells(name: str) -> list[tuple[str, str]]:
-    """Give the first two columns of a GPU's table."""
+    """Return the first two columns of a GPU's table."""
     (gpu,) = matching_datasheets(name)
     return [(str(first), str(second)) for first, second, *_ in gpu_details(gpu).rows]
 
 
 def test_a_gpu_has_the_ridge_of_each_peak_and_the_bandwidth_of_its_l2() -> None:
-    """989 TFLOP/s of bf16 over 3.35 TB/s are 295 FLOP/B; a T4, whose file has no L2 bandwidth, shows none."""
+    """989 TFLOP/s of bf16 over 3.35 TB/s are 295 FLOP/B; a T4, without L2 bandwidth in its file, has none."""
     (gpu,) = matching_datasheets("h100-sxm")
     ridges = {str(row[0]): str(row[2]) for row in gpu_details(gpu).rows}
     assert (ridges["tensor bf16"], ridges["fp32"], ridges["DRAM"]) == ("295", "20.0", "")
@@ -111,5 +111,5 @@ def test_a_gpu_has_the_ridge_of_each_peak_and_the_bandwidth_of_its_l2() -> None:
     ],
 )
 def test_a_gpu_is_found_by_any_part_of_its_names(part: str, found: list[str]) -> None:
-    """A part of the short name or of the display name finds it; what several have, finds all of those."""
+    """A part of the short name or display name finds every GPU that contains it."""
     assert [gpu.id for gpu in matching_datasheets(part)] == found

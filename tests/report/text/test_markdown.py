@@ -60,7 +60,7 @@ def write(analyses: Sequence[Analysis], runs: Sequence[Run] = (), title: str = "
 
 
 def parse(text: str) -> list[Token]:
-    """Read Markdown with the extensions of GitHub's that markdown-it has; every token, those inside lines too."""
+    """Parse Markdown with GitHub's extensions in markdown-it; return all tokens, including those inside lines."""
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     return [one for token in tokens for one in (token, *(token.children or ()))]
 
@@ -79,7 +79,7 @@ def table_rows(tokens: Sequence[Token]) -> list[list[str]]:
 
 
 def hostile() -> list[Analysis]:
-    """Put every hostile text wherever a report could put one."""
+    """Put every hostile text wherever a report could have one."""
     base = samples.every_verdict()[:5]
     return [_hostile(base[i % 5], text, i) for i, text in enumerate(HOSTILE)]
 
@@ -91,7 +91,7 @@ def _hostile(one: Analysis, text: str, index: int) -> Analysis:
 
 
 def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
-    """Title, GPU, clock, ncu, time by verdict, the first to fix with its move, and every kernel stand in it."""
+    """Title, GPU, clock, ncu, time by verdict, the first kernel with its move, and every kernel are in it."""
     text = write(samples.every_verdict())
     assert text.startswith("## attention\n\nNVIDIA A100-SXM4-40GB \u00b7 CC 8.0 \u00b7 SM 1.41 GHz")
     assert "**45 %** memory-bound, **26 %** compute-bound" in text
@@ -104,7 +104,7 @@ def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
 
 
 def test_synthetic_data_is_said_before_any_number() -> None:
-    """The warning stands right below the title."""
+    """The warning is directly below the title."""
     text = write(samples.every_verdict(), [samples.run(synthetic=True)])
     marker, warning = text.splitlines()[2:4]
     assert marker == "> [!WARNING]"
@@ -114,7 +114,7 @@ def test_synthetic_data_is_said_before_any_number() -> None:
 
 
 def test_hostile_text_stays_text() -> None:
-    """Whatever names, causes, moves, flags, paths and titles hold: no HTML, link, image or heading comes of it."""
+    """Names, causes, moves, flags, paths and titles never become HTML, a link, an image or a heading."""
     runs = [samples.run(source=text, clock_control=text, ncu_version=text) for text in HOSTILE]
     unread = [(text, InputError(text)) for text in HOSTILE]
     for title in HOSTILE:
@@ -126,7 +126,7 @@ def test_hostile_text_stays_text() -> None:
 
 
 def test_the_table_keeps_its_columns_whatever_names_hold() -> None:
-    """Every row has as many cells as the heading, and the name is whole in its own."""
+    """Every row has as many cells as the heading, and the name is whole in its cell."""
     rows = table_rows(parse(write(hostile())))
     assert {len(row) for row in rows} == {9}
     names = {row[0] for row in rows}
@@ -135,13 +135,13 @@ def test_the_table_keeps_its_columns_whatever_names_hold() -> None:
 
 @for_all("text", HOSTILE)
 def test_nothing_in_a_sentence_is_linked_by_itself(text: str) -> None:
-    """A mention, a number or an address in a sentence is parted by a joiner, so that no renderer links it."""
+    """A joiner splits mentions, numbers and addresses in sentences, so that no renderer links them."""
     for written in (prose(f"see {text} there"), to_markdown((Heading(Span(text, "literal")),))):
         assert not [mark for mark in ("@nobody", "#1", "://", "www.") if mark in written]
 
 
 def test_code_spans_hold_backticks_and_pipes() -> None:
-    """A span is fenced by more backticks than it holds; in a cell no backslash can escape the escape of a pipe."""
+    """A span is fenced by more backticks than it contains; in a cell no backslash can undo the escape of a pipe."""
     assert code("a`b") == "``a`b``"
     assert code("`a") == "`` `a ``"
     cell = to_markdown((Table((Column("x"),), ((code_span("a|b\\|c"),),)),)).splitlines()[-1]
@@ -151,13 +151,13 @@ def test_code_spans_hold_backticks_and_pipes() -> None:
 
 
 def test_a_table_has_a_line_for_each_row() -> None:
-    """Headings, the rule that sets numbers to the right, and the rows."""
+    """There are headings, the line that aligns numbers to the right, and the rows."""
     table = Table((Column("name"), Column("time", right=True)), (("a", "1 us"),))
     assert to_markdown((table,)) == "| name | time |\n|---|---:|\n| a | 1 us |"
 
 
 def test_many_kernels_end_in_one_line() -> None:
-    """The table holds the longest kernels, and one line sums the others up."""
+    """The table has the longest kernels, and one line sums up the others."""
     text = write(samples.many(100))
     rows = table_rows(parse(text))
     assert len(rows) == 1 + MAX_ROWS + 1
@@ -166,7 +166,7 @@ def test_many_kernels_end_in_one_line() -> None:
 
 
 def test_launches_of_one_kernel_are_one_row() -> None:
-    """Two launches of a kernel stand in one row with their number and the sum of their times."""
+    """Two launches of a kernel share a row with their number and the sum of their times."""
     one = samples.every_verdict()[0]
     rows = table_rows(parse(write([one, replace(one, kernel=replace(one.kernel, index=1))])))
     assert rows[1][0].endswith("` \u00d72")
@@ -174,14 +174,14 @@ def test_launches_of_one_kernel_are_one_row() -> None:
 
 
 def test_verdicts_that_differ_between_launches_are_both_named() -> None:
-    """A kernel whose launches have two verdicts shows both, by their share of its time."""
+    """A kernel whose launches have two verdicts shows both, with their share of its time."""
     one = samples.every_verdict()[0]
     other = replace(one, kernel=replace(one.kernel, index=1), verdict=replace(one.verdict, bound="latency"))
     assert table_rows(parse(write([one, other])))[1][3].startswith("memory 50 %, latency 50 %")
 
 
 def test_what_is_in_no_number_is_named() -> None:
-    """Failed launches, unread reports and flags that change verdicts are named; the other flags stand in the method."""
+    """Failed launches, unread reports and flags that change verdicts are named; other flags are in the method."""
     resident, *others = samples.every_verdict()
     analyses = [replace(resident, flags=("dram_writes_stay_in_l2", "no_flop")), *others]
     failed = [samples.failed(f"late_{i}", i) for i in range(MAX_NAMED + 2)]
@@ -204,7 +204,7 @@ def test_a_clock_far_below_boost_is_a_caveat() -> None:
 
 
 def test_no_folder_of_this_machine_is_told() -> None:
-    """Reports are named without their folders: Markdown is made to be passed on."""
+    """Reports are named without their folders, as Markdown is made to be shared."""
     assert "/home/me" not in write(samples.every_verdict(), [samples.run(source="/home/me/attention.ncu-rep")])
 
 
@@ -214,7 +214,7 @@ def test_no_folder_of_this_machine_is_told() -> None:
     ids=["nothing", "all failed", "all unknown", "no FLOPs", "no durations"],
 )
 def test_every_state_of_the_data_is_written(analyses: list[Analysis]) -> None:
-    """No state of the data breaks the Markdown; the method is always there."""
+    """Every state of the data gives valid Markdown, always with the method."""
     text = write(analyses)
     assert "None" not in text
     assert "nan" not in text
@@ -222,7 +222,7 @@ def test_every_state_of_the_data_is_written(analyses: list[Analysis]) -> None:
 
 
 def found(title: str, severity: str = "limiter") -> Finding:
-    """Make a finding with three numbers and a place; everything in it is text of a report."""
+    """Make a finding with three numbers and a place, all of whose texts come from a report."""
     spot = Hotspot("line", file=f"src/{title}.cu", line=88)
     numbers = (
         Evidence(title, 0.5, "share", title),
@@ -233,7 +233,7 @@ def found(title: str, severity: str = "limiter") -> Finding:
 
 
 def test_a_ranked_kernel_has_its_findings_below_it() -> None:
-    """Each finding that costs time is an item: title, gain, its first two numbers and its place; notes are not."""
+    """Each finding that costs time is an item with title, gain, two numbers and place; notes are left out."""
     one = samples.every_verdict()[0]
     text = write([replace(one, findings=(found("uncoalesced loads"), found("spills"), found("low", "note")))])
     item = "   - **uncoalesced loads**, about 3.7x: uncoalesced loads 50 %, sectors 1.20 G at `uncoalesced loads.cu:88`"
@@ -244,14 +244,14 @@ def test_a_ranked_kernel_has_its_findings_below_it() -> None:
 
 @for_all("title", HOSTILE)
 def test_findings_hold_hostile_text(title: str) -> None:
-    """No title, name of a number or file of a finding is read as Markdown, HTML or a link."""
+    """Titles, names of numbers and files of a finding are never read as Markdown, HTML or links."""
     tokens = parse(write([replace(samples.every_verdict()[0], findings=(found(title),))]))
     assert not {token.type for token in tokens} & {"link_open", "image", "html_inline"}
     assert [token.content for token in tokens if token.type == "html_block"] == HTML
 
 
 def test_the_tables_of_analyze_hold_hostile_names_too() -> None:
-    """The Markdown of `analyze` keeps its columns and makes no link of a name."""
+    """The Markdown of `analyze` keeps its columns and makes no link from a name."""
     tokens = parse(to_markdown(kernels_document(summarize(hostile()))))
     assert not {token.type for token in tokens} & {"link_open", "image", "html_inline", "html_block"}
     assert {len(row) for row in table_rows(tokens)} == {9}

@@ -24,7 +24,7 @@ KEPT = ("kernel", "time", "verdict", "gain", "limit")
 
 
 def printed(kernels: Sequence[KernelSummary], width: int) -> list[str]:
-    """Return the lines of the one GPU's table on a terminal of so many columns, without its heading."""
+    """Return the lines of the only GPU's table on a terminal of this width, without its heading."""
     return to_terminal(kernels_document(kernels), width).splitlines()[1:]
 
 
@@ -34,7 +34,7 @@ def plain(words: Words) -> str:
 
 
 def table(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tuple[str, list[dict[str, str]]]:
-    """Return the heading of the one GPU, and its rows by the headings of the columns."""
+    """Return the heading of the only GPU, and its rows by column heading."""
     (rows,) = kernels_document(summarize(analyses, each_launch=each_launch))
     assert isinstance(rows, Table)
     names = [column.heading for column in rows.columns]
@@ -47,7 +47,7 @@ def said(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[st
 
 
 def below(lines: Sequence[Words]) -> str:
-    """Return what stands below a table as a terminal shows it."""
+    """Return the lines below a table as on a terminal."""
     return to_terminal((bullets([*lines]),))
 
 
@@ -58,7 +58,7 @@ def judged(analysis: Analysis, **changes: object) -> Analysis:
 
 
 def launched(name: str, times_us: Sequence[float], limit: float | None = None) -> list[Analysis]:
-    """Make a launch of a kernel for each time; all of them could be so much faster at most."""
+    """Make a launch of a kernel for each time, all with this limit."""
     launches = [samples.analysis(Sample(name, "memory", time, "dram"), index) for index, time in enumerate(times_us)]
     return [judged(launch, limit=Limit(limit)) for launch in launches]
 
@@ -69,7 +69,7 @@ def launched(name: str, times_us: Sequence[float], limit: float | None = None) -
     [samples.every_verdict(), samples.hostile(), samples.without_flops(), samples.many(400), [samples.failed()]],
 )
 def test_columns_leave_by_their_worth(analyses: list[Analysis], width: int) -> None:
-    """Whatever the kernels hold, what is worth most is shown, the first moves too, and no line is longer."""
+    """Whatever the kernels, the most useful columns are shown, including the first moves, and no line is longer."""
     for gpu in {analysis.kernel.gpu for analysis in analyses}:
         kernels = summarize([analysis for analysis in analyses if analysis.kernel.gpu == gpu])
         (table,) = kernels_document(kernels)
@@ -87,7 +87,7 @@ def test_columns_leave_by_their_worth(analyses: list[Analysis], width: int) -> N
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_times_verdicts_and_factors_are_never_cut(width: int) -> None:
-    """Beside the longest names, time, verdict, gain and limit of each kernel stand whole."""
+    """Beside the longest names, time, verdict, gain and limit of each kernel are whole."""
     replaced = [replace_name(one, samples.LONG_NAME + str(i)) for i, one in enumerate(waiting())]
     text = "\n".join(printed(summarize(replaced), width)[1:])
     for row in table(replaced)[1]:
@@ -96,7 +96,7 @@ def test_times_verdicts_and_factors_are_never_cut(width: int) -> None:
 
 
 def waiting() -> list[Analysis]:
-    """Make kernels of every verdict, of which those that wait have few warps ready and some doubt."""
+    """Make kernels of every verdict, where those that wait have few ready warps, and some are uncertain."""
     made = []
     for one in samples.every_verdict():
         kernel = replace(one.kernel, counters={**one.kernel.counters, "eligible_warps_per_cycle": 0.2124})
@@ -111,7 +111,7 @@ def replace_name(analysis: Analysis, name: str) -> Analysis:
 
 
 def test_launches_of_a_kernel_are_one_line() -> None:
-    """A kernel has one line with the sum of its launches and their count; on demand each launch has one."""
+    """A kernel has one line with the sum and number of its launches; on demand each launch has a line."""
     analyses = [*launched("often", (10, 20, 30)), *launched("once", (60,))]
     heading, rows = table(analyses)
     assert {row["kernel"]: (row["time"], row["share"]) for row in rows} == {
@@ -124,7 +124,7 @@ def test_launches_of_a_kernel_are_one_line() -> None:
 
 
 def test_the_clock_is_that_of_the_longest_launch() -> None:
-    """A short launch may run at another clock than the one that takes the time; page and terminal say the same one."""
+    """A short launch may run at another clock than the one with most time; page and terminal give the same clock."""
     long, short = launched("long", (900,)) + launched("short", (1,))
 
     def clocked(analysis: Analysis, hz: float) -> Analysis:
@@ -135,7 +135,7 @@ def test_the_clock_is_that_of_the_longest_launch() -> None:
 
 
 def test_kernels_of_two_reports_have_lines_of_their_own_that_name_the_report() -> None:
-    """What two reports hold of one kernel is two versions of it, told apart by the report's name."""
+    """A kernel in two reports has two versions, distinguished by the report's name."""
     (one,) = launched("gemm", (10,))
     other = replace(one, kernel=replace(one.kernel, digest="b" * 64, source="runs/v2.ncu-rep"))
     lines = printed(summarize([one, other]), 120)
@@ -144,7 +144,7 @@ def test_kernels_of_two_reports_have_lines_of_their_own_that_name_the_report() -
 
 
 def test_what_can_win_most_stands_first() -> None:
-    """A short kernel with much to win comes before a long one at its end; failed kernels come last."""
+    """A short kernel that can save much precedes a long one at its limit; failed kernels come last."""
     long, short = launched("long", (100,), 1.1), launched("short", (50,), 5.0)
     heading, rows = table([samples.failed(), *long, *short])
     assert [row["kernel"] for row in rows][:2] == ["short", "long"]
@@ -162,7 +162,7 @@ def test_what_can_win_most_stands_first() -> None:
     ],
 )
 def test_a_verdict_names_its_unit(bound: str, resource: str | None, at_roof: bool, words: str) -> None:  # noqa: FBT001 - a table
-    """A verdict says which unit is how full, how few warps are ready, or what is missing."""
+    """A verdict says which unit is how busy, how few warps are ready, or what is missing."""
     (one,) = launched("kernel", (10,))
     near = None if resource is None else replace(samples.every_verdict()[0].verdict.bottleneck, resource=resource)
     kernel = replace(one.kernel, counters={**one.kernel.counters, "eligible_warps_per_cycle": 0.4})
@@ -181,14 +181,14 @@ def test_a_verdict_names_its_unit(bound: str, resource: str | None, at_roof: boo
 
 
 def test_integer_products_have_their_unit() -> None:
-    """An int8 product is placed by 1e12 operations over 1 GB, under its own roof, and not by its float epilogue."""
+    """An int8 product of 1e12 operations over 1 GB is under its own roof, whatever its floating-point epilogue."""
     cells = [cell.replace("\u00a0", " ") for cell in table([samples.integer_product()])[1][0].values()]
     assert "1,000 OP/B" in cells
     assert "100 T of 624 TOP/s" in cells
 
 
 def test_the_table_counts_flops_of_all_types(fixtures: Path) -> None:
-    """Where the sentence has the rate of one pipe, the table has that of all: 21.37 and 1.43 GFLOP in 6.19 ms."""
+    """The sentence has the rate of one pipe, the table that of all: 21.37 and 1.43 GFLOP in 6.19 ms."""
     kernels = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep", kernel="*x_279*")
     (row,) = table([kernel.analysis for kernel in kernels])[1]
     assert row["FLOP/s of roof"].startswith("3.68 T of 6.84")
@@ -219,7 +219,7 @@ def test_a_name_cannot_steer_the_terminal() -> None:
 
 
 def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
-    """At most three lines: the moves of the kernels with most to win, where known with their line, then a command."""
+    """At most three lines: the moves of kernels with most to save, with their line if known, then a command."""
     analyses = [one for i in range(6) for one in launched(f"kernel_{i}", (10 + i,), 3.0)]
     spot = Hotspot("line", file="src/copy.cu", line=88)
     finding = Finding(
@@ -239,7 +239,7 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
 
 
 def test_next_names_what_would_tell_where_counters_are_missing() -> None:
-    """A kernel that lacks counters is told how to collect them, in one line with a command that exists."""
+    """For kernels that lack counters, one line has an existing command that collects them."""
     (first,), (second,) = launched("bare<int>", (100,)), launched("known", (10,), 2.0)
     kernel = replace(first.kernel, function_name="bare")
     bare = judged(
@@ -258,7 +258,7 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
 
 
 def test_next_keeps_the_order_of_the_table() -> None:
-    """Kernels of unknown limit come after those with one, above and below the table; the first of these is named."""
+    """Kernels without a known limit follow those with one, above and below the table; the first is named."""
     (large,), (small,) = launched("large", (100,), 2.0), launched("small", (30,), 1.5)
     (one,), (other,) = launched("one", (40,)), launched("other", (5,))
     lacking = [
@@ -271,7 +271,7 @@ def test_next_keeps_the_order_of_the_table() -> None:
 
 
 def test_the_order_is_said_in_the_same_words_everywhere() -> None:
-    """Legend, help, column, glossary and pages of documentation say it as `ORDER` does, and Python sorts so."""
+    """Legend, help, column, glossary and documentation describe the order as `ORDER` does, and Python sorts so."""
     root = Path(__file__).parents[3]
     pages = (
         "docs/how-to/questions.md",
@@ -286,7 +286,7 @@ def test_the_order_is_said_in_the_same_words_everywhere() -> None:
 
 
 def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
-    """Where a report knows instructions and the first move names none, the command that lists them is said."""
+    """If a report has instructions and the first move names none, the command that lists them is given."""
     (one,) = launched("gemm", (10,), 2.0)
     known = replace(one, kernel=replace(one.kernel, hotspots=(Hotspot("sass", pc=16, measures={"samples": 3.0}),)))
     assert "hotspots" in COMMANDS
@@ -295,14 +295,14 @@ def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
 
 
 def test_next_of_nothing_and_of_failures() -> None:
-    """Without kernels there is nothing to do; where all failed, the failure's own move is said."""
+    """Without kernels there is nothing to do; if all failed, the failure's own move is given."""
     assert said(summarize([]), ["a.ncu-rep"]) == []
     (line,) = said(summarize([samples.failed()]), ["a.ncu-rep"])
     assert line.startswith("late_kernel: ")
 
 
 def test_caveats_name_only_what_changes_a_verdict() -> None:
-    """A flag that changes verdicts is explained once with its launches; information and clean reports make no line."""
+    """A flag that changes verdicts is explained once with its launches; other flags and clean reports give no line."""
     one, two = launched("a", (10,), 3.0)[0], launched("b", (10,), 3.0)[0]
     flagged = [replace(a, flags=("dram_writes_stay_in_l2", "no_flop")) for a in (one, two)]
     (line,) = caveat_lines(summarize(flagged))

@@ -1,7 +1,7 @@
-"""Show the modules of rooflens a Python of Windows: a folder to put on PYTHONPATH, whose processes inherit it.
+"""Show the modules of rooflens a Python of Windows: a folder for PYTHONPATH, whose processes inherit it.
 
-Only what our own modules import is changed. The standard library and packages have their own code for Windows, which
-cannot run here; so each keeps the modules of this system.
+Only the imports of our own modules are changed. The standard library and packages have their own code for Windows,
+which cannot run here, so they keep the modules of this system.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LACKS = {
 
 
 class _OfWindows(ModuleType):
-    """A module as it is on Windows; what is set is set in the one that it stands for."""
+    """A module as on Windows; attributes are set on the module that it replaces."""
 
     def __init__(self, module: ModuleType, lacks: str, **others: object) -> None:
         super().__init__(module.__name__)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Work(NamedTuple):
-    """What a kernel must do: FLOPs, and bytes to and from DRAM."""
+    """The work of a kernel: FLOPs, and bytes to and from DRAM."""
 
     flop: float
     bytes: float
@@ -25,7 +25,7 @@ def time_s(work: Work, roofs: Roofs) -> float:
 
 
 def fused(first: Work, second: Work, intermediate_bytes: float, *, still_needed: bool = False) -> Work:
-    """The array is written once and read once: both trips go, or the second alone if it is needed later."""
+    """The array is written once and read once: both are saved, or only the read if it is needed later."""
     trips = 1 if still_needed else 2
     return Work(first.flop + second.flop, first.bytes + second.bytes - trips * intermediate_bytes)
 

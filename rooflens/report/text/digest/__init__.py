@@ -1,4 +1,4 @@
-"""The report in a few hundred bytes a kernel, and all of a kernel: Markdown for a model or a chat message."""
+"""Digests in Markdown, for a model or a chat message: a report in a few hundred bytes per kernel, or a whole kernel."""
 
 from rooflens.report.text.digest.explained import explain, explain_document, hot_table
 from rooflens.report.text.digest.kernel import file_of, in_report, short_name

@@ -1,4 +1,4 @@
-"""All that matters of a kernel: what limits it, why, where, what to try in which order, and what would confirm it."""
+"""Explain a kernel: what limits it, why, where, what to try in which order, and how to confirm it."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
 def explain_document(report: AnalyzedReport, analysis: Analysis) -> Document:
-    """Show all that matters of a kernel, with the counters behind it.
+    """Explain a kernel, with the counters behind each statement.
 
     Args:
-        report: Its report, which gives its part of the time.
+        report: Its report, for its share of the time.
         analysis: The launch.
     """
     return tuple(block for section in _SECTIONS for block in section(report, analysis))
@@ -117,7 +117,7 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _time(report: AnalyzedReport, analysis: Analysis) -> str:
-    """Say how long it takes, and what part of the report's GPU time all launches of this name take."""
+    """Give its time, and the share of the report's GPU time that all launches of this name take."""
     alike = [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
     total_ns, all_ns = total_ns_of(report.analyses), total_ns_of(alike)
     launches = sum(one.launches for one in alike)
@@ -132,7 +132,7 @@ def _time(report: AnalyzedReport, analysis: Analysis) -> str:
 
 
 def _launch(analysis: Analysis) -> Words:
-    """Say how it was launched; the text of its NVTX range is the program's, and stands as code."""
+    """Describe its launch; the text of its NVTX range is the program's, and is set as code."""
     kernel, counters = analysis.kernel, analysis.kernel.counters
     sizes = [
         f"{name} {'x'.join(map(str, size))}" for name, size in (("grid", kernel.grid), ("block", kernel.block)) if size
@@ -176,7 +176,7 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _type_words(analysis: Analysis) -> str:
-    """Say whether fp16, or fp32 for fp64, is worth it, as `predict --from --dtype` does; empty if that says nothing."""
+    """Say whether fp16, or fp32 for fp64, is worth it, as `predict --from --dtype` does; empty without an answer."""
     answer = type_answer(analysis)
     words = worth_words(answer) if answer else ""
     return f"{words}." if words else ""
@@ -185,9 +185,9 @@ def _type_words(analysis: Analysis) -> str:
 def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate the busy units, each with its rate, its peak and the stored metrics that both came from.
 
-    A measured level that did next to nothing is named, or it would look unmeasured.
+    A measured level that did next to nothing is named, since it would seem unmeasured otherwise.
     """
-    # What the verdict stands on, where the report has no more of it than NVIDIA's per cent of its side.
+    # What the verdict is based on, if the report has only NVIDIA's per cent of its side.
     measured = {None, *shares_of(analysis.levels, analysis.pipes)}
     stated = [side for side in analysis.verdict.sides if side.resource not in measured]
     rows = (
@@ -206,7 +206,7 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _running(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """List what was measured of warps, accesses and occupancy, so that a reader can check the judgement above."""
+    """List the measurements of warps, accesses and occupancy, so that a reader can check the judgement above."""
     kernel = analysis.kernel
     sections = (
         ("Warps", warp_facts(kernel)),
@@ -253,7 +253,7 @@ def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """Say in a line each which causes it has not, which cost little, and which the report cannot show."""
+    """Say in a line each which causes are ruled out, which cost little, and which the report cannot show."""
     if analysis.kernel.failed:
         return ()
     claim = "Also true" if "one_side_only" in analysis.flags else "Minor"
@@ -268,7 +268,7 @@ def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _minor(analysis: Analysis) -> Iterator[str]:
-    """Yield the findings that cost little, each with its first number, and how many more there are."""
+    """Yield the findings that cost little, each with its first number, and the number of others."""
     notes = (
         finding for finding in analysis.findings if finding.severity == "note" and not is_symptom(analysis, finding.id)
     )
@@ -296,7 +296,7 @@ def _finding(finding: Finding) -> Words:
 
 
 def _follows(source: str, later: Sequence[str]) -> bool:
-    """Return whether the numbers that come next name a source anyway: the same one, or both parts of a ratio."""
+    """Return whether the next numbers name a source anyway: the same one, or both parts of a ratio."""
     return source in later[:1] or (" / " in source and {*source.split(" / ")} <= {*later})
 
 
@@ -318,7 +318,7 @@ def _lines(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
-    """Tabulate hot spots: their parts of the kernel's samples, what warps wait for there, place and code."""
+    """Tabulate hot spots: their shares of the kernel's samples, what warps wait for there, place and code."""
     total = kernel.code_totals.get("samples")
     columns = (
         Column("samples", right=True, worth=9),
@@ -348,7 +348,7 @@ def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
 
 
 def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """Tabulate its loops: how often they run, what part of warps' time they take, and what limits each."""
+    """Tabulate its loops: how often they run, their share of the warps' time, and what limits each."""
     rows = shown_loops(analysis.loops)
     if not rows:
         return ()
@@ -405,7 +405,7 @@ def _move(move: Move, analysis: Analysis) -> str:
 
 
 def _why_unknown(move: Move, analysis: Analysis) -> str:
-    """Say why a move has no figure; empty of one that asks for counters."""
+    """Say why a move has no figure; empty for a move that requests counters."""
     if move.kind == "collect":
         return ""
     if analysis.verdict.or_bound:
@@ -420,7 +420,7 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
 
 
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
-    """List caveats: what distorts numbers, what the report cannot show, and what NVIDIA's rules estimate."""
+    """List caveats: what distorts numbers, what the report cannot show, and estimates of NVIDIA's rules."""
     rules = sorted(
         (rule for rule in analysis.kernel.rules if rule.speedup_pct), key=lambda rule: -(rule.speedup_pct or 0.0)
     )
@@ -448,7 +448,7 @@ _LACKS = "`rooflens metrics --report REPORT`"
 
 
 def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """Give the whole name where the heading has a shorter one."""
+    """Give the whole name if the heading has a shorter one."""
     full = fmt.plain_name(analysis.kernel.name).strip()
     is_said = full in {"", short_name(analysis.short_name)}
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)

@@ -1,4 +1,4 @@
-"""What a digest says of a kernel: a few lines, or one."""
+"""The description of a kernel in a digest: a few lines, or a single line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAME_WORK = frozenset({"lsu"})
 
 
 def block(place: int, group: KernelSummary, page: Content) -> Document:
-    """Show a kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
+    """Describe a kernel: what limits it, how far it is from its limits, why, one move, and the hottest lines."""
     verdict = group.analysis.verdict
     sure = confidence_words(verdict.confidence)
     on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
@@ -56,7 +56,7 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
 
 
 def row(place: int, group: KernelSummary, page: Content) -> Document:
-    """Show a kernel in a line: its time, what limits it as `analyze` says it, and how much faster it could be."""
+    """Describe a kernel in a line: its time, what limits it as in `analyze`, and how much faster it could be."""
     more = _two_numbers(group)
     more = f"; {more}" if more else ""
     words = plain(f"{takes(group)}; {verdict_words(group.analysis)}{more}", SENTENCE_WIDTH)
@@ -64,14 +64,14 @@ def row(place: int, group: KernelSummary, page: Content) -> Document:
 
 
 def in_report(group: KernelSummary, reports: Sized) -> tuple[str | Span, ...]:
-    """Name the report of a kernel where there are several."""
+    """Name the report of a kernel if there are several."""
     return (" in ", code(file_of(group.analysis.kernel.source))) if len(reports) > 1 else ()
 
 
 def file_of(source: str) -> str:
-    """Name a report by its path where that is relative, so that it opens as given; another machine lacks the folders.
+    """Name a report by its path if that is relative, so that it opens as given.
 
-    An absolute path, and one that leads up, is cut to the name of the file.
+    An absolute path, or one that leads up, is cut to the file name, as another machine lacks the folders.
     """
     path = PurePath(source.replace("\\", "/"))
     is_above = path.is_absolute() or ".." in path.parts or ":" in source
@@ -98,26 +98,26 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
 
 
 def _two_numbers(group: KernelSummary) -> str:
-    """Say what the first move brings to all launches, and the limit."""
+    """Give the effect of the first move on all launches, and the limit."""
     verdict = group.analysis.verdict
     both = first_gain_words(verdict, group.duration_ns), limit_factor_words(verdict)
     return ", ".join(filter(None, both))
 
 
 def careful(flags: Sequence[str]) -> str:
-    """Say what makes a verdict other than it looks: one trap in a sentence, more by their names."""
+    """Say why a verdict needs care: a single trap in a sentence, several by name."""
     if len(flags) == 1:
         return plain(flag_label(flags[0]), FLAG_WIDTH)
     return plain(", ".join(map(flag_name, flags)), FLAG_WIDTH)
 
 
 def short_name(name: str) -> str:
-    """Cut a kernel's name to what tells it from others; never empty."""
+    """Cut a kernel's name to what distinguishes it from others; never empty."""
     return fmt.cut_name(name.strip() or "(no name)", NAME_WIDTH)
 
 
 def takes(group: KernelSummary) -> str:
-    """Say how long all launches of a kernel take, and which part of the GPU time that is."""
+    """Give the time of all launches of a kernel, and its share of the GPU time."""
     part = group.time_share
     share = "" if part is None or part == 1 else f", {fmt.percent(part)} of GPU time"
     launches = f" in {fmt.count(group.launch_count, 'launch')}" if group.launch_count > 1 else ""
@@ -132,7 +132,7 @@ def shares_words(analysis: Analysis) -> str:
 
 
 def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str, float]]:
-    """Return memory levels and the busiest pipes with their shares of peak, the busiest first, idle ones left out."""
+    """Return memory levels and the busiest pipes with their shares of peak, the busiest first, without idle ones."""
     levels = [(name, level.share) for name, level in analysis.levels.items() if level.share is not None]
     pipes = [
         (name, pipe.share) for name, pipe in analysis.pipes.items() if pipe.share is not None and name not in _SAME_WORK
@@ -142,7 +142,7 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
 
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
-    """Name a finding with its gain and the numbers that fit whole; the first move says those of its own."""
+    """Name a finding with its gain and the numbers that fit whole; the first move gives its own numbers."""
     said = shown(finding)
     if finding.move == first_move(analysis.verdict):
         return plain(said.title, FINDING_WIDTH)
@@ -169,14 +169,14 @@ def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:
 
 
 def plain(text: str, width: int | None = None) -> str:
-    """Write words without signs that Markdown escapes, cut to a width."""
+    """Write words without characters that Markdown escapes, cut to a width."""
     for short, long in _EXTREMES:
         text = text.replace(short, long)
     return text if width is None else fmt.cut_end(text, width)
 
 
 def fitted(move: str, width: int) -> str:
-    """Write a move; if it is too long, shorten a command in it so that it can still be run."""
+    """Write a move; if it is too long, a command in it is shortened so that it can still be run."""
     said, tick, command = move.partition("`")
     inner, closed, rest = command.rpartition("`")
     if len(move) <= width or not tick or not closed or "`" in inner:

@@ -1,4 +1,4 @@
-"""The digest of reports: what ran, then each kernel in a few lines, those with most to win first, up to a size."""
+"""The digest of reports: what ran, then each kernel in a few lines, up to a size, largest possible savings first."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def digest(
     top: int | None = None,
     unread: Sequence[tuple[str, InputError]] = (),
 ) -> str:
-    """Write what matters of reports in Markdown, for a model or a chat message.
+    """Write the essentials of reports in Markdown, for a model or a chat message.
 
-    Kernels with most to win come first, with verdict, shares, evidence, one move and two hot lines; what matters less
-    gets one line, and what has no room is counted. No text of a report is read as mark-up.
+    Kernels that can save most time come first, with verdict, shares, evidence, one move and two hot lines; less
+    important kernels get one line, and those that do not fit are counted. No text of a report is read as markup.
 
     Args:
-        reports: The reports, or what was chosen of them.
-        max_tokens: How long it may be, in tokens as `tokens_of` estimates them; at least `LEAST_TOKENS`.
-        top: At most so many kernels.
+        reports: The reports, or the selected parts.
+        max_tokens: Maximum length, in tokens as estimated by `tokens_of`; at least `LEAST_TOKENS`.
+        top: Maximum number of kernels.
         unread: Path and error of each report that could not be read.
     """
     page = build_content(reports, _title(reports), default_thresholds(), unread)
@@ -71,7 +71,7 @@ def digest(
 
 
 def tokens_of(text: str) -> int:
-    """Estimate the tokens that a model takes for a text: one for each three bytes, which is more than most need."""
+    """Estimate the tokens that a model needs for a text: one per three bytes, which is more than most need."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
@@ -88,7 +88,7 @@ def _title(reports: Sequence[AnalyzedReport]) -> str:
 
 
 def _head(page: Content, most_bytes: int) -> Document:
-    """Say what ran, where, and how its time divides: as many lines as there is room for."""
+    """Say what ran, where, and how its time divides, in as many lines as fit."""
     kept: Document = (Heading(code(fmt.cut_middle(page.title, _TITLE_WIDTH)), 1),)
     for line in _head_lines(page):
         more = (*kept, paragraph(line))
@@ -121,7 +121,7 @@ def _head_lines(page: Content) -> Iterator[Words]:
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:
-    """Show as many kernels as there is room for: those worth it as a block each, the next ones as a line each."""
+    """Show as many kernels as fit: the important ones as a block each, the next ones as a line each."""
     blocks: list[Document] = []
     worth = {group.key for group in worth_a_line(kernels)}
     last = max((place for place, group in enumerate(kernels, start=1) if group.key in worth), default=0)
@@ -147,7 +147,7 @@ def _rows(page: Content, kernels: Sequence[KernelSummary], start: int, room_byte
 
 
 def _cut(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | None) -> Document:
-    """Say how much was left out, if anything; versions of a program have no time in common."""
+    """Say how much was left out, if anything; versions of a program have no common time."""
     if not left:
         return ()
     kernels = sum(len(row.members) or 1 for row in left)

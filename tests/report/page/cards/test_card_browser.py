@@ -1,4 +1,4 @@
-"""A card in a real browser: two columns without holes, one on a telephone, and drawings that can be read."""
+"""A card in a browser: two columns without gaps, one on a telephone, and readable drawings."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def full() -> Analysis:
 
 
 def test_a_card_fills_its_width(open_page: Callable[..., Page], axe: str) -> None:
-    """On a wide screen both columns end at about one height; on a telephone all stands in one, readable, none wider."""
+    """On a wide screen both columns have about the same height; on a telephone there is one, and nothing overflows."""
     page = open_page([full(), samples.every_verdict()[1]])
     page.evaluate("lens.cards.toggle(lens.list.rowByKey.get('k0'))")
     page.locator("#k0 .rest > summary").click()

@@ -38,7 +38,7 @@ def page_of(*analyses: Analysis) -> Content:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the list of some kernels with their cards, with single spaces instead of unbreakable ones."""
+    """Write the list of some kernels with their cards, with plain instead of non-breaking spaces."""
     return str(kernels(page_of(*analyses))).replace("\u00a0", " ")
 
 
@@ -55,7 +55,7 @@ def with_counters(counters: Mapping[str, float], analysis: Analysis | None = Non
 
 
 def test_small_pipes_are_named_and_not_drawn() -> None:
-    """Three pipes are always drawn; of the others those below 1 % are named, with the FLOPs that count."""
+    """Three pipes are always drawn; others below 1 % are only named, with their FLOPs."""
     inst = {"issue": 1e6, "alu": 1e3, "xu": 1e3}
     bars = pipe_bars(sample(1000, 1e9, flop={"fp32": 1e9, "fp64": 1e3}, inst=inst).pipes)
     assert [bar.label for bar in bars.shown] == ["FP32", "instruction issue", "XU pipe"]
@@ -63,21 +63,21 @@ def test_small_pipes_are_named_and_not_drawn() -> None:
 
 
 def test_a_card_names_the_page_of_its_family() -> None:
-    """Where the kernel's name tells a family, its page in the documentation is named; no other card names one."""
+    """If the kernel's name identifies a family, its documentation page is named, and otherwise none."""
     told = "is in the documentation: "
     assert f"{told}&#34;Matrix products: GEMM&#34;" in html_of(sample(1000, 1e9, name="sgemm_naive"))
     assert told not in html_of(sample(1000, 1e9))
 
 
 def test_a_card_has_the_command_for_another_gpu() -> None:
-    """Its kernel's key is in the command, and `predict` takes it as it is; a kernel that failed has none."""
+    """The command contains the kernel's key, which `predict` accepts unchanged; a failed kernel has no command."""
     measured = replace(sample(1000, 1e9), key="copy-3f9a1c")
     assert "rooflens predict --from REPORT --kernel copy-3f9a1c --gpu h100-sxm</code>" in html_of(measured)
     assert "rooflens predict" not in html_of(samples.failed())
 
 
 def test_a_level_names_its_stage_where_it_has_several() -> None:
-    """The share of a level with stages is that of its busiest; a level with one has nothing to name."""
+    """The share of a level with several stages is that of its busiest; with a single stage none is named."""
     analysis = sample(1000, 1e9)
     levels = {
         "dram": replace(analysis.levels["dram"], share=0.9, stages={"bus": 0.9}),
@@ -89,7 +89,7 @@ def test_a_level_names_its_stage_where_it_has_several() -> None:
 
 
 def test_attainable_roofs_are_marked_on_the_bar() -> None:
-    """A calibrated roof is a line on the bar and a number beside it."""
+    """A calibrated roof is a line on the bar with a number beside it."""
     analysis = sample(1000, 1e9)
     levels = {**analysis.levels, "dram": replace(analysis.levels["dram"], attainable_per_s=1.4e12)}
     (bar,) = level_bars(replace(analysis, levels=levels)).shown
@@ -98,13 +98,13 @@ def test_attainable_roofs_are_marked_on_the_bar() -> None:
 
 
 def test_stalls_are_told_in_plain_words() -> None:
-    """A reader sees what warps wait for; NVIDIA's own word stands beside it."""
+    """The reader sees what warps wait for, with NVIDIA's term beside it."""
     first = stall_bars(sample(1000, 1e9).kernel.stalls).shown[0]
     assert (first.label, first.rate) == ("global memory", "long_scoreboard")
 
 
 def memory_of(analysis: Analysis) -> Memory:
-    """Compare what a kernel asked of its memory and what that moved."""
+    """Compare the bytes a kernel requested with those that were moved."""
     return memory(analysis.levels.get("smem"), find_traffic(analysis.kernel))
 
 
@@ -125,7 +125,7 @@ def test_useful_bytes_stand_beside_moved_ones() -> None:
 
 
 def test_conflicts_stand_in_where_nobody_counted_what_was_asked() -> None:
-    """Without asked bytes the bar is what was no replay; hardly used shared memory has none."""
+    """Without requested bytes the bar shows what was not replayed; shared memory that is hardly used has none."""
     counters = {"smem_bytes": 4e9, "smem_conflict_bytes": 1e9}
     busy = sample(1000, 1e9, level_bytes={"dram": 1e9, "smem": 4e9})
     assert [bar.share for bar in memory_of(with_counters(counters, busy)).bars] == [0.75]
@@ -134,7 +134,7 @@ def test_conflicts_stand_in_where_nobody_counted_what_was_asked() -> None:
 
 
 def test_traffic_that_nobody_counted_is_not_shown() -> None:
-    """Without counters there is no panel of useful bytes and none of occupancy."""
+    """Without counters there is neither a panel of useful bytes nor one of occupancy."""
     analysis = sample(1000, 1e9)
     assert memory_of(analysis).bars == memory_of(analysis).facts == ()
     assert resident(find_occupancy(analysis.kernel), occupancy_facts(analysis.kernel)) is None
@@ -144,7 +144,7 @@ def test_traffic_that_nobody_counted_is_not_shown() -> None:
 
 
 def test_occupancy_names_its_limit() -> None:
-    """Allowed and achieved occupancy, what runs out first, what the rest would allow, waves and tail."""
+    """Allowed and achieved occupancy, the limiting resource, what others would allow, waves and tail."""
     counters = {
         "achieved_occupancy": 0.36,
         "theoretical_occupancy": 0.5,
@@ -173,7 +173,7 @@ def test_occupancy_names_its_limit() -> None:
 
 
 def test_nvidia_says_the_same_or_something_else() -> None:
-    """Agreement is said in a sentence; disagreement says both sides, and ours with its reason."""
+    """Agreement is stated in a sentence; for disagreement both views are given, and ours with its reason."""
     analysis = sample(1050, 1.555e9)
     for bottleneck, words in (
         ("High Memory Throughput", "NVIDIA's rule says the same: memory."),
@@ -189,7 +189,7 @@ def test_nvidia_says_the_same_or_something_else() -> None:
 
 
 def test_nvidias_numbers_that_both_sides_read_are_no_second_opinion() -> None:
-    """Where a report holds only the two per cents, agreement proves nothing, and the card says so."""
+    """If a report has only the two per cents, agreement proves nothing, and the card says so."""
     analysis = with_counters({"sol_compute": 0.2, "sol_memory": 0.7}, sample(1000, 1e9, flags=("sol_pair_only",)))
     found = opinion(analysis)
     assert found is not None
@@ -210,7 +210,7 @@ def ruled(analysis: Analysis) -> Analysis:
 
 
 def test_rule_messages_are_plain_text() -> None:
-    """Links lose their markup, texts stand uncut, and broken rules are counted and not shown."""
+    """Links lose their markup, texts are not cut, and broken rules are counted and not shown."""
     found = opinion(ruled(sample(1000, 1e9)))
     assert found is not None
     assert [message.title for message in found.messages] == ["Coalescing", "CPI Stall"]
@@ -224,7 +224,7 @@ def test_rule_messages_are_plain_text() -> None:
 
 
 def test_rules_stand_by_what_they_promise() -> None:
-    """NVIDIA's estimates as it states them, of the kernel before those of a unit, then the rules without."""
+    """NVIDIA's estimates, those of the kernel before those of a unit, then rules without an estimate."""
     rules = (
         Rule("A", "S", "None", "text"),
         Rule("B", "S", "Unit", "text", unit_speedup_pct=80.0),
@@ -243,7 +243,7 @@ def test_rules_stand_by_what_they_promise() -> None:
 
 
 def test_texts_of_many_cards_are_written_once() -> None:
-    """A page of many cards writes a long text that they share once and links to it; a short page repeats it."""
+    """A page of many cards writes a shared long text once and links to it; a short page repeats it."""
     html = html_of(*(ruled(analysis) for analysis in samples.many(30)))
     assert html.count(("A long one. " * 100).strip()) == 1
     (number,) = re.findall(r'<li id="(rule-\d+)"', html)
@@ -255,14 +255,14 @@ def test_texts_of_many_cards_are_written_once() -> None:
 
 
 def test_shared_texts_are_numbered_as_they_come() -> None:
-    """A page is the same to the byte whenever it is written: the texts of its rules have the order of the cards."""
+    """A page is identical whenever it is written: texts of rules are in the order of the cards."""
     texts = [f"{number}, and a long one. " * 10 for number in range(9)]
     said = Opinion("", "", tuple(Message("A rule", text) for text in texts), 0)
     assert shared_texts([said] * (SHARED_FROM + 1)) == {text: number for number, text in enumerate(texts, 1)}
 
 
 def test_every_drawn_number_says_its_source(fixtures: Path) -> None:
-    """Counters, levels and pipes of a card have a line of provenance in a disclosure of their own."""
+    """Counters, levels and pipes of a card each have a line of provenance in a disclosure."""
     ((_, (kernel, *_)),) = load_reports(
         find_inputs([str(fixtures / "synthetic" / "arch_cc90.synthetic.ncu-rep")]).jobs
     ).reports
@@ -294,7 +294,7 @@ def test_usual_sources_are_written_once() -> None:
 
 
 def test_sums_say_whose_numbers_they_are() -> None:
-    """A card of several launches says which of them it is."""
+    """A card of several launches says which of them it shows."""
     one = replace(sample(1000, 1e9), launches=12)
     assert "One profile represents 12 equal launches" in html_of(one)
     page = replace(page_of(one), aggregated=True)
@@ -304,7 +304,7 @@ def test_sums_say_whose_numbers_they_are() -> None:
 
 
 def test_a_prediction_has_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel with a prediction has a panel of it; others have none."""
+    """A kernel with a prediction has a panel for it; others have none."""
     assert "panel predicted" not in html_of(sample(1000, 1e9))
     monkeypatch.setattr(cards, "checked_for", lambda *_arguments: "a prediction")
     monkeypatch.setattr(cards, "predicted_panel", lambda *_arguments, **_options: Markup("<b>as predicted</b>"))
@@ -312,7 +312,7 @@ def test_a_prediction_has_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_mix_says_what_instructions_are_for() -> None:
-    """Shares of executed warp instructions by purpose, each with its most frequent opcodes; small ones are named."""
+    """Shares of executed warp instructions by purpose, each with its main opcodes; small ones are only named."""
     table = {"FFMA": 600, "FADD.FTZ": 100, "LDG.E.128": 150, "LDG.E": 50, "BRA": 95, "MUFU.EX2": 5}
     of, mix = opcode_mix(table, {})
     assert of == "executed warp instructions"
@@ -329,7 +329,7 @@ def test_the_mix_says_what_instructions_are_for() -> None:
 
 
 def test_occupancy_curves_name_today_and_the_next_step() -> None:
-    """The launch as it is, and the nearest change that allows clearly more with its gain in points."""
+    """The launch as it is, and the nearest change that allows clearly more, with its gain in points."""
     counters = {
         "sm_warps": 64.0,
         "sm_registers": 65536.0,
@@ -350,7 +350,7 @@ def test_occupancy_curves_name_today_and_the_next_step() -> None:
 
 
 def test_flags_stand_where_they_matter() -> None:
-    """What changes the verdict follows its sentence; what says how numbers were made stands at the end."""
+    """Flags that change the verdict follow its sentence; flags about how numbers were made are at the end."""
     flags = ("dram_writes_stay_in_l2", "fp16_not_measured")
     text = words_of(html_of(sample(1000, 1e9, flags=flags)))
     parts = (
@@ -366,7 +366,7 @@ def test_flags_stand_where_they_matter() -> None:
 
 
 def test_causes_stay_and_repeated_evidence_goes() -> None:
-    """Lines that the bars show are not written again; the causes of latency are."""
+    """Lines that the bars show are not repeated; the causes of latency are listed."""
     analysis = samples.every_verdict()[2]
     verdict = replace(analysis.verdict, evidence=("DRAM 9 %: 1 GB", "cause: 0.25 waves: 33 blocks on 132 SMs"))
     html = html_of(replace(analysis, verdict=verdict))
@@ -396,7 +396,7 @@ def test_hostile_rules_and_sources_are_text() -> None:
 
 
 def test_anchors_are_unique() -> None:
-    """Every card can be linked to."""
+    """Every card has an anchor of its own."""
     ids = Counter(re.findall(r' id="([^"]+)"', html_of(*samples.many(30))))
     assert max(ids.values()) == 1
     assert {f"k{i}" for i in range(30)} <= ids.keys()
@@ -404,7 +404,7 @@ def test_anchors_are_unique() -> None:
 
 @pytest.mark.corpus
 def test_cards_of_real_reports_stay_small(loaded: Loaded) -> None:
-    """As many cards of full reports as a page has, and as many of all published ones, take 11 kB each on average."""
+    """A page's maximum of cards of full reports, or of all published ones, take 11 kB each on average."""
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
     for chosen in (analyses, (full * 3)[:MAX_CARDS]):

@@ -47,7 +47,7 @@ def drawn_points(path: str) -> list[tuple[int, int]]:
 
 
 def test_lines_go_from_start_to_end_and_from_nought_to_the_peak() -> None:
-    """16 samples stand in the middle of their sixteenth; 80 % of the peak is a fifth below the top."""
+    """16 samples are in the middle of their sixteenth; 80 % of the peak is a fifth below the top."""
     figure = figure_of(sampled(tensor_pipe=TENSOR, dram=DRAM))
     tensor = next(line for line in figure.lines if line.label == "tensor pipe")
     points = drawn_points(tensor.path)
@@ -58,7 +58,7 @@ def test_lines_go_from_start_to_end_and_from_nought_to_the_peak() -> None:
 
 
 def test_a_missing_sample_breaks_the_line() -> None:
-    """What was not sampled is neither zero nor guessed: the line has a gap there."""
+    """A missing sample is neither zero nor guessed: the line has a gap."""
     figure = figure_of(sampled(tensor_pipe=TENSOR))
     path = figure.lines[0].path
     assert path.count("M") == 2
@@ -66,13 +66,13 @@ def test_a_missing_sample_breaks_the_line() -> None:
 
 
 def test_more_than_the_peak_is_drawn_at_the_top() -> None:
-    """A share over 100 %, which counters of several passes can give, stays inside the drawing."""
+    """A share over 100 %, possible with counters from several passes, stays inside the drawing."""
     figure = figure_of(sampled(dram=(1.3,) * 10))
     assert {y for _, y in drawn_points(figure.lines[0].path)} == {0}
 
 
 def test_the_phases_are_a_band_and_a_sentence() -> None:
-    """The plateau starts after the ramp, is as wide as its part of the run, and the words give the same numbers."""
+    """The plateau starts after the ramp and is as wide as its share of the run, and the words give the same numbers."""
     figure = figure_of(sampled(tensor_pipe=TENSOR))
     assert figure.plateau is not None
     assert (figure.plateau.start, figure.plateau.width) == (62, 432)
@@ -83,7 +83,7 @@ def test_the_phases_are_a_band_and_a_sentence() -> None:
 
 
 def test_no_phases_no_band() -> None:
-    """Without a plateau there is the drawing alone."""
+    """Without a plateau there is only the drawing."""
     figure = figure_of(sampled(None, tensor_pipe=TENSOR))
     assert figure.plateau is None
     assert figure.sentence == ""
@@ -91,7 +91,7 @@ def test_no_phases_no_band() -> None:
 
 
 def test_idle_units_are_named_and_not_drawn() -> None:
-    """A unit that never reaches 2 % of its peak has no line; resident warps are an area and no unit."""
+    """A unit that never reaches 2 % of its peak has no line; resident warps are drawn as an area."""
     figure = figure_of(sampled(dram=DRAM, xu=(0.01,) * 16, resident=(1.0,) * 12 + (0.5,) * 4))
     assert RESIDENT == "resident"
     assert [line.label for line in figure.lines] == ["DRAM"]
@@ -101,7 +101,7 @@ def test_idle_units_are_named_and_not_drawn() -> None:
 
 
 def test_many_samples_are_few_points() -> None:
-    """Means of neighbours stand for 240 samples, so that a page of many cards stays small."""
+    """240 samples are drawn as means of neighbours, so that a page of many cards stays small."""
     figure = figure_of(sampled(None, interval_ns=10.0, dram=tuple(i / 240 for i in range(240))))
     points = drawn_points(figure.lines[0].path)
     assert len(points) == MOST_POINTS
@@ -109,7 +109,7 @@ def test_many_samples_are_few_points() -> None:
 
 
 def test_the_table_says_the_same_in_numbers() -> None:
-    """Eight equal parts of 16 us: 2 us each, with the mean of the two samples in it; a part without one has none."""
+    """Eight equal parts of 16 us, each with the mean of its two samples; a part without samples has no number."""
     figure = figure_of(sampled(tensor_pipe=TENSOR, dram=DRAM))
     assert len(figure.rows) == TABLE_ROWS
     assert figure.columns == ("tensor pipe", "DRAM")
@@ -122,7 +122,7 @@ def test_the_table_says_the_same_in_numbers() -> None:
 
 
 def test_the_drawing_has_a_name_and_needs_no_script() -> None:
-    """It is an image with its words as name, inline, with both ends of the time axis; no script draws it."""
+    """It is an inline image whose name is its words, with both ends of the time axis, drawn without a script."""
     html = html_of(sampled(tensor_pipe=TENSOR, dram=DRAM))
     label = re.search(r'<svg viewBox="0 0 1000 100"[^>]* role="img" aria-label="([^"]+)"', html)
     assert label
@@ -132,7 +132,7 @@ def test_the_drawing_has_a_name_and_needs_no_script() -> None:
 
 
 def test_samples_that_disagree_with_the_counters_are_told() -> None:
-    """DRAM at 91 % in the counters and 62 % by its samples is said; a difference of a few points is not."""
+    """DRAM at 91 % in the counters and 62 % in samples is mentioned; a difference of a few points is not."""
     analysis = sampled(dram=(0.62,) * 16)
     share = analysis.levels["dram"].share
     assert share is not None
@@ -145,5 +145,5 @@ def test_samples_that_disagree_with_the_counters_are_told() -> None:
 
 
 def test_no_figure_without_a_series() -> None:
-    """Most reports hold no series: their cards have no empty drawing."""
+    """Without a series, as in most reports, the card has no drawing."""
     assert "Inside the run" not in html_of(samples.every_verdict()[0])

@@ -1,4 +1,4 @@
-"""Findings on a card: what costs time first, each with gain, numbers, place and move, and no sentence twice."""
+"""Findings on a card: costs of time first, each with gain, numbers, place and move, and no repeated sentence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NOTE = Finding(
 
 
 def found(*several: Finding) -> Analysis:
-    """Make a memory-bound kernel with these findings, its sentence and moves written as the model does."""
+    """Make a memory-bound kernel with these findings, with sentence and moves as the model writes them."""
     analysis = samples.every_verdict()[0]
     moves = tuple(Move(one.move, one.kind, one.id, one.where, one.gain) for one in several if one.severity != "note")
     first = f" {moves[0].text.capitalize()}." if moves else ""
@@ -55,7 +55,7 @@ def found(*several: Finding) -> Analysis:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the list of a page with its cards; they are not alone on it."""
+    """Write the list of a page, on which there are other cards too."""
     return str(
         kernels(build_content([samples.report([*analyses, samples.every_verdict()[1]])], "test", default_thresholds()))
     )
@@ -75,14 +75,14 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
 
 
 def test_titles_begin_as_pipes_are_written() -> None:
-    """A title begins with a capital, and one that begins with a type with the type as it is written elsewhere."""
+    """A title begins with a capital, or with a type as it is written elsewhere."""
     titles = ("fp64 divisions", "bf16 x", "fpga", "")
     shown = findings([replace(STRIDED, title=title) for title in titles], ())
     assert [one.title for one in shown.costing] == ["FP64 divisions", "BF16 x", "Fpga", ""]
 
 
 def test_no_move_stands_twice() -> None:
-    """The moves of findings replace the list of moves and the end of the sentence; classes speak without findings."""
+    """Moves of findings replace the list of moves and the end of the sentence; without findings the class has moves."""
     with_finding = found(STRIDED)
     text = words_of(html_of(with_finding).partition('id="cards"')[2])
     assert text.count(STRIDED.move) + text.count(STRIDED.move.capitalize()) == 1
@@ -96,7 +96,7 @@ def test_no_move_stands_twice() -> None:
 
 
 def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
-    """Notes stand apart in a closed disclosure that names them, and never have a gain."""
+    """Notes are in a closed disclosure that names them, and never have a gain."""
     shown = findings((STRIDED, NOTE), ())
     assert [one.title for one in shown.costing] == ["Uncoalesced global stores"]
     assert [(one.title, one.gain) for one in shown.notes] == [("Low occupancy", "")]
@@ -107,7 +107,7 @@ def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
 
 
 def test_long_pages_name_their_notes_only() -> None:
-    """The first cards give notes at length, the others name them, so that a page of many stays small."""
+    """The first cards give notes in full and others only their names, so that a page of many stays small."""
     several = [found(NOTE) for _ in range(LONG_CARDS + 3)]
     named = [replace(one, kernel=replace(one.kernel, name=f"kernel_{i}")) for i, one in enumerate(several)]
     text = words_of(html_of(*named))
@@ -116,13 +116,13 @@ def test_long_pages_name_their_notes_only() -> None:
 
 
 def test_gains_are_said_not_to_add_up_once_a_page() -> None:
-    """A page with gains says once that they do not add up; one without has nothing to say of them."""
+    """A page with gains says once that they do not add up; a page without gains does not."""
     assert words_of(html_of(found(STRIDED), found(STRIDED))).count("do not add up") == 1
     assert "do not add up" not in words_of(html_of(found(NOTE)))
 
 
 def test_causes_are_not_repeated_beside_findings() -> None:
-    """Causes of latency that findings say with their moves have no second list."""
+    """Causes of latency that findings give with their moves are not listed again."""
     latency = samples.every_verdict()[2]
     verdict = replace(latency.verdict, evidence=("cause: 0.25 waves: 33 blocks on 132 SMs",))
     told = replace(latency, verdict=verdict)
@@ -131,7 +131,7 @@ def test_causes_are_not_repeated_beside_findings() -> None:
 
 
 def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
-    """The stored metric behind a number of a finding is among the sources of the card."""
+    """The stored metric behind a number of a finding is among the card's sources."""
     html = html_of(found(STRIDED))
     assert "uncoalesced global stores: excess sectors of stores" in html
     assert "memory_l2_theoretical_sectors_global" in html
@@ -156,12 +156,12 @@ def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
     ],
 )
 def test_amounts_are_written_in_their_units(value: float, unit: str, words: str) -> None:
-    """Every unit of the findings has its form; what was counted is exact below a million."""
+    """Every unit in findings has its format; counts are exact below a million."""
     assert fmt.quantity(value, unit) == words
 
 
 def test_a_unit_that_the_name_holds_is_not_said_again() -> None:
-    """`registers now` needs no unit, a share is always written as one, and a block size is one of threads."""
+    """`registers now` needs no unit, a share is always written as a share, and a block size is in threads."""
     assert evidence_words(Evidence("registers now", 188.0, "registers", "")) == "registers now 188"
     assert evidence_words(Evidence("local_share", 0.468, "share", "")) == "local memory 47 %"
     assert evidence_words(Evidence("block_size", 9.0, "threads", "")) == "block size 9 threads"
@@ -178,7 +178,7 @@ def test_places_have_short_names() -> None:
 
 
 def test_code_is_one_short_line() -> None:
-    """Source and instructions stand on one line and are cut; a place without either has none."""
+    """Source and instructions are cut to one line; a place without either has none."""
     assert code_of(LINE) == "y[i * n] = x[i];"
     assert len(code_of(Hotspot("line", text="x" * 4000))) == CODE_WIDTH
     assert code_of(Hotspot("sass", sass="LDG.E R2, [R4]")) == "LDG.E R2, [R4]"

@@ -1,4 +1,4 @@
-"""Hot lines on a card: the places with most samples, what their warps wait for, and what their accesses waste."""
+"""Hot lines on a card: the places with most samples, what their warps wait for, and what accesses waste."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def lines(count: int) -> list[Hotspot]:
 
 
 def html_of(analysis: Analysis) -> str:
-    """Write the card of a kernel that is not alone on its page."""
+    """Write the card of a kernel on a page with others."""
     return str(
         kernels(build_content([samples.report([analysis, samples.every_verdict()[1]])], "test", default_thresholds()))
     )
 
 
 def test_a_line_says_share_wait_and_waste() -> None:
-    """600 of 1000 samples, 450 of them for memory; 3 of 4 million sectors beyond need; half the wavefronts; local."""
+    """600 of 1000 samples, 450 of them for memory; 3 of 4 million sectors too many; half the wavefronts; local."""
     shown = hot_lines(having(STRIDED, samples=1000.0).kernel)
     assert shown is not None
     assert shown.title == "Hot lines, share of samples"
@@ -66,7 +66,7 @@ def test_a_line_says_share_wait_and_waste() -> None:
 
 
 def test_the_hottest_come_first_and_are_few() -> None:
-    """Of nine lines the five with most samples are shown, most first; a line below 1 % is not hot."""
+    """Of nine lines the five with most samples are shown in order; a line below 1 % is not hot."""
     shown = hot_lines(having(*lines(9), samples=450.0).kernel)
     assert shown is not None
     assert [line.label for line in shown.lines] == ["a.cu:9", "a.cu:8", "a.cu:7", "a.cu:6", "a.cu:5"]
@@ -88,7 +88,7 @@ def test_instructions_stand_in_for_lines() -> None:
 
 
 def test_executed_instructions_stand_in_for_samples() -> None:
-    """A report that sampled nothing but counted instructions says that its shares are of these."""
+    """If only executed instructions were counted, the card says that shares are of these."""
     counted = Hotspot("line", file="a.cu", line=3, measures={"warp_inst": 30.0})
     shown = hot_lines(having(counted, warp_inst=40.0).kernel)
     assert shown is not None
@@ -97,13 +97,13 @@ def test_executed_instructions_stand_in_for_samples() -> None:
 
 
 def test_no_section_without_hot_spots() -> None:
-    """A report that holds nothing of it has no empty figure."""
+    """A report without hot spots has no empty figure."""
     assert hot_lines(having().kernel) is None
     assert "Hot " not in html_of(having())
 
 
 def test_hostile_lines_are_text() -> None:
-    """A source line or a file that looks like HTML is text on the page."""
+    """A source line or file name that looks like HTML is text on the page."""
     evil = samples.HOSTILE_NAMES[1]
     spot = Hotspot("line", file=f"/src/{evil}", line=1, text=evil, measures={"samples": 5.0, f"stall_{evil}": 5.0})
     html = html_of(having(spot, samples=5.0))

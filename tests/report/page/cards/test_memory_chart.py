@@ -1,4 +1,4 @@
-"""The memory chart: boxes of what was measured, arrows with what went between them, and nothing made up."""
+"""The memory chart: boxes for measured levels, arrows for the bytes between them, and nothing invented."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FULL = {
 
 
 def analysis_of(counters: dict[str, float]) -> Analysis:
-    """Make a kernel of 1 ms of these counters alone."""
+    """Make a kernel of 1 ms with only these counters."""
     kernel = make_kernel(counters)
     return replace(samples.failed(), kernel=kernel, levels=place_levels(kernel))
 
@@ -58,7 +58,7 @@ def words(chart: MemoryChart) -> list[tuple[str, str]]:
 
 
 def test_every_level_is_a_box_with_its_share_and_hits() -> None:
-    """SMs on top, L1 and shared memory beside each other, L2 and DRAM below, all within the drawing."""
+    """SMs on top, L1 and shared memory side by side, L2 and DRAM below, all within the drawing."""
     chart = chart_of(FULL)
     assert [(box.name, box.share.replace("\u00a0", " "), box.hits.replace("\u00a0", " ")) for box in chart.boxes] == [
         ("114 SMs", "", ""),
@@ -76,7 +76,7 @@ def test_every_level_is_a_box_with_its_share_and_hits() -> None:
 
 
 def test_arrows_say_what_went_each_way() -> None:
-    """Reads on the left and writes on the right where both are known; one arrow where only their sum is."""
+    """Reads are on the left and writes on the right if both are known; otherwise one arrow has their sum."""
     chart = chart_of(FULL)
     assert words(chart) == [
         ("800 MB", ""),
@@ -91,13 +91,13 @@ def test_arrows_say_what_went_each_way() -> None:
 
 
 def test_a_fuller_path_is_a_wider_arrow() -> None:
-    """The shaft of an arrow is as wide as its path is full: from 2 pixels of an idle one to 10."""
+    """An arrow's shaft is as wide as its path is busy: from 2 pixels for an idle path to 10."""
     shafts = {share: chart_of({**FULL, "l2_return_share": share}).arrows[2].path for share in (0.0, 0.5, 1.0)}
     assert [re.findall(r"h([\d.]+)v", path)[-1] for path in shafts.values()] == ["2", "6", "10"]
 
 
 def test_an_arrow_closes_on_itself() -> None:
-    """Every outline ends where it began, up or down or both, within the gap between two boxes."""
+    """Every outline is closed, up, down or both, within the gap between two boxes."""
     both = chart_of({"dram_bytes": 3e8, "l2_bytes": 5e8}).arrows[1]
     for arrow in (*chart_of(FULL).arrows, both):
         x, y, points = 0.0, 0.0, []
@@ -113,7 +113,7 @@ def test_an_arrow_closes_on_itself() -> None:
 
 
 def test_what_was_not_measured_is_absent() -> None:
-    """A level without counters has no box, a way without bytes no words, and no zero stands in."""
+    """A level without counters has no box, a path without bytes no words, and neither is shown as zero."""
     chart = chart_of({"dram_bytes": 3e8, "l2_bytes": 5e8})
     assert [box.name for box in chart.boxes] == ["SMs", "L2", "DRAM"]
     assert words(chart) == [("500 MB", ""), ("300 MB", "")]
@@ -121,7 +121,7 @@ def test_what_was_not_measured_is_absent() -> None:
 
 
 def test_there_is_no_chart_of_one_level_or_of_no_bytes() -> None:
-    """Bars say as much."""
+    """Bars show the same in such cases."""
     assert chart_or_none(analysis_of({"dram_bytes": 3e8})) is None
     assert chart_or_none(analysis_of({"dram_share": 0.3, "l2_return_share": 0.2, "l1_data_share": 0.1})) is None
     assert chart_or_none(samples.failed()) is None

@@ -1,4 +1,4 @@
-"""The columns of the list: sums over sums, spans where launches differ, and nothing made up."""
+"""The columns of the list: quotients of sums, ranges where launches differ, and nothing invented."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def row(*analyses: Analysis) -> dict[str, Cell]:
 
 
 def test_amounts_are_those_of_all_launches_and_shares_of_the_median_one() -> None:
-    """Two launches of 1 and 3 ms: 4 ms, 6 GFLOP and 2 GB; rates, shares and intensity are those of the longer."""
+    """Two launches of 1 and 3 ms: 4 ms, 6 GFLOP and 2 GB; rates, shares and intensity are the longer launch's."""
     cells = row(launch(1000, 1.5e9, 5e9), launch(3000, 0.5e9, 1e9))
     raw = {
         key: float(cells[key].raw)
@@ -66,7 +66,7 @@ def test_the_part_of_its_roof_is_of_the_lowest_one() -> None:
 
 
 def test_launches_that_differ_have_a_span() -> None:
-    """Grid, block, registers and shared memory say the least and the most; both are exported."""
+    """Grid, block, registers and shared memory give least and most, and both are exported."""
     one, other = launch(10, 1e6, 1e6, registers_per_thread=40), launch(20, 1e6, 1e6, registers_per_thread=40)
     other = replace(other, kernel=replace(other.kernel, grid=(8, 4, 2)))
     cells = row(one, other)
@@ -76,14 +76,14 @@ def test_launches_that_differ_have_a_span() -> None:
 
 
 def test_occupancy_spans_the_launches_and_is_missing_where_one_lacks_it() -> None:
-    """20 % and 60 % are a span; a launch without a counter leaves none."""
+    """20 % and 60 % give a range; if one launch lacks the counter, there is none."""
     first, second = (launch(time, 1e6, 1e6, achieved_occupancy=part) for time, part in ((1000, 0.2), (3000, 0.6)))
     assert (row(first, second)["occupancy"].text, row(first, second)["occupancy"].raw) == ("20 % to 60 %", "0.6")
     assert row(first, launch(3000, 1e6, 1e6))["occupancy"].raw == ""
 
 
 def test_gain_and_limit_are_the_median_launch_s() -> None:
-    """The launch of 200 us gives both factors, and the time of 100 us that its floor and its move leave."""
+    """The launch of 200 us gives both factors, and the 100 us that its floor and its move leave."""
     made = [
         replace(
             one,
@@ -106,7 +106,7 @@ def test_gain_and_limit_are_the_median_launch_s() -> None:
 
 
 def test_failed_launches_have_no_numbers() -> None:
-    """A kernel that failed says so, and every number of it is missing and not zero."""
+    """A failed kernel is marked, and all its numbers are missing rather than zero."""
     cells = row(samples.failed(index=0), samples.failed(index=1))
     assert (cells["bound"].text, cells["bound"].raw, cells["launches"].raw) == ("failed", "failed", "2")
     assert {
@@ -125,7 +125,7 @@ def test_failed_launches_have_no_numbers() -> None:
 
 
 def test_columns_without_a_value_are_left_out() -> None:
-    """A page without FLOPs offers no intensity; GPU and report are there at once only where there are several."""
+    """A page without FLOPs offers no intensity; GPU and report are shown at first only if there are several."""
     content = build_content([samples.report(samples.without_flops())], "test", default_thresholds())
     offered = columns(gpus=1, reports=1)
     keys = {column.key for column, _ in filled(offered, [written(group, "v1", offered) for group in content.listed])}
@@ -137,7 +137,7 @@ def test_columns_without_a_value_are_left_out() -> None:
 
 
 def test_the_bar_of_a_kernel_is_parted_by_verdict() -> None:
-    """A kernel with half of the longest one's time has half its bar, parted by the time of each verdict."""
+    """A kernel with half the longest kernel's time has half its bar, divided by the time of each verdict."""
     mixed = replace(launch(30, 1e6, 1e6), verdict=samples.every_verdict()[2].verdict)
     other = replace(launch(80, 1e6, 1e6), kernel=replace(launch(80, 1e6, 1e6).kernel, name="longest"))
     content = build_content([samples.report([launch(10, 1e6, 1e6), mixed, other])], "test", default_thresholds())

@@ -1,4 +1,4 @@
-"""The list without a browser: a row is a kernel, cards are few and different, launches are listed up to a limit."""
+"""The list without a browser: a row per kernel, few and different cards, launches listed up to a limit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows(html: str) -> list[str]:
 
 
 def test_a_row_is_a_kernel_and_failed_ones_are_last() -> None:
-    """Eleven launches of a kernel are one row; failed launches of a kernel are one, too, below all others."""
+    """Eleven launches of a kernel are one row; its failed launches are another, below all others."""
     failed = [samples.failed(index=i) for i in (20, 21)]
     content = page(*failed, *launches(11), samples.every_verdict()[1])
     html = str(kernels(content))
@@ -58,7 +58,7 @@ def test_launches_of_few_kernels_are_few_rows(corpus: Path) -> None:
 
 
 def test_cards_are_few_and_different() -> None:
-    """Launches that look alike share the card of the median; another verdict or grid has one of its own."""
+    """Similar launches share the median launch's card; another verdict or grid has its own card."""
     alike = launches(20)
     wider = replace(alike[5], kernel=replace(alike[5].kernel, grid=(9, 9, 9)))
     waits = replace(alike[7], verdict=samples.every_verdict()[2].verdict)
@@ -67,7 +67,7 @@ def test_cards_are_few_and_different() -> None:
 
 
 def test_every_kernel_has_a_card_before_any_has_a_second() -> None:
-    """Where cards run out, the median launch of each kernel goes before other looks of the first."""
+    """If cards run out, each kernel's median launch precedes further cards of the first kernel."""
     base = samples.every_verdict()[0]
     first = [replace(one, kernel=replace(one.kernel, grid=(i + 1, 1, 1))) for i, one in enumerate(launches(30, base))]
     content = page(*first, *samples.many(MAX_CARDS - 10))
@@ -77,7 +77,7 @@ def test_every_kernel_has_a_card_before_any_has_a_second() -> None:
 
 
 def test_launches_of_a_kernel_are_listed_up_to_a_limit() -> None:
-    """The longest ones are listed with their results, and how many more there are; a single one is not listed."""
+    """The longest launches are listed with their results, then the number of others; a single launch is not listed."""
     html = str(kernels(page(*launches(MAX_LAUNCHES + 7))))
     words = words_of(html)
     assert f"The {MAX_LAUNCHES} longest of {MAX_LAUNCHES + 7} launches" in words
@@ -87,7 +87,7 @@ def test_launches_of_a_kernel_are_listed_up_to_a_limit() -> None:
 
 
 def test_a_page_of_one_kernel_has_its_card_open_and_no_list() -> None:
-    """One kernel needs no row: its card stands open, with its launches."""
+    """A single kernel needs no row: its card is open, with its launches."""
     html = str(kernels(page(*launches(3))))
     assert "kernels-table" not in html
     assert re.search(r'<details class="card of-one" id="k1" open>', html)

@@ -1,4 +1,4 @@
-"""The list in a real browser: rows open their cards in place, columns come and go, and what is left is exported."""
+"""The list in a browser: rows open their cards in place, columns can be chosen, and the filtered list exported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORMULA = '=HYPERLINK("http://x","y"), +1'
 
 
 def several() -> list[Analysis]:
-    """Make kernels of one launch each, and one of three: two look alike, and the third waits on another grid."""
+    """Make kernels of one launch, and one of three launches: two look alike, and the third waits on another grid."""
     base = samples.analysis(samples.Sample(FORMULA, "memory", 900, "dram", {"dram": 9e8}, {"fp32": 9e8}))
     other = samples.analysis(samples.Sample(FORMULA, "latency", 300, None, {"dram": 1e8}, {"fp32": 1e8}), index=8)
     kernels = [replace(base.kernel, index=i, device=0) for i in (6, 7)]
@@ -50,7 +50,7 @@ def opens(opened: Opened, key: str) -> bool:
 
 
 def test_rows_open_their_cards_in_place(open_page: Callable[..., Page], axe: str) -> None:
-    """A click on rows opens several cards, each below its row in any order; once more, or Enter, closes one."""
+    """A click opens the card below its row, also several in any order; a second click, or Enter, closes it."""
     opened = Opened(open_page(several()))
     assert opened.page.locator(".card:visible").count() == 0
     for key in ("k1", "k2"):
@@ -73,7 +73,7 @@ def test_rows_open_their_cards_in_place(open_page: Callable[..., Page], axe: str
 
 
 def test_launches_open_their_own_cards(open_page: Callable[..., Page]) -> None:
-    """Below a kernel of several launches stand all of them; one with another look opens its card in place."""
+    """Below a kernel of several launches all are listed; a different one opens its card in place."""
     opened = Opened(open_page(several(), fragment="#k8"))
     row = opened.row("k8")
     assert row.get_attribute("data-k") == "k6"
@@ -92,7 +92,7 @@ def test_launches_open_their_own_cards(open_page: Callable[..., Page]) -> None:
 
 @pytest.mark.parametrize("width", mostly_thorough([390, 1440], kept=[390]))
 def test_columns_come_and_go(open_page: Callable[..., Page], axe: str, width: int) -> None:
-    """Columns are chosen by keyboard, the address keeps them, and an open card keeps the width of the box."""
+    """Columns are chosen by keyboard and kept in the address, and an open card keeps the width of the box."""
     opened = Opened(open_page(several(), width=width))
     page = opened.page
     opened.row("k1").get_by_role("link").click()
@@ -120,7 +120,7 @@ def test_columns_come_and_go(open_page: Callable[..., Page], axe: str, width: in
 
 
 def test_csv_holds_what_the_filters_leave(open_page: Callable[..., Page], tmp_path: Path) -> None:
-    """Every column with its raw number, one line a kernel that is left, and no name that a spreadsheet would run."""
+    """Every column with its raw number, a line per remaining kernel, and no name that a spreadsheet would run."""
     opened = Opened(open_page(several()))
     opened.choose(device="0", sort="time")
     with opened.page.expect_download() as download:
@@ -154,7 +154,7 @@ def test_csv_holds_what_the_filters_leave(open_page: Callable[..., Page], tmp_pa
 
 
 def test_paper_has_the_list_and_then_the_cards(open_page: Callable[..., Page]) -> None:
-    """Printed, the ranked and the opened cards are open below the list, and none in it; afterwards all is as it was."""
+    """Printed, ranked and opened cards follow the list, and none is in it; afterwards everything is restored."""
     opened = Opened(open_page(apart(20)))
     short = list(opened.rows())[-1]
     opened.row(short).get_by_role("link").click()
@@ -172,7 +172,7 @@ def test_paper_has_the_list_and_then_the_cards(open_page: Callable[..., Page]) -
 
 
 def test_a_single_kernel_is_its_card(open_page: Callable[..., Page]) -> None:
-    """A page of one kernel has its card open and no list; other launches of it open below."""
+    """A page of one kernel has its card open and no list; its other launches open below."""
     page = open_page(several()[-3:])
     assert page.locator("#kernels-table").count() == 0
     assert page.locator("#k0 .facts").is_visible()
@@ -181,7 +181,7 @@ def test_a_single_kernel_is_its_card(open_page: Callable[..., Page]) -> None:
 
 
 def test_without_scripts_the_cards_stand_below_the_list(browser: Browser, tmp_path: Path) -> None:
-    """With scripts off the list is a plain table with its usual columns, and each card below it can be opened."""
+    """Without scripts the list is a plain table with its default columns, and each card below can be opened."""
     file = tmp_path / "page.html"
     file.write_text(rendered([samples.report(several())], "attention"), encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)
