@@ -144,6 +144,6 @@ def test_a_prediction_goes_with_a_page_markdown_or_a_table(fixtures: Path, tmp_p
     predict = ["--predict", "saxpy:n=1"]
     done = CliRunner().invoke(main, ["report", report, "-o", str(tmp_path / "x.md"), *predict, "--table"])
     assert done.exit_code == 0
-    assert "saxpy n=1: 1 launch" in done.stdout
+    assert "saxpy n=1,dtype=fp32: 1 launch" in done.stdout
     assert "## Predicted against measured" in (tmp_path / "x.md").read_text(encoding="utf-8")
     assert CliRunner().invoke(main, ["report", report, "-o", str(tmp_path / "x.svg"), *predict]).exit_code == 2

@@ -253,8 +253,8 @@ def _long_scoreboard(facts: Facts) -> Found | None:
             fewer = f"take load off {label}, {share} busy, which these loads queue for"
             return _of_kind(stall(facts, "long_scoreboard", fewer), "fuse" if limiter.resource == "dram" else "results")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
-        idle = "only " if limiter.share < _NEARLY_FULL else ""
-        do = f"keep more bytes in flight, {how}, as {label} is {idle}{share} busy"
+        busy = f", as {label} is only {share} busy" if limiter.share < _NEARLY_FULL else f" ({label} is {share} busy)"
+        do = f"keep more bytes in flight, {how}{busy}"
     return stall(facts, "long_scoreboard", do)
 
 

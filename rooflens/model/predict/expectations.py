@@ -5,6 +5,7 @@ A prediction is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -44,19 +45,21 @@ def parse_prediction(text: str) -> Prediction:
     if dtype not in ELEMENT_BYTES:
         raise UnknownNameError("type", dtype, ELEMENT_BYTES)
     out_dtype = given.pop("out_dtype", None)
+    is_stated_once = "iterations" not in given
     iterations = _one("iterations", given.pop("iterations", "1"))
     sizes = checked_sizes(operation, {key: _one(key, value) for key, value in given.items()})
     check_shape(sizes)
     flop, moved_bytes = work_of(operation, sizes, dtype, out_dtype)
     return Prediction(
         operation=operation.name,
-        case=rest.strip(),
+        case=rest.strip() if "dtype" in rest else f"{rest.strip()},dtype={dtype}".lstrip(","),
         parameters=sizes,
         dtype=dtype,
         source=f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}",
         flop=flop or None,
         moved_bytes=moved_bytes,
         iterations=iterations,
+        is_stated_once=is_stated_once,
     )
 
 
@@ -114,10 +117,31 @@ def check_reports(
     for report in reports:
         coverage, prediction = read_coverage(report.run), predictions.get(report.run.digest)
         if report.analyses and prediction is not None:
-            found.append(check(prediction, report.analyses, coverage))
+            found.append(check(_repeated(prediction, report.analyses), report.analyses, coverage))
         parts = prediction.parts if prediction is not None else ()
         found += _by_rule(report.analyses, coverage, (*rules, *parts))
     return tuple(found)
+
+
+def _repeated(prediction: Prediction, kernels: Sequence[Analysis]) -> Prediction:
+    """Take launches of one kernel for iterations, where each moves about what was predicted and nobody said how many.
+
+    Parts of one operation, such as splits of k, move the predicted bytes together: they stay one iteration.
+    """
+    launches = sum(one.launches for one in kernels)
+    moved = [one.levels["dram"].amount_bytes for one in kernels]
+    if (
+        not prediction.is_stated_once
+        or launches < 2
+        or len({(one.kernel.name, one.kernel.grid) for one in kernels}) > 1
+    ):
+        return prediction
+    known = [amount * one.launches for amount, one in zip(moved, kernels, strict=True) if amount]
+    if not prediction.moved_bytes or len(known) < len(kernels):
+        return prediction
+    together = math.log(sum(known) / prediction.moved_bytes)
+    each = together - math.log(launches)
+    return replace(prediction, iterations=launches) if abs(each) < abs(together) else prediction
 
 
 def _by_rule(kernels: Sequence[Analysis], coverage: Coverage, rules: Sequence[Rule]) -> Iterator[Checked]:

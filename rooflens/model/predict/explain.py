@@ -273,8 +273,8 @@ def _more_bytes(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
     yield from _rereads(facts, moved, predicted)
     if size is not None and predicted > size:
         yield f"The compulsory bytes do not fit in the {si(size, 'B')} of L2."
-    if facts.checked.measured.launches > 1:
-        launches = facts.checked.measured.launches
+    launches = facts.checked.measured.launches
+    if launches > facts.prediction.iterations:
         yield f"Data passed between the {launches} launches may go through DRAM."
 
 
@@ -323,8 +323,12 @@ def _time_reasons(facts: _Facts, beyond_ns: float) -> Iterator[str]:
     more_work = (checked.work_ratio or 0.0) > 1 + SAME_AMOUNT
     more_bytes = (checked.bytes_ratio or 0.0) > 1 + SAME_BYTES
     extra = " and ".join([*(["work"] if more_work else []), *(["bytes"] if more_bytes else [])])
-    to_what = f"The extra {extra}, or latency, may explain" if extra else "Latency or launch overhead may explain"
-    yield f"{to_what} the {duration(beyond_ns)} beyond it."
+    limiter = checked.measured.limiter
+    if limiter is not None and limiter[1] not in {None, "dram", checked.times.pipe}:
+        causes = f"Their limiter, {limiter_words(*limiter)},{f' and the extra {extra}' if extra else ''}"
+    else:
+        causes = f"The extra {extra}, or latency," if extra else "Latency or launch overhead"
+    yield f"{causes} may explain the {duration(beyond_ns)} beyond it."
 
 
 def _limiter(facts: _Facts) -> Iterator[Gap]:

@@ -59,6 +59,7 @@ class Prediction(Struct, frozen=True):
         resource: Level or pipe of that limiter, if the class has one.
         why: Why that limiter is expected.
         iterations: How often the profiled program repeated its work; the amounts are those of one iteration.
+        is_stated_once: Nobody said how often: launches of one kernel may each do all of it.
         parts: What one launch of each kernel does, if kernels are predicted separately; in the order of patterns.
     """
 
@@ -73,6 +74,7 @@ class Prediction(Struct, frozen=True):
     resource: str | None = None
     why: str = ""
     iterations: int = 1
+    is_stated_once: bool = False
     parts: tuple[Rule, ...] = ()
 
     @property

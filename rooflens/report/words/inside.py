@@ -160,6 +160,8 @@ def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop])
 def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:
     """Name the instruction that the warps at a hot spot wait for; empty if it is the hot spot itself, or unknown."""
     reason = leading_stall(hotspot)
+    if reason == "barrier":  # which other warps arrive at, whatever this one did before
+        return ""
     for found in waits_for(inside, hotspot):
         if found.wait.reason == reason:
             return f"for the {producer_words(found.wait, here=hotspot)}"

@@ -7,8 +7,10 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.analyze import analyze
+from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.measured import Checked, Coverage, Prediction, Topic, read_coverage
 from rooflens.model.records import Analysis, Pipe
@@ -291,6 +293,19 @@ def test_several_iterations_are_divided() -> None:
     assert check(four, kernels).work_ratio == 1.0
     assert check(four, kernels).measured.time_ns == 1e6
     assert check(four, kernels[:1], Coverage(once_each=True)).work_ratio == 1.0
+
+
+@for_all("moved, launches, iterations", [(4e6, 4, 4), (1e6, 4, 1), (4e6, 1, 1)])
+def test_equal_launches_are_iterations_where_each_moves_what_was_predicted(
+    moved: float, launches: int, iterations: int
+) -> None:
+    """Four launches that move the bytes each are four iterations; four that move them together are parts of one."""
+    kernels = [did({"fp32": 2e6}, {"dram": moved})] * launches
+    (report,) = samples.reports([samples.run()], kernels)
+    for stated, count in ((True, iterations), (False, 1)):
+        prediction = replace(SAXPY, moved_bytes=4e6, is_stated_once=stated)
+        (found,) = check_reports([report], {report.run.digest: prediction})
+        assert found.prediction.iterations == count
 
 
 def test_more_than_the_range_was_profiled() -> None:
