@@ -94,12 +94,13 @@ def _table(listing: Listing) -> Table:
             fit=_FITS.get(heading, "keep"),
             worth=_WORTH.get(heading, 9),
             least=20,
+            most=20 if heading == "waits for" else 0,  # before the name of a place is cut, its wait takes a second line
         )
         for heading in written
     )
     rows = (
         tuple(
-            code(write(listing.kernel, hotspot)) if heading in _FITS else write(listing.kernel, hotspot)
+            code(write(listing.kernel, hotspot)) if heading in _CODE else write(listing.kernel, hotspot)
             for heading, write in written.items()
         )
         for hotspot in listing.hotspots
@@ -197,13 +198,16 @@ _WORTH: Mapping[str, int] = {
 }
 """Columns that leave a narrow terminal; samples and places stay longest."""
 
-_FITS: Mapping[str, Literal["name", "end"]] = {
+_FITS: Mapping[str, Literal["name", "end", "wrap"]] = {
+    "waits for": "wrap",
     "line": "name",
     "source": "end",
     "instruction": "end",
     "function": "name",
 }
-"""What is cut where a terminal is narrow: numbers never are."""
+"""What is cut or wrapped where a terminal is narrow: numbers never are."""
+
+_CODE = frozenset({"line", "source", "instruction", "function"})
 
 _LISTING = fixed(
     Key("source", TEXT, value=attrgetter("kernel.source")),
