@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.kernels import placed
 from support.thorough import mostly_thorough
 
 from rooflens.errors import InputError
@@ -15,7 +16,7 @@ from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Level, Pipe
 from rooflens.model.summary import summarize
-from rooflens.model.verdict.bottleneck import both_sides
+from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -47,6 +48,12 @@ _MIX = re.compile(r"by kind: [^.\n]*(?:\.\d[^.\n]*)*")
 """`by kind: integer 57 %, FP32 8.5 %`: of instructions, and says so."""
 _ON_PAGES = {"DRAM": "dram", "shared memory": "smem"}
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
+
+
+def both_sides(analysis: Analysis) -> list[Bottleneck]:
+    """Find the busiest memory level and the busiest pipe, as far as they are known."""
+    facts = placed(analysis.kernel, analysis.levels, analysis.pipes)
+    return [side for side in (memory_bottleneck(facts), compute_bottleneck(facts)) if side is not None]
 
 
 def misnamed(analysis: Analysis) -> Iterator[str]:
