@@ -42,6 +42,8 @@ _RATES = re.compile(
 _SAID = r" (?:is full, |is only |is )?(?:its (?P<stage>[\w ]+?) stage (?:is )?|at least )?"
 """What may stand between a unit and its own per cent; a stage's says that it is the stage's."""
 _BARS = re.compile(r"(?:Memory levels|Pipes), share of peak(.*?)(?:Useful part|Opcode mix|, share of)", re.DOTALL)
+_LOOPS = re.compile(r"(?:## )?Loops\n.*?(?=\n(?:## )?Where\n|\Z)", re.DOTALL)
+"""The table of loops, whose shares are of the time in each."""
 _HITS = re.compile(r"hit rates: [^;.\n]*(?:\.\d[^;.\n]*)*")
 """`sector hit rates: L1 88 %, L2 0.4 %`: of look-ups, and says so."""
 _MIX = re.compile(r"by kind: [^.\n]*(?:\.\d[^.\n]*)*")
@@ -101,7 +103,7 @@ def _claims(text: str, analysis: Analysis) -> Iterator[tuple[str, str, str | Non
 
 def contradictions(text: str, analysis: Analysis) -> Iterator[str]:
     """Yield statements about units that differ from their own per cent or from the quotient of the two rates before."""
-    plain = _MIX.sub("", _HITS.sub("", text.replace("\u00a0", " ")))
+    plain = _LOOPS.sub("", _MIX.sub("", _HITS.sub("", text.replace("\u00a0", " "))))
     bounds: dict[str, Bottleneck] = {side.unit or side.resource or "": side for side in both_sides(analysis)}
     for words, name, stage, share, rounding in _claims(plain, analysis):
         own = _own(analysis, name, stage)
