@@ -119,15 +119,18 @@ def julia(corpus: Path) -> Pair:
     return pair_of(corpus / "IndexSpaces.jl__profile.ncu-rep", corpus / "IndexSpaces.jl__profile@3176628c.ncu-rep")
 
 
-@pytest.mark.parametrize("name", ["weather", "julia"])
-def test_times_are_nvidias(name: str, request: pytest.FixtureRequest) -> None:
-    """The totals of each side and of every kernel, also on the page, are the sums of NVIDIA's durations."""
+@pytest.mark.parametrize(("name", "outcome", "apart"), [("weather", "single", ""), ("julia", "unknown", "other work")])
+def test_times_are_nvidias(name: str, outcome: str, apart: str, request: pytest.FixtureRequest) -> None:
+    """The totals of each side and of every kernel, also on the page, are the sums of NVIDIA's durations.
+
+    The only Julia kernel on both sides writes seven times the bytes after, so those totals are not compared.
+    """
     pair: Pair = request.getfixturevalue(name)
     total = pair.compared.total
     assert (total.base.median_ns, total.head.median_ns) == (pair.base.total_ns, pair.head.total_ns)
-    assert total.outcome() == "single"
+    assert (total.outcome(), total.apart.partition(":")[0]) == (outcome, apart)
     for side in (pair.base, pair.head):
-        assert duration(side.total_ns).replace("\u00a0", " ") in pair.text
+        assert apart or duration(side.total_ns).replace("\u00a0", " ") in pair.text
     changes = pair.compared.changes
     for report, at in ((pair.base, 0), (pair.head, 1)):
         for kernel in set(report.names.values()):
@@ -202,8 +205,7 @@ def test_what_did_not_change_is_said_so(weather: Pair) -> None:
         factor = weather.base.of(name)[DURATION] / weather.head.of(name)[DURATION]
         assert factor == pytest.approx(1, rel=0.01)
         row = weather.text.partition(f" {name} ")[2].partition("_gpu ")[0]
-        said = "unchanged" if f"{factor:.2f}" == "1.00" else f"{factor:.2f}x faster"
-        assert f"{said} (1 run each): still memory-bound" in row
+        assert "unchanged (1 run each): still memory-bound" in row
 
 
 def test_renamed_julia_kernel_is_matched(julia: Pair) -> None:

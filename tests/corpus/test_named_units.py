@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.kernels import placed
 from support.thorough import mostly_thorough
 
 from rooflens.errors import InputError
@@ -15,7 +16,7 @@ from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Level, Pipe
 from rooflens.model.summary import summarize
-from rooflens.model.verdict.bottleneck import both_sides
+from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -41,12 +42,20 @@ _RATES = re.compile(
 _SAID = r" (?:is full, |is only |is )?(?:its (?P<stage>[\w ]+?) stage (?:is )?|at least )?"
 """What may stand between a unit and its own per cent; a stage's says that it is the stage's."""
 _BARS = re.compile(r"(?:Memory levels|Pipes), share of peak(.*?)(?:Useful part|Opcode mix|, share of)", re.DOTALL)
+_LOOPS = re.compile(r"(?:## )?Loops\n.*?(?=\n(?:## )?Where\n|\Z)", re.DOTALL)
+"""The table of loops, whose shares are of the time in each."""
 _HITS = re.compile(r"hit rates: [^;.\n]*(?:\.\d[^;.\n]*)*")
 """`sector hit rates: L1 88 %, L2 0.4 %`: of look-ups, and says so."""
 _MIX = re.compile(r"by kind: [^.\n]*(?:\.\d[^.\n]*)*")
 """`by kind: integer 57 %, FP32 8.5 %`: of instructions, and says so."""
 _ON_PAGES = {"DRAM": "dram", "shared memory": "smem"}
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
+
+
+def both_sides(analysis: Analysis) -> list[Bottleneck]:
+    """Find the busiest memory level and the busiest pipe, as far as they are known."""
+    facts = placed(analysis.kernel, analysis.levels, analysis.pipes)
+    return [side for side in (memory_bottleneck(facts), compute_bottleneck(facts)) if side is not None]
 
 
 def misnamed(analysis: Analysis) -> Iterator[str]:
@@ -94,7 +103,7 @@ def _claims(text: str, analysis: Analysis) -> Iterator[tuple[str, str, str | Non
 
 def contradictions(text: str, analysis: Analysis) -> Iterator[str]:
     """Yield statements about units that differ from their own per cent or from the quotient of the two rates before."""
-    plain = _MIX.sub("", _HITS.sub("", text.replace("\u00a0", " ")))
+    plain = _LOOPS.sub("", _MIX.sub("", _HITS.sub("", text.replace("\u00a0", " "))))
     bounds: dict[str, Bottleneck] = {side.unit or side.resource or "": side for side in both_sides(analysis)}
     for words, name, stage, share, rounding in _claims(plain, analysis):
         own = _own(analysis, name, stage)

@@ -81,7 +81,7 @@ def _read(path: Path, options: ReadOptions) -> Report | None:
 
 
 def _identity(one: Whole) -> dict[str, str]:
-    grid, block = one.kernel.grid or (1, 1, 1), one.kernel.block or (1, 1, 1)
+    grid, block = one.kernel.grid or "", one.kernel.block or ""
     named = {"ID": one.kernel.index, "Kernel Name": one.kernel.function_name, "Block Size": block, "Grid Size": grid}
     return {
         **{name: str(value) for name, value in named.items()},

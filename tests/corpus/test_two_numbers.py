@@ -38,7 +38,10 @@ from rooflens.report.writers.markdown import to_markdown
 pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 FACTOR = re.compile(r"(?<![\w.])[<>]?\d[\d,.]*x(?!\w)")
-OF_UNITS = re.compile(r"(?:works|at a rate|got \d+|where accuracy allows: about|is not worth it:) \(?[\d.]+x")
+OF_UNITS = re.compile(
+    r"(?:works|at a rate|got \d+|where accuracy allows: (?:about|at best)|is not worth it:) \(?[\d.]+x"
+    r"|At best [\d.]+x in \w+"
+)
 """Factors that are none of the kernel's speed: of one unit's work, peak or type over another's, of NVIDIA's sectors."""
 _CODE = re.compile(r"`[^`]*`")
 _ROUNDING = 1 + 1e-9

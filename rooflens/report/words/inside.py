@@ -122,15 +122,22 @@ def body_words(one: JudgedLoop) -> str:
     return "; ".join(parts)
 
 
-def inside_line(analysis: Analysis) -> str:
-    """Say in one line where the warps' time goes; empty if the code was not read, or nothing stands out."""
+def inside_line(analysis: Analysis, most: float = 1.0) -> str:
+    """Say in one line where the warps' time goes; empty if the code was not read, or nothing stands out.
+
+    Args:
+        analysis: The launch.
+        most: Part of the time, 0 to 1, above which a single job needs no line: the verdict is that job's.
+    """
     jobs: dict[tuple[str, str], list[JudgedLoop]] = {}
     for one in shown_loops(analysis.loops):
         if (one.share_self or 0.0) >= LEAST_SHARE:
             jobs.setdefault((one.job, loop_place(one)), []).append(one)
     if not any(one.loop.kind == "loop" for rows in jobs.values() for one in rows):
         return ""
-    ranked = sorted(jobs.items(), key=lambda item: -sum(one.share_self or 0.0 for one in item[1]))
+    ranked = sorted(jobs.items(), key=lambda item: -_share(item[1]))
+    if _share(ranked[0][1]) > most:
+        return ""
     words = [_job_words(analysis, job, place, rows) for (job, place), rows in ranked[:3]]
     first, *rest = words
     return "; ".join((first.replace(" % ", " % of warps' time ", 1), *rest))
@@ -147,14 +154,17 @@ def loop_rate(one: JudgedLoop) -> str:
     return fmt.si(one.flop_per_s, f"{work_unit(one)}/s") if one.flop_per_s and not is_over else ""
 
 
+def _share(rows: Iterable[JudgedLoop]) -> float:
+    return sum(one.share_self or 0.0 for one in rows)
+
+
 def _job_words(analysis: Analysis, job: str, place: str, rows: list[JudgedLoop]) -> str:
-    share = sum(one.share_self or 0.0 for one in rows)
     rate = ""
     if job == "multiplies" and len(rows) == 1 and (reached := loop_rate(rows[0])):
         pipe = analysis.pipes.get(rows[0].pipe or "")
         peak = fmt.si(pipe.peak_per_s, f"{work_unit(rows[0])}/s") if pipe is not None and pipe.peak_per_s else ""
         rate = f" at {reached}" + (f" of {peak}" if peak else "")
-    return f"{fmt.percent(share)} {job}{rate} ({place})"
+    return f"{fmt.percent(_share(rows))} {job}{rate} ({place})"
 
 
 def wait_words(inside: Inside | None, hotspot: Hotspot) -> str:

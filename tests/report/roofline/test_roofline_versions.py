@@ -41,7 +41,7 @@ def test_one_report_and_other_names_make_no_versions() -> None:
     """Kernels of one report, and kernels of two with different names and without a ladder, are not joined."""
     assert versions(plane_of([version(0, "attention", "softmax")])) == ()
     reports = [version(0, "attention"), version(1, "softmax")]
-    page = replace(build_content(reports, "test", default_thresholds()), ladder=None)
+    page = replace(build_content(reports, "test", default_thresholds()), ladder=None, lines={}, climbers={})
     assert versions(plane(page, page.gpus[0])) == ()
     assert "versions" not in spec_of([version(0, "attention")])["datasets"]
 

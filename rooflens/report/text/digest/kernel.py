@@ -22,6 +22,8 @@ NAME_WIDTH = 64
 SENTENCE_WIDTH = 220
 MOVE_WIDTH = 280
 LOOPS_WIDTH = 220
+_ONE_JOB = 2 / 3
+"""Of a kernel that spends more of its time on one job, the verdict and the hot line say what its loops would."""
 FINDING_WIDTH = 120
 FLAG_WIDTH = 160
 SOURCE_WIDTH = 56
@@ -88,7 +90,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
         yield f"try: {fitted(first_move(analysis.verdict), MOVE_WIDTH)}"
-    if loops := inside_line(analysis):
+    if loops := inside_line(analysis, _ONE_JOB):
         yield f"loops: {plain(loops, LOOPS_WIDTH)}"
     if hot := hot_words(analysis):
         yield "hot: ", *hot
