@@ -67,8 +67,18 @@ def misnamed(analysis: Analysis) -> Iterator[str]:
         own = _own(analysis, name)
         if own is None and name in {"dram", "issue", "tensor_pipe"}:  # lower bounds, by bytes or by what was counted
             continue
+        if own is None and _is_nvidia_s(analysis, name, side.share):
+            continue
         if own is None or abs(side.share - own) > _ROUNDED + _RELATIVE * own:
             yield f"{analysis.kernel.source} {analysis.kernel.index}: {name} {side.share:.3f}, its own {own}"
+
+
+def _is_nvidia_s(analysis: Analysis, name: str, share: float) -> bool:
+    """Return whether a rule of NVIDIA's calls that pipe the busiest, and the share is NVIDIA's of the compute side."""
+    kernel = analysis.kernel
+    pipe = resource_label(name, kernel.gpu).removesuffix(" pipe")
+    is_named = any(f"{pipe} is the highest-utilized pipeline" in rule.message for rule in kernel.rules)
+    return is_named and any(kernel.counters.get(of) == share for of in ("sol_compute", "sol_instructions_share"))
 
 
 def _own(analysis: Analysis, name: str, stage: str | None = None) -> float | None:

@@ -321,7 +321,7 @@ def _settle_l1(stages: dict[str, float], kernel: Kernel) -> None:
     other = compute if pipes is None else pipes
     if LSU_INPUT not in stages and None not in (memory, other) and abs((memory or 0.0) - (other or 0.0)) <= _ONE_UNIT:
         stages[LSU_INPUT] = memory or 0.0
-    if WHOLE in stages and abs(stages[WHOLE] - stages.get(LSU_INPUT, 0.0)) < _NEARLY:
+    if {WHOLE, LSU_INPUT} <= stages.keys() and abs(stages[WHOLE] - stages[LSU_INPUT]) < _NEARLY:
         del stages[WHOLE]  # the same once more, of the active cycles or of another pass
 
 
