@@ -119,6 +119,9 @@ def test_one_move_for_many_kernels_is_one_row_in_each_face(published: list[Analy
             page = build_content((report,), "page", default_thresholds())
             text = row.analysis.verdict.moves[0].text
             keys = sorted(one.analysis.key for one in row.members)
+            # A page ranks the fastest version of a kernel alone.
+            replaced = {one.kernel.name for one in page.earlier.values()}
+            is_replaced = not replaced.isdisjoint(one.name for one in row.members)
             (table, *_) = kernels_document(kernels)
             cells = [_plain(line[-1]) for line in table.rows]
             parts = json.loads("".join(json_lines(report.analyses)))["ranking"]
@@ -126,7 +129,7 @@ def test_one_move_for_many_kernels_is_one_row_in_each_face(published: list[Analy
                 "table": sum(text.startswith(cell) for cell in cells if cell) == 1,
                 "JSON": [one["move"]["text"] for one in parts if sorted(one["kernels"]) == keys] == [text],
                 "digest": digest((report,)).count(text[:60]) == 1,
-                "ranking": [one.move[:40] for one in ranking(page)].count(text[:40]) == 1,
+                "ranking": is_replaced or [one.move[:40] for one in ranking(page)].count(text[:40]) == 1,
                 "launches": f"{row.launch_count} launches" in text or "kernels" in text,
             }
             offenders += [(report.run.source[-40:], face, text[:80]) for face, is_one in faces.items() if not is_one]

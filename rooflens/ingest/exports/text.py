@@ -170,7 +170,7 @@ class _Table(Struct):
 def is_text(head: bytes) -> bool:
     """Return whether a file is ncu's terminal output or holds parts of it, judged by its first bytes or all of it."""
     if _is_bare(head):
-        return _is_noted(head)
+        return not _is_binary(head) and _is_noted(head)
     has_section = has_table = False
     for line in _lines(head):
         bare = line.strip()
@@ -194,6 +194,15 @@ def _is_bare(data: bytes) -> bool:
     """Return whether a text has neither lines that name a kernel nor titles of sections."""
     plain = data.replace(b"\0", b"")  # of UTF-16
     return b"Section:" not in plain and b"Context" not in plain
+
+
+_BYTE_ORDERS = (b"\xff\xfe", b"\xfe\xff")
+_FIRST_BYTES = 64
+
+
+def _is_binary(head: bytes) -> bool:
+    """Return whether a file is no text: a report holds sentences of rules, too."""
+    return b"\0" in head[:_FIRST_BYTES] and not head.startswith(_BYTE_ORDERS)
 
 
 def _is_noted(head: bytes) -> bool:

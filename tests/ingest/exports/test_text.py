@@ -558,3 +558,11 @@ def test_no_line_and_no_rule_takes_more_than_linear_time() -> None:
     rule = f"INF   {'fused and ' * 11}\n          " * 1000
     opened(TEXT.replace("    Section: Launch", f"    {rule}\n\n    Section: Launch", 1))
     assert time.process_time() - started_s < 5
+
+
+def test_a_report_is_no_text_though_it_holds_sentences_of_rules() -> None:
+    """Rows that ncu prints make a text one of ncu's; in a binary file they are what a report stores."""
+    rows = b"SOL SM [%] 81.2\nDRAM Throughput [%] 12.3\nMemory Throughput [%] 45.6\nL2 Cache Throughput [%] 7.8\n"
+    assert is_printed(rows)
+    assert not is_printed(b"NVR\0\x08\x01" + rows)
+    assert is_printed(rows.decode().encode("utf-16"))
