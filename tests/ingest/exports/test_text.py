@@ -562,7 +562,7 @@ def test_no_line_and_no_rule_takes_more_than_linear_time() -> None:
 
 def test_a_report_is_no_text_though_it_holds_sentences_of_rules() -> None:
     """Rows that ncu prints make a text one of ncu's; in a binary file they are what a report stores."""
-    rows = b"SOL SM [%] 81.2\nDRAM Throughput [%] 12.3\nMemory Throughput [%] 45.6\nL2 Cache Throughput [%] 7.8\n"
+    rows = b"Memory Throughput % 45.60\nDRAM Throughput % 12.30\nL2 Cache Throughput % 7.80\nDuration us 9.10\n"
     assert is_printed(rows)
     assert not is_printed(b"NVR\0\x08\x01" + rows)
     assert is_printed(rows.decode().encode("utf-16"))
