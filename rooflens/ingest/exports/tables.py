@@ -130,6 +130,11 @@ def _some(counted: Counter[str]) -> str:
     return some(f"`{name}`" for name, _ in counted.most_common())
 
 
+def is_utf16(data: bytes) -> bool:
+    """Return whether a text is in UTF-16, with a byte-order mark or without, by its first bytes."""
+    return _encoding(data[:_SAMPLE_BYTES]).startswith("utf-16")
+
+
 def open_text(data: bytes) -> io.TextIOWrapper:
     """Open a text in any encoding that ncu's output arrives in: UTF-8, PowerShell's UTF-16, a Windows code page."""
     return io.TextIOWrapper(io.BytesIO(data), encoding=_encoding(data[:_SAMPLE_BYTES]), errors="replace", newline="")

@@ -41,6 +41,7 @@ from rooflens.ingest.exports.tables import (
     VALUE,
     Facts,
     Header,
+    is_utf16,
     open_text,
 )
 
@@ -196,13 +197,12 @@ def _is_bare(data: bytes) -> bool:
     return b"Section:" not in plain and b"Context" not in plain
 
 
-_BYTE_ORDERS = (b"\xff\xfe", b"\xfe\xff")
 _FIRST_BYTES = 64
 
 
 def _is_binary(head: bytes) -> bool:
     """Return whether a file is no text: a report holds sentences of rules, too."""
-    return b"\0" in head[:_FIRST_BYTES] and not head.startswith(_BYTE_ORDERS)
+    return b"\0" in head[:_FIRST_BYTES] and not is_utf16(head)
 
 
 def _is_noted(head: bytes) -> bool:

@@ -175,10 +175,14 @@ _SEEN_AT_ALL = 1.03
 
 def at_full_clock(analysis: Analysis) -> str:
     """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
-    level, rated = analysis.levels.get("dram"), analysis.kernel.counters.get("device_dram_peak_bytes_per_s")
-    faster = ratio(rated, level.peak_bytes_per_s if level else None) or 1.0
-    is_higher = analysis.verdict.limit.by == "DRAM traffic" and faster > _SEEN_AT_ALL
+    is_higher = analysis.verdict.limit.by == "DRAM traffic" and _over_profiled_clock(analysis) > _SEEN_AT_ALL
     return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
+
+
+def _over_profiled_clock(analysis: Analysis) -> float:
+    """Return DRAM's peak at its own top clock over that at the profiled one; 1 where either is unknown."""
+    level, rated = analysis.levels.get("dram"), analysis.kernel.counters.get("device_dram_peak_bytes_per_s")
+    return ratio(rated, level.peak_bytes_per_s if level else None) or 1.0
 
 
 def limit_in_short(analysis: Analysis) -> str:
@@ -186,7 +190,7 @@ def limit_in_short(analysis: Analysis) -> str:
 
     `at today's traffic and clock 1.1x; 1.3x at GDDR6's full clock and with fewer bytes`
     """
-    limit, level, counters = analysis.verdict.limit, analysis.levels.get("dram"), analysis.kernel.counters
+    limit, level = analysis.verdict.limit, analysis.levels.get("dram")
     words = limit_factor_words(analysis.verdict).partition(" (")[0]
     today = ratio(1.0, level.share) if level else None
     if limit.by != "DRAM traffic" or limit.proven or limit.is_far or not limit.factor or not today:
@@ -194,8 +198,8 @@ def limit_in_short(analysis: Analysis) -> str:
     clock = at_full_clock(analysis)
     if not (analysis.verdict.at_roof or clock) or limit.factor < _SEEN_APART * today:
         return words
-    faster = ratio(counters.get("device_dram_peak_bytes_per_s"), level.peak_bytes_per_s if level else None) or 1.0
-    fewer = "with fewer bytes" if limit.factor > _SEEN_AT_ALL * today * max(1.0, faster) else ""
+    faster = max(1.0, _over_profiled_clock(analysis))
+    fewer = "with fewer bytes" if limit.factor > _SEEN_AT_ALL * today * faster else ""
     hows = " and ".join(filter(None, (clock, fewer)))
     return f"at today's traffic{' and clock' if clock else ''} {factor(today)}; {factor(limit.factor)} {hows}"
 

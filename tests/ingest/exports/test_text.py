@@ -565,4 +565,5 @@ def test_a_report_is_no_text_though_it_holds_sentences_of_rules() -> None:
     rows = b"Memory Throughput % 45.60\nDRAM Throughput % 12.30\nL2 Cache Throughput % 7.80\nDuration us 9.10\n"
     assert is_printed(rows)
     assert not is_printed(b"NVR\0\x08\x01" + rows)
-    assert is_printed(rows.decode().encode("utf-16"))
+    for encoding in ("utf-16", "utf-16-le"):
+        assert is_printed(rows.decode().encode(encoding))
