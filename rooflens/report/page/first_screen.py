@@ -28,7 +28,7 @@ from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
 from rooflens.report.page.headline import after_move
-from rooflens.report.page.ladder import ladder_section, way
+from rooflens.report.page.ladder import ladder_section, leading_ladder_asks, way
 from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
     Ranked,
@@ -62,7 +62,7 @@ class Entry(Struct, frozen=True):
         begins: True where a line parts it from those with a gain above it.
         is_brief: It is small: it is not worth a row of its own, or the list has enough of them.
         asks: Its first move is to collect more.
-        asks_again: A row above it says so already.
+        asks_again: A row above it, or a ladder above the list, says so already.
         length: Its time as a part of the longest one's, which its bar has.
         parts: Parts of its bar by verdict, which sum to 1.
         won: The part of its time that its first move wins; 0 if that is unknown.
@@ -150,6 +150,7 @@ def what_first(content: Content) -> Markup:
         versions=_versions(content.earlier.values()),
         limited=at_limit(content),
         untold="" if content.is_judged else cannot_tell(len(content.runs), len(content.kernels)),
+        asked=leading_ladder_asks(content),
         untimed=sum(not group.duration_ns for group in content.kernels),
     )
 
@@ -194,7 +195,7 @@ def _entries(content: Content) -> Iterator[Entry]:
     kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
     longest_ns = max((row.duration_ns or 0.0 for row in listed), default=0.0)
-    has_asked = False
+    has_asked = leading_ladder_asks(content)
     for place, (kernel, tier) in enumerate(zip(kept, tiers(kept), strict=True)):
         begins = 0 < place < len(listed) and tier != Tier.GAIN and tiers(kept)[place - 1] == Tier.GAIN
         whole = _entry(ranked(place + 1, kernel), longest_ns)

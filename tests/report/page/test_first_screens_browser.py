@@ -75,7 +75,7 @@ CORPUS = {
 
 BEFORE_MOVE = """() => {
   const headline = document.querySelector('h1');
-  const move = document.querySelector('.move, .first-moves .state') || headline;
+  const move = document.querySelector('.ladder-of .next, .move, .first-moves .state') || headline;
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   let words = 0;
   while (walker.nextNode()) {
