@@ -52,9 +52,9 @@ def main() -> int:
         for words in TRIED:
             run(str(python), "-m", "rooflens", *words, into=folder)
         print(f"{len(TRIED)} commands work")
-        environment = os.environ | {"PYTHONPATH": ""}
+        environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         tests = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *ROOMS]
-        return subprocess.run(tests, cwd=REPOSITORY, env=environment, check=False).returncode
+        return subprocess.run(tests, cwd=REPOSITORY, env=environment | {"PYTHONPATH": ""}, check=False).returncode
 
 
 if __name__ == "__main__":
