@@ -38,6 +38,7 @@ def lowest(requirements: list[str]) -> list[str]:
 
 def main() -> int:
     """Install, try, and test; the first failure ends it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile anew what it imports
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pins = lowest(project["dependencies"])
     with tempfile.TemporaryDirectory() as place:
@@ -52,9 +53,9 @@ def main() -> int:
         for words in TRIED:
             run(str(python), "-m", "rooflens", *words, into=folder)
         print(f"{len(TRIED)} commands work")
-        environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment = os.environ | {"PYTHONPATH": ""}
         tests = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *ROOMS]
-        return subprocess.run(tests, cwd=REPOSITORY, env=environment | {"PYTHONPATH": ""}, check=False).returncode
+        return subprocess.run(tests, cwd=REPOSITORY, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _signals_as_from_a_terminal() -> None:
-    """Heed SIGINT, which background jobs of a shell ignore, and SIGHUP, which `nohup` does: what tests start inherits it.
+    """Heed SIGINT, which background jobs ignore, and SIGHUP, which `nohup` ignores: what tests start inherits that.
 
     A handler that does nothing lets the tests go on at a hangup, as `nohup` promises; what they start has none.
     """
