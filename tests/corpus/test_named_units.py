@@ -132,7 +132,7 @@ def _scale(prefix: str) -> float:
 
 
 def page_bars(one: AnalyzedReport) -> str:
-    """Return the words of the bars in cards, as other parts name units for other reasons, e.g. hit rates and opcodes."""
+    """Return the words of the bars in cards; other parts name units for other reasons, e.g. hit rates and opcodes."""
     drawn = cards(build_content([one], "page", default_thresholds())).by_launch.values()
     words = (html.unescape(_MARKUP.sub(" ", card)).replace("\u00a0", " ") for card in drawn)
     return "\n".join(bars for card in words for bars in _BARS.findall(" ".join(card.split())))
