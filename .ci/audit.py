@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 VENDOR = ROOT / "rooflens" / "report" / "assets" / "vendor" / "vendor.toml"
 BUNDLED = ROOT / "tests" / "support" / "vega"
-CONSTRAINTS = ROOT / "action" / "constraints.txt"
+PINS = ROOT / "action" / "requirements.txt"
 LONGEST_S = 120
 """For each of the programs that ask the network."""
 OLDEST_DAYS = 365
@@ -49,8 +49,8 @@ def installed(project: str) -> list[str]:
 
 
 def pinned(text: str) -> list[str]:
-    """Return the pins of a file of constraints."""
-    return [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
+    """Return the pins of a file of requirements, without their hashes and conditions."""
+    return re.findall(r"^[\w.-]+==[\w.+!-]+", text, re.MULTILINE)
 
 
 def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ def main() -> int:
     holes, unaudited = too_old(dt.datetime.now(tz=dt.UTC).date()), []
     lists = {
         "installed": installed("rooflens"),
-        "pinned by the action": pinned(CONSTRAINTS.read_text(encoding="utf-8")),
+        "pinned by the action": pinned(PINS.read_text(encoding="utf-8")),
     }
     with tempfile.TemporaryDirectory() as folder:
         for what, requirements in lists.items():
