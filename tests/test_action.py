@@ -287,9 +287,14 @@ def test_no_pull_request_turns_its_own_gate_green(base: str, tmp_path: Path, git
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     pwned = hostile(checkout)
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "rooflens"
+    command.write_text(f'#!/bin/sh\nenv > {tmp_path}/variables\nexec {Path(sys.executable).parent}/rooflens "$@"\n')
+    command.chmod(0o755)
     runner = Runner(
         checkout,
         {"base": base, "head": slow, "package": "none"},
+        PATH=f"{command.parent}:{Path(sys.executable).parent}:/usr/bin:/bin",
         GITHUB_API_URL=url(github),
         PYTHONPATH=str(checkout),
         PYTHONHOME=str(checkout),
@@ -307,6 +312,9 @@ def test_no_pull_request_turns_its_own_gate_green(base: str, tmp_path: Path, git
         "--threshold 3%`; no option comes from a file or the environment."
     ) in comment["body"]
     assert "**The gate failed**" in comment["body"]
+    variables = (tmp_path / "variables").read_text().splitlines()
+    kept = {line for line in variables if line.startswith(("ROOFLENS_", "PYTHON"))}
+    assert kept == {"ROOFLENS_NO_SETTINGS=1", "PYTHONSAFEPATH=1"}
     assert not pwned.exists(), pwned.read_text()
 
 
@@ -337,15 +345,15 @@ esac
     return folder
 
 
-@pytest.mark.parametrize("is_pinned", [True, False])
-def test_only_what_has_its_hash_is_installed(base: str, tmp_path: Path, is_pinned: bool) -> None:  # noqa: FBT001
-    """A package with another hash ends the step; with its own it is installed, whatever lies in the checkout."""
+@pytest.mark.parametrize("pinned", ["with its hash", "with another hash", "without a hash"])
+def test_only_what_has_its_hash_is_installed(base: str, tmp_path: Path, pinned: str) -> None:
+    """A package with another hash or none ends the step; with its own it is installed, whatever the checkout holds."""
     action, checkout, index = (tmp_path / name for name in ("action itself", "checkout", "index"))
     for folder in (action / "action", checkout, index):
         folder.mkdir(parents=True)
     digest = wheel(index)
-    pin = f"tiny==1 --hash=sha256:{digest if is_pinned else digest[::-1]}"
-    (action / "action" / "requirements.txt").write_text(f"{pin}\n")
+    pins = {"with its hash": f" --hash=sha256:{digest}", "with another hash": f" --hash=sha256:{digest[::-1]}"}
+    (action / "action" / "requirements.txt").write_text(f"tiny==1{pins.get(pinned, '')}\n")
     pwned = hostile(checkout)
     runner = Runner(
         checkout,
@@ -358,9 +366,14 @@ def test_only_what_has_its_hash_is_installed(base: str, tmp_path: Path, is_pinne
     )
     assert runner.run() in {1, 2}, runner.log
     assert runner.ran == ["Warn of forks", "Install rooflens"]
-    assert ("DO NOT MATCH THE HASHES" in runner.log) is not is_pinned
-    assert ("touch pwned" in runner.log) is is_pinned, runner.log
-    assert len([*checkout.glob("rooflens-venv.*/lib/*/site-packages/tiny.py")]) == is_pinned
+    said = {
+        "with its hash": "touch pwned",  # what the second package is called
+        "with another hash": "DO NOT MATCH THE HASHES",
+        "without a hash": "Hashes are required in --require-hashes mode",
+    }
+    assert [words for words in said.values() if words in runner.log] == [said[pinned]], runner.log
+    is_installed = any(checkout.glob("rooflens-venv.*/lib/*/site-packages/tiny.py"))
+    assert is_installed is (pinned == "with its hash")
     assert not pwned.exists(), pwned.read_text()
 
 

@@ -85,7 +85,8 @@ class _Group(NamedGroup):
         except OSError as error:
             show_error(_of_system(error))
             ctx.exit(1)
-        except KeyboardInterrupt:  # click would end with 1, as after a plain error
+        except KeyboardInterrupt:  # click would end with 1, as after bad input
+            click.echo(err=True)
             ctx.exit(StoppedError.exit_code)
         except MemoryError:
             show_error(
