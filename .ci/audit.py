@@ -64,12 +64,15 @@ def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
         venv.create(folder / "tool", with_pip=True)
         install = [str(tool / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pip-audit"]
         subprocess.run(install, check=True, capture_output=True, timeout=LONGEST_S)
+    first = {one.partition("==")[0]: one for one in reversed(requirements)}
     listed = folder / "requirements.txt"
-    listed.write_text("\n".join(requirements), encoding="utf-8")
+    listed.write_text("\n".join(first.values()), encoding="utf-8")
     ask = [str(tool / "pip-audit"), "--no-deps", "--disable-pip", "--format", "json", "--requirement", str(listed)]
     done = subprocess.run(ask, check=False, capture_output=True, text=True, timeout=LONGEST_S)
     found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
-    return found
+    # It takes one version of a package at a time, and the action pins another for other versions of Python.
+    others = [one for one in requirements if one not in first.values()]
+    return [*found, *audit(others, folder)] if others else found
 
 
 def npm_audit() -> list[str]:

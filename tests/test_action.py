@@ -401,7 +401,7 @@ def test_the_files_are_what_github_and_gitlab_take(file: str, schema: str) -> No
 def test_the_examples_call_what_there_is(file: str) -> None:
     """The example uses existing inputs of the action, and existing options of commands."""
     text = (ROOT / "examples" / "ci" / file).read_text(encoding="utf-8")
-    for command, options in re.findall(r"rooflens (\w+)([^\n]*)", text):
+    for command, options in re.findall(r"rooflens (?:--isolated )?(\w+)([^\n]*)", text):
         if command in {"compare", "collect"}:
             shown = CliRunner().invoke(main, [command, "--help"]).stdout
             assert set(re.findall(r"--[a-z-]+", options.partition(" -- ")[0])) <= set(re.findall(r"--[a-z-]+", shown))

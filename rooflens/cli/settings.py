@@ -17,12 +17,12 @@ from rooflens.cli.console import say
 from rooflens.errors import MOST_LISTED, UnknownNameError, UsageError
 from rooflens.files import read_text
 from rooflens.format import cut_middle
-from rooflens.model.compare.given import COMMAND_LINE, HOW_WRITTEN, Given, defaults_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from rooflens.checking import Table
+    from rooflens.model.compare.given import Given
 
 PREFIX = "ROOFLENS"
 """`ROOFLENS_COMPARE_THRESHOLD=5%` is `rooflens compare --threshold 5%`."""
@@ -196,7 +196,7 @@ def _default(option: click.Option, ctx: click.Context, table: Table, key: str) -
     return values if option.multiple else values[0]
 
 
-_OWN = f"give it on the command line or in the environment, so that no folder of others chooses it; {_IGNORE}"
+_OWN = f"give it on the command line, so that no folder of others chooses it; {_IGNORE}"
 
 _KINDS: Mapping[type, tuple[type, str]] = {
     click.types.BoolParamType: (bool, "true or false"),
@@ -227,6 +227,8 @@ def with_names(command: click.Command, prefix: str | None) -> click.Command:
 
 def given_options(ctx: click.Context) -> tuple[Given, ...]:
     """Return what was asked of the command: every option with a value that is not what `--help` says."""
+    from rooflens.model.compare.given import COMMAND_LINE, Given
+
     found = []
     for name, option in option_names(ctx.command).items():
         sources = {
@@ -235,8 +237,8 @@ def given_options(ctx: click.Context) -> tuple[Given, ...]:
             ParameterSource.ENVIRONMENT: str(option.envvar or f"{ctx.auto_envvar_prefix}_{option.name}").upper(),
         }
         source = ctx.get_parameter_source(str(option.name))
-        if source in sources and name != "help":
-            value = ctx.params.get(str(option.name))
+        value = ctx.params.get(str(option.name))
+        if source in sources and name != "help" and value is not False:
             values = value if isinstance(value, tuple) else () if option.is_flag else (value,)
             found.append(Given(name, tuple(map(str, values)), sources[source]))
     return tuple(found)
@@ -244,8 +246,13 @@ def given_options(ctx: click.Context) -> tuple[Given, ...]:
 
 def say_defaults(ctx: click.Context) -> None:
     """Name on stderr the options that nobody typed, with the file or variable that they come from."""
-    if words := defaults_words(given_options(ctx)):
-        say(f"note: {words}")
+    if _UNTYPED & {ctx.get_parameter_source(str(one.name)) for one in ctx.command.params}:
+        from rooflens.model.compare.given import defaults_words
+
+        say(f"note: {defaults_words(given_options(ctx))}")
+
+
+_UNTYPED = {ParameterSource.DEFAULT_MAP, ParameterSource.ENVIRONMENT}
 
 
 def refuse_defaults(ctx: click.Context, what: str) -> None:
@@ -258,6 +265,8 @@ def refuse_defaults(ctx: click.Context, what: str) -> None:
     Raises:
         UsageError: There is such an option.
     """
+    from rooflens.model.compare.given import HOW_WRITTEN
+
     for one in given_options(ctx):
         if not one.is_typed and one.option not in HOW_WRITTEN:
             raise UsageError(

@@ -337,7 +337,7 @@ _HOSTILE = {
     "anyway": True,
     "fail-on": "90%",
     "floor": "1s",
-    "per-kernel": False,
+    "per-kernel": True,
 }
 """Options by which somebody else could turn a gate green."""
 
