@@ -226,8 +226,8 @@ def with_names(command: click.Command, prefix: str | None) -> click.Command:
 
 
 def given_options(ctx: click.Context) -> tuple[Given, ...]:
-    """Return what was asked of the command: every option with a value that is not what `--help` says."""
-    from rooflens.model.compare.given import COMMAND_LINE, Given
+    """Return what was asked of the command: options that were given, but for how it is written, if that was typed."""
+    from rooflens.model.compare.given import COMMAND_LINE, HOW_WRITTEN, Given
 
     found = []
     for name, option in option_names(ctx.command).items():
@@ -241,7 +241,7 @@ def given_options(ctx: click.Context) -> tuple[Given, ...]:
         if source in sources and name != "help" and value is not False:
             values = value if isinstance(value, tuple) else () if option.is_flag else (value,)
             found.append(Given(name, tuple(map(str, values)), sources[source]))
-    return tuple(found)
+    return tuple(one for one in found if not (one.is_typed and one.option in HOW_WRITTEN))
 
 
 def say_defaults(ctx: click.Context) -> None:

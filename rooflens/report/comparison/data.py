@@ -285,7 +285,12 @@ COMPARISON = fixed(
     ),
     Key("unpaired", items(UNPAIRED), "programs that one side lacks"),
     Key("gate", nullable(GATE), "what it found; null without one", value=attrgetter("gated")),
-    Key("options", items(GIVEN), "what the command was given, by whom; empty from Python", value=attrgetter("given")),
+    Key(
+        "options",
+        items(GIVEN),
+        "what the command was given and by whom, but for how it is written",
+        value=attrgetter("given"),
+    ),
 )
 """Everything that is written of a comparison."""
 

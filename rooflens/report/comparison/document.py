@@ -124,7 +124,7 @@ def comparison_document(
     if gated:
         blocks.append(paragraph(f"The gate looked at {looked_at(ladders, given)}."))
     elif defaults := defaults_words(given):
-        blocks.append(paragraph(f"Not typed: {defaults}."))
+        blocks.append(paragraph(f"Defaults: {defaults}."))
     if len(ladders) > 1 and not any(one.pairs for one in ladders):
         blocks.append(Columns(((_overview(ladders),),)))
     for i, ladder in enumerate(sorted(ladders, key=lambda one: not one.pairs)):

@@ -388,7 +388,6 @@ def test_every_answer_names_the_defaults_that_nobody_typed(
         assert all(words in done.stderr for words in said), done.stderr
     assert compared(base, base)["options"] == [
         {"option": "kernel", "values": ["*triad*", "@me"], "source": "rooflens.toml"},
-        {"option": "format", "values": ["json"], "source": "command line"},
         {"option": "threshold", "values": ["50%"], "source": "rooflens.toml"},
         {"option": "reader", "values": ["direct"], "source": "ROOFLENS_COMPARE_READER"},
     ]
