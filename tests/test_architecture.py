@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, str] = {
     "cache": "files",
     "processes": "errors",
     "files": "errors",
-    "checking": "errors",
+    "checking": "errors format",
     "local_gpu": "errors processes",
     "analyzing": "format errors files collect ingest/* model/* workloads",
     "tracing": "errors ingest/reports ingest/timelines model/program model/records model/selecting",
@@ -33,7 +33,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/* report/* workloads",
     "api": "format globs errors addresses files analyzing tracing writing collect ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors addresses files machine analyzing tracing writing ingest/* model/* report/* workloads",
+    "cli": "format errors addresses checking files machine analyzing tracing writing ingest/* model/* report/* "
+    "workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
