@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
@@ -70,8 +70,14 @@ class _Body:
             self._summed -= one.writes
 
 
+def longest_wait(own: Sequence[Instruction], code: MachineCode) -> int | None:
+    """Return the offset at which most of a loop's samples wait for memory; None without any."""
+    waits = code.amounts.get(f"{STALL}long_scoreboard", {})
+    return max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
+
+
 def anatomy(
-    own: Sequence[Instruction], code: MachineCode, header_runs: float, in_flight: Callable[[int], int | None]
+    own: Sequence[Instruction], code: MachineCode, header_runs: float, in_flight: int | None
 ) -> Anatomy | None:
     """Describe the body of a loop without inner loops; None if it never ran.
 
@@ -79,7 +85,7 @@ def anatomy(
         own: Its instructions in the order of their offsets.
         code: What was measured of them.
         header_runs: How often warps began its body.
-        in_flight: Global loads under way at an instruction, by its offset.
+        in_flight: Global loads under way at its `longest_wait`; None if unknown.
     """
     body = _Body(own, code)
     warp_inst = float(body.groups.total())
@@ -95,8 +101,6 @@ def anatomy(
     def a_trip(where: str) -> dict[int, float]:
         return {width: runs / header_runs for width, runs in sorted(body.widths[where].items())}
 
-    waits = code.amounts.get(f"{STALL}long_scoreboard", {})
-    hottest = max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
     return Anatomy(
         instructions=warp_inst / header_runs,
         by_kind={group: runs / header_runs for group, runs in body.groups.most_common()},
@@ -109,7 +113,7 @@ def anatomy(
         global_operands=operands("global"),
         shared_operands=operands("shared"),
         results=body.sums if body.sums and not body.is_matrix else None,
-        in_flight=None if hottest is None else in_flight(hottest),
+        in_flight=in_flight,
         barriers=body.by_kind["barrier"] / header_runs,
         address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
         copies_asynchronously=any(one.base in _COPIES for one in own),
