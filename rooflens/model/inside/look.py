@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from msgspec.structs import replace
 
 from rooflens.model.inside.anatomy import anatomy, longest_wait
 from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.code import MachineCode
-from rooflens.model.inside.instruction import Instruction
 from rooflens.model.inside.loops import find_rows
 from rooflens.model.inside.waits import find_waits
 from rooflens.model.records import Inside
@@ -26,20 +23,20 @@ def look_inside(code: MachineCode, budget: Budget | None = None) -> Inside:
     rows = find_rows(code, budget)
     if rows.note:
         return Inside(note=rows.note, code_digest=code.digest)
-    own: dict[int | None, list[Instruction]] = defaultdict(list)
-    for one in code.instructions:
-        own[rows.row_of.get(one.offset)].append(one)
-    slowest = {loop.id: longest_wait(own[loop.id], code) for loop in rows.loops if loop.kind == "loop"}
-    waits = find_waits(code, rows.graphs, {offset for offset in slowest.values() if offset is not None}, budget)
-    executed = code.amounts.get("warp_inst", {})
-    loops = tuple(
-        replace(
-            loop,
-            anatomy=anatomy(own[loop.id], code, executed.get(loop.start, 0.0), waits.in_flight.get(slowest[loop.id])),
-        )
-        if loop.kind == "loop"
-        else loop
+    longest = {
+        loop.id: offset
         for loop in rows.loops
-    )
+        if loop.kind == "loop" and (offset := longest_wait(rows.own[loop.id], code)) is not None
+    }
+    waits = find_waits(code, rows.graphs, set(longest.values()), budget)
+    executed = code.amounts.get("warp_inst", {})
+    loops = []
+    for loop in rows.loops:
+        if loop.kind == "loop":
+            in_flight = waits.in_flight.get(longest[loop.id]) if loop.id in longest else None
+            body = anatomy(rows.own[loop.id], code, executed.get(loop.start, 0.0), in_flight)
+            loops.append(replace(loop, anatomy=body))
+        else:
+            loops.append(loop)
     indexes = any(one.is_indexed_constant and one.offset in executed for one in code.instructions)
-    return Inside(loops, waits.at, code.pcs, rows.row_of, indexes, code.digest, waits.note)
+    return Inside(tuple(loops), waits.at, code.pcs, rows.row_of, indexes, code.digest, waits.note)

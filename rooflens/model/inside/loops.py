@@ -6,10 +6,11 @@ own; with those of the loops inside it they are whole.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -29,12 +30,14 @@ class Rows(Struct, frozen=True):
     Attributes:
         loops: Loops and straight parts, each loop before those inside it.
         row_of: Id of the row that each instruction belongs to, by offset.
+        own: The instructions of each row, without those of loops inside it, by its id.
         graphs: The flow of control of each function.
         note: Why loops are missing; empty if they are there, or the code has none.
     """
 
     loops: tuple[Loop, ...] = ()
     row_of: Mapping[int, int] = {}
+    own: Mapping[int, Sequence[Instruction]] = {}
     graphs: tuple[Graph, ...] = ()
     note: str = ""
 
@@ -59,10 +62,10 @@ def find_rows(code: MachineCode, budget: Budget | None = None) -> Rows:
             drafts += _drafts(graph, executed, len(drafts), is_kernel=len(graphs) == 1)
         gone_through += len(instructions)
     row_of = {one.offset: draft.id for draft in drafts for one in draft.own}
-    if any(one.opcode == "" for one in code.instructions if one.offset in executed):
+    if any(not one.opcode and one.offset in executed for one in code.instructions):
         return Rows(note="some of its instructions are of an unknown kind: its loops are not told")
     loops = _with_amounts(drafts, code, _settled(code, row_of))
-    return Rows(loops, row_of, tuple(graphs))
+    return Rows(loops, row_of, {draft.id: draft.own for draft in drafts}, tuple(graphs))
 
 
 def _unclear(graph: Graph) -> str | None:
@@ -76,12 +79,11 @@ def _unclear(graph: Graph) -> str | None:
 
 def _functions(code: MachineCode) -> Iterator[Sequence[Instruction]]:
     """Yield the instructions of each function."""
-    starts = sorted(code.starts)
-    parts: dict[int, list[Instruction]] = defaultdict(list)
-    for one in code.instructions:
-        parts[max(0, bisect_right(starts, one.offset) - 1)].append(one)
-    for part in sorted(parts):
-        yield parts[part]
+    offsets = [one.offset for one in code.instructions]
+    firsts = [0, *(bisect_left(offsets, start) for start in sorted(code.starts)[1:]), len(offsets)]
+    for first, end in pairwise(firsts):
+        if first < end:
+            yield code.instructions[first:end]
 
 
 def _graph(
@@ -353,9 +355,11 @@ def _with_amounts(drafts: Sequence[_Draft], code: MachineCode, rows: Mapping[int
         for row, amount in sums.items():
             own[row][measure] = amount
     flop: dict[int, dict[str, float]] = {draft.id: {} for draft in drafts}
+    does_flop = {
+        opcode for opcode in {one.opcode for one in code.instructions} if thread_flop(opcode) or tensor_op(opcode)
+    }
     for one in code.instructions:
-        found = flop_of(one, code)
-        if found is not None and one.offset in rows:
+        if one.opcode in does_flop and one.offset in rows and (found := flop_of(one, code)) is not None:
             of_row = flop[rows[one.offset]]
             of_row[found[0]] = of_row.get(found[0], 0.0) + found[1]
     whole = {draft.id: dict(own[draft.id]) for draft in drafts}

@@ -1,9 +1,9 @@
 """What may be pending when an instruction issues, carried forward along the flow of control.
 
 It is the data-flow analysis of textbooks (Kildall 1973). A state says what is pending. Instructions change it one after
-the other; where ways meet, what is pending on either of them is; blocks that then find more pending than before are gone
-through again, until nothing changes. States only grow there, so it ends: for code as compilers write it after two or
-three visits of each block.
+the other; where ways meet, what is pending on either of them is; blocks that then find more pending than before are
+gone through again, until nothing changes. States only grow there, so it ends: for code as compilers write it after two
+or three visits of each block.
 
 Two kinds are here: who holds something until it is freed (`Holders`: scoreboards, registers), and what took longest
 since the last barrier (`SinceBarrier`). Another, such as groups of asynchronous copies, is one more class.
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.graph import Graph
@@ -96,7 +98,7 @@ class Pending(ABC, Generic[State]):
             yield position, state
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """What an instruction does to who holds what.
 
     Attributes:
@@ -106,8 +108,8 @@ class Change(NamedTuple):
     """
 
     position: int
-    frees: Collection[int]
-    takes: Collection[int]
+    frees: tuple[int, ...]
+    takes: tuple[int, ...]
 
 
 class Holders(Pending[int]):
@@ -136,7 +138,8 @@ class Holders(Pending[int]):
                 self._of_name[name] = self._of_name.get(name, 0) | fact
                 taken |= fact
             self._taken.append(taken)
-        self._freed = [self.of(change.frees) for change in changes]
+        freed = {frees: self.of(frees) for frees in {change.frees for change in changes}}
+        self._freed = [freed[change.frees] for change in changes]
 
     def behind(self, number: int, state: int) -> int:
         return state & ~self._freed[number] | self._taken[number]
@@ -154,25 +157,32 @@ class Holders(Pending[int]):
     def instructions(self, facts: int, most: int) -> list[int]:
         """List the positions of the first instructions that some facts are about."""
         found: list[int] = []
-        while facts and len(found) < most:
-            lowest = facts & -facts
-            position = self.positions[lowest.bit_length() - 1]
-            if not found or found[-1] != position:
-                found.append(position)
-            facts ^= lowest
+        digits = f"{facts:b}"[::-1]
+        at = digits.find("1")
+        while at >= 0 and len(found) < most:
+            if not found or found[-1] != self.positions[at]:
+                found.append(self.positions[at])
+            at = digits.find("1", at + 1)
         return found
 
 
+class Took(NamedTuple):
+    """How long an instruction took, and its position; the later one of two that took equally long is the longer."""
+
+    time: float = 0.0
+    position: int = -1
+
+
 class Longest(NamedTuple):
-    """What took longest, as its place among all by time; 0 for nothing.
+    """What took longest.
 
     Attributes:
         since: Since the last barrier.
         earlier: From the barrier before that to the last one.
     """
 
-    since: int = 0
-    earlier: int = 0
+    since: Took = Took()
+    earlier: Took = Took()
 
 
 class SinceBarrier(Pending[Longest]):
@@ -187,19 +197,13 @@ class SinceBarrier(Pending[Longest]):
         barriers = {position for position, one in enumerate(graph.instructions) if one.base == "BAR"}
         places = sorted(barriers | times.keys())
         super().__init__(graph, places, Longest())
-        self._by_time = sorted(times.keys() - barriers, key=lambda position: (times[position], position))
-        rank = {position: place for place, position in enumerate(self._by_time, 1)}
-        self._ranks = [rank.get(position, 0) for position in places]
+        self._took = [None if position in barriers else Took(times[position], position) for position in places]
 
     def behind(self, number: int, state: Longest) -> Longest:
-        rank = self._ranks[number]
-        if not rank:
-            return Longest(0, state.since)
-        return state if rank <= state.since else Longest(rank, state.earlier)
+        took = self._took[number]
+        if took is None:
+            return Longest(Took(), state.since)
+        return state if took <= state.since else Longest(took, state.earlier)
 
     def joined(self, one: Longest, other: Longest) -> Longest:
         return Longest(max(one.since, other.since), max(one.earlier, other.earlier))
-
-    def position(self, rank: int) -> int | None:
-        """Return the position of what took longest."""
-        return self._by_time[rank - 1] if rank else None

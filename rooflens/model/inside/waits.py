@@ -6,15 +6,17 @@ for it. Where several did, registers tell which of them it needs; where none did
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.budget import Budget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph
-from rooflens.model.inside.instruction import SCOREBOARDS, Instruction
+from rooflens.model.inside.instruction import SCOREBOARDS
 from rooflens.model.inside.pending import Change, Holders, SinceBarrier
 from rooflens.model.records import Wait, WaitFound
 
@@ -23,6 +25,8 @@ SCOREBOARD_WAITS: Mapping[str, frozenset[str]] = {
     "short_scoreboard": frozenset({"shared load", "shared store", "special", "atomic", "between threads", ""}),
 }
 """Reason to wait -> kinds of instructions that can be what is waited for; others count where none of these is."""
+
+_BY_SCOREBOARD = SCOREBOARD_WAITS.keys()
 
 _OF_QUEUE: Mapping[str, frozenset[str]] = {
     "lg_throttle": frozenset({"global load", "global store", "atomic", "local"}),
@@ -35,11 +39,14 @@ _OF_QUEUE: Mapping[str, frozenset[str]] = {
 
 _STORES = frozenset({"global store", "atomic", "shared store"})
 _OF_STORES: Mapping[str, frozenset[str]] = {"drain": _STORES, "membar": _STORES}
-_BY_ORDER = _OF_QUEUE | _OF_STORES
+_BY_ORDER: Mapping[str, frozenset[str]] = {**_OF_QUEUE, **_OF_STORES}
 _OF_FIXED_LATENCY = frozenset({"", "barrier", "constant load"})
 """Kinds of instructions that nobody waits for by a register."""
 
 _MOST_PRODUCERS = 64
+_MOST_HOLDERS = 256
+"""Of more instructions that may hold what is waited for the first are looked at; real code has 167 at most."""
+
 _ASYNC_COPY, _ASYNC_WAIT = "LDGSTS", "DEPBAR"
 _COPIES = SCOREBOARDS
 """Name, besides those of scoreboards, that asynchronous copies hold."""
@@ -47,8 +54,12 @@ _COPIES = SCOREBOARDS
 _BOARDS = tuple(tuple(board for board in range(SCOREBOARDS) if mask >> board & 1) for mask in range(1 << SCOREBOARDS))
 """Mask of scoreboards -> their numbers."""
 
-Found: TypeAlias = "dict[tuple[int, str], tuple[Sequence[int], WaitFound]]"
-"""Position and reason of a wait -> positions of what it waits for, and how that was found."""
+Value = TypeVar("Value")
+
+Found: TypeAlias = "dict[str, tuple[Sequence[int], WaitFound]]"
+"""Reason of an instruction's wait -> positions of what it waits for, and how that was found."""
+
+_NOTHING: tuple[Sequence[int], WaitFound] = (), "order"
 
 
 class Waits(NamedTuple):
@@ -66,7 +77,7 @@ class Waits(NamedTuple):
     note: str = ""
 
 
-def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: Collection[int], budget: Budget) -> Waits:
+def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractSet[int], budget: Budget) -> Waits:
     """Find what the samples at each instruction wait for.
 
     Args:
@@ -85,12 +96,11 @@ def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: Collectio
     waits = Waits({}, {})
     gone_through = 0
     for graph in graphs:
-        function = _Function(graph, code, sampled)
+        function = _Function(graph, code, sampled, budget)
         try:
-            in_flight = function.find(counted_at, budget)
+            waits.in_flight.update(function.find(counted_at))
         except TooManyStepsError:
             return waits._replace(note=f"its waits are {budget.reached(gone_through, len(code.instructions))}")
-        waits.in_flight.update(in_flight)
         waits.at.update(function.waits())
         gone_through += len(graph.instructions)
     return waits
@@ -103,79 +113,75 @@ class _Function:
         graph: Its flow of control.
         code: What was measured of the kernel.
         sampled: Samples by reason, by offset of the instruction.
+        budget: How many steps it may take.
     """
 
-    def __init__(self, graph: Graph, code: MachineCode, sampled: Mapping[int, Mapping[str, float]]) -> None:
+    def __init__(
+        self, graph: Graph, code: MachineCode, sampled: Mapping[int, Mapping[str, float]], budget: Budget
+    ) -> None:
         self._graph = graph
         self._code = code
+        self._budget = budget
         self._executed = code.amounts.get("warp_inst", {})
-        self._sampled = {
-            position: sampled[one.offset] for position, one in enumerate(graph.instructions) if one.offset in sampled
+        self._sampled = self._by_position(sampled)
+        self._found: dict[int, Found] = defaultdict(dict)
+
+    def _by_position(self, by_offset: Mapping[int, Value]) -> dict[int, Value]:
+        """Return by position what is given by offset, of this function alone."""
+        return {
+            position: by_offset[one.offset]
+            for position, one in enumerate(self._graph.instructions)
+            if one.offset in by_offset
         }
-        self._found: Found = {}
 
     def waits(self) -> Iterator[tuple[int, tuple[Wait, ...]]]:
         """Yield what the samples at each instruction wait for, by its offset."""
         instructions = self._graph.instructions
-        for position, samples_by_reason in self._sampled.items():
+        for position in sorted(self._found):
+            found = self._found[position]
             waits = []
-            for reason, samples in samples_by_reason.items():
-                producers, how = self._found.get((position, reason), ((), "order"))
+            for reason, samples in self._sampled[position].items():
+                producers, how = found.get(reason, _NOTHING)
                 for made in map(instructions.__getitem__, producers):
                     share = samples / len(producers)
                     waits.append(Wait(made.offset, made.file, made.line, made.base, share, reason, how))
             if waits:
                 yield instructions[position].offset, tuple(sorted(waits, key=lambda wait: (-wait.samples, wait.pc)))
 
-    def find(self, counted_at: Collection[int], budget: Budget) -> dict[int, int]:
+    def find(self, counted_at: AbstractSet[int]) -> dict[int, int]:
         """Find what each sample waits for; return the global loads in flight at some offsets.
 
         Raises:
             TooManyStepsError: It takes too many steps.
         """
-        instructions, in_flight = self._graph.instructions, {}
-        budget.take(len(instructions))
+        self._budget.take(len(self._graph.instructions))
+        counted = {position for position, one in enumerate(self._graph.instructions) if one.offset in counted_at}
         self._find_by_order()
-        slowest = self._slowest_before_barriers(budget)
-        setters = Setters(self._graph, self._executed)
-        setters.settle(budget)
-        asked = {position for position, reasons in self._sampled.items() if not SCOREBOARD_WAITS.keys().isdisjoint(reasons)}
-        counted = {position for position, one in enumerate(instructions) if one.offset in counted_at}
-        unclear = []
-        made_slow: dict[int, Sequence[int]] = {}
-        for position, held in setters.before(sorted(asked.union(counted, slowest.values()))):
-            for reason in SCOREBOARD_WAITS.keys() & self._sampled.get(position, {}).keys():
-                if producers := setters.awaited(position, held, SCOREBOARD_WAITS[reason]):
-                    self._found[position, reason] = producers, "scoreboard"
-                else:
-                    unclear.append((position, reason))
-            made_slow[position] = setters.awaited(position, held) or [position]
-            if position in counted:
-                in_flight[instructions[position].offset] = setters.loads_in_flight(held)
-        for position, place in slowest.items():
-            self._found[position, "barrier"] = made_slow[place], "barrier"
-        self._find_by_registers(unclear, budget)
+        in_flight, unclear = self._find_by_scoreboards(self._slowest_before_barriers(), counted)
+        self._find_by_registers(unclear)
         return in_flight
 
     def _find_by_order(self) -> None:
-        """Find the last store before each wait for stores, and the last access to each full queue, or the access itself.
+        """Find the last store before waits for stores, and the last access to a full queue, or that which waits.
 
         Last by where they stand: no way leads back from behind an `EXIT`, where stores drain.
         """
-        last: dict[str, int] = {}
+        made: dict[str, list[int]] = {reason: [] for reason in _BY_ORDER}
         for position, one in enumerate(self._graph.instructions):
-            reasons = _REASONS_OF.get(one.kind, ())
-            for reason in _BY_ORDER.keys() & self._sampled.get(position, {}).keys():
-                how: WaitFound = "queue" if reason in _OF_QUEUE else "order"
-                if how == "queue" and reason in reasons:
-                    self._found[position, reason] = [position], how
-                elif reason in last:
-                    self._found[position, reason] = [last[reason]], how
-            if reasons and one.offset in self._executed:
-                last |= dict.fromkeys(reasons, position)
+            if one.kind in _REASONS_OF and one.offset in self._executed:
+                for reason in _REASONS_OF[one.kind]:
+                    made[reason].append(position)
+        for position, reasons in self._sampled.items():
+            kind = self._graph.instructions[position].kind
+            for reason in reasons:
+                if reason in _OF_QUEUE and kind in _OF_QUEUE[reason]:
+                    self._found[position][reason] = (position,), "queue"
+                elif reason in made and (earlier := bisect_left(made[reason], position)):
+                    how: WaitFound = "queue" if reason in _OF_QUEUE else "order"
+                    self._found[position][reason] = (made[reason][earlier - 1],), how
 
-    def _slowest_before_barriers(self, budget: Budget) -> dict[int, int]:
-        """Find what takes most of the time before each barrier where warps wait: what the last to arrive did."""
+    def _slowest_before_barriers(self) -> dict[int, int]:
+        """Return what takes most of the time before each barrier where warps wait: what the last to arrive did."""
         instructions = self._graph.instructions
         waiting = [
             position
@@ -184,26 +190,56 @@ class _Function:
         ]
         if not waiting:
             return {}
-        samples, at_barriers = self._code.amounts.get("samples", {}), self._code.amounts.get(f"{STALL}barrier", {})
+        at_barriers = self._code.amounts.get(f"{STALL}barrier", {})
         times = {
             position: time
-            for position, one in enumerate(instructions)
+            for position, samples in self._by_position(self._code.amounts.get("samples", {})).items()
             # At the first instruction warps stand that have just started.
-            if position and one.offset in self._executed
-            and (time := samples.get(one.offset, 0.0) - at_barriers.get(one.offset, 0.0)) > 0
+            if position
+            and (offset := instructions[position].offset) in self._executed
+            and (time := samples - at_barriers.get(offset, 0.0)) > 0
         }
         longest = SinceBarrier(self._graph, times)
-        longest.settle(budget)
+        longest.settle(self._budget)
         found = {}
         for position, state in longest.before(waiting):
             # The wait is sampled at what stands behind the barrier.
             is_barrier = instructions[position].base == "BAR"
-            slowest = longest.position(state.since if is_barrier else max(state.since, state.earlier))
-            if slowest is not None:
-                found[position] = slowest
+            took = state.since if is_barrier else max(state)
+            if took.time:
+                found[position] = took.position
         return found
 
-    def _find_by_registers(self, unclear: Sequence[tuple[int, str]], budget: Budget) -> None:
+    def _find_by_scoreboards(
+        self, slowest: Mapping[int, int], counted: Collection[int]
+    ) -> tuple[dict[int, int], list[tuple[int, str]]]:
+        """Find what set the scoreboards that instructions wait for, also those that take longest before barriers.
+
+        Args:
+            slowest: What takes longest before the barrier, by where warps wait for it.
+            counted: Positions at which loads in flight are counted.
+
+        Returns:
+            The loads by offset, and the waits of which no scoreboard tells.
+        """
+        setters = Setters(self._graph, self._executed)
+        setters.settle(self._budget)
+        asked = {position for position, reasons in self._sampled.items() if not _BY_SCOREBOARD.isdisjoint(reasons)}
+        in_flight, unclear, of_slowest = {}, [], {place: [place] for place in slowest.values()}
+        for position, held in setters.before(sorted(asked.union(counted, of_slowest))):
+            for reason in _BY_SCOREBOARD & self._sampled.get(position, {}).keys():
+                self._found[position][reason] = setters.awaited(position, held, SCOREBOARD_WAITS[reason]), "scoreboard"
+                if not self._found[position][reason][0]:
+                    unclear.append((position, reason))
+            if position in of_slowest:
+                of_slowest[position] = setters.awaited(position, held) or of_slowest[position]
+            if position in counted:
+                in_flight[self._graph.instructions[position].offset] = setters.loads_in_flight(held)
+        for position, place in slowest.items():
+            self._found[position]["barrier"] = of_slowest[place], "barrier"
+        return in_flight, unclear
+
+    def _find_by_registers(self, unclear: Sequence[tuple[int, str]]) -> None:
         """Find the instructions of variable latency that last wrote the operands of those that wait."""
         instructions = self._graph.instructions
         wanted = {register for position, _ in unclear for register in instructions[position].reads}
@@ -212,20 +248,15 @@ class _Function:
         changes = []
         for position, one in enumerate(instructions):
             if not wanted.isdisjoint(one.writes):
-                written = sorted(wanted & one.writes)
-                changes.append(
-                    Change(
-                        position,
-                        frees=() if one.is_conditional else written,
-                        takes=() if one.kind in _OF_FIXED_LATENCY else written,
-                    )
-                )
+                written = tuple(sorted(wanted & one.writes))
+                frees = () if one.is_conditional else written
+                changes.append(Change(position, frees, takes=() if one.kind in _OF_FIXED_LATENCY else written))
         writers = Holders(self._graph, changes)
-        writers.settle(budget)
+        writers.settle(self._budget)
         held = dict(writers.before(sorted({position for position, _ in unclear})))
         for position, reason in unclear:
             facts = held[position] & writers.of(instructions[position].reads)
-            self._found[position, reason] = writers.instructions(facts, _MOST_PRODUCERS), "registers"
+            self._found[position][reason] = writers.instructions(facts, _MOST_PRODUCERS), "registers"
 
 
 _REASONS_OF: Mapping[str, Sequence[str]] = {
@@ -246,24 +277,18 @@ class Setters(Holders):
     def __init__(self, graph: Graph, executed: Mapping[int, float]) -> None:
         changes = []
         for position, one in enumerate(graph.instructions):
-            takes = {one.sets_written, one.sets_read, _COPIES if one.base == _ASYNC_COPY else None} - {None}
-            if one.waits or takes:
+            written, read = one.sets_written, one.sets_read
+            takes = () if written is None else (written,)
+            if read is not None and read != written:
+                takes = *takes, read
+            if one.base == _ASYNC_COPY:
+                takes = *takes, _COPIES
+            if takes or one.waits:
                 changes.append(Change(position, _BOARDS[one.waits], takes))
         super().__init__(graph, changes)
         self._instructions = graph.instructions
+        self._executed = executed
         self._all_copies = self.of((_COPIES,))
-        self._ran = 0
-        self._of_kind: dict[str, int] = defaultdict(int)
-        self._reading: dict[int, int] = defaultdict(int)
-        self._writing: dict[int, int] = defaultdict(int)
-        for number, position in enumerate(self.positions):
-            one, fact = graph.instructions[position], 1 << number
-            self._ran |= fact if one.offset in executed else 0
-            self._of_kind[one.kind] |= fact
-            for register in one.reads:
-                self._reading[register] |= fact
-            for register in one.writes:
-                self._writing[register] |= fact
 
     def awaited(self, position: int, held: int, kinds: Collection[str] = ()) -> list[int]:
         """Return the positions of what an instruction waits for by its scoreboards, and whose registers it needs.
@@ -276,22 +301,20 @@ class Setters(Holders):
         one = self._instructions[position]
         facts = held & self.of(_BOARDS[one.waits])
         # The wait for asynchronous copies is sampled at the instruction after it.
-        last = self._instructions[max(0, position - 1)]
-        if "global load" in kinds and _ASYNC_WAIT in {one.base, last.base}:
+        if "global load" in kinds and _ASYNC_WAIT in {one.base, self._instructions[max(0, position - 1)].base}:
             facts = self._all_copies or facts
-        facts = facts & self._ran or facts
-        facts = facts & self._any(self._of_kind, kinds) or facts
-        touched = self._any(self._writing, one.reads | one.writes) | self._any(self._reading, one.writes)
-        return self.instructions(facts & touched or facts, _MOST_PRODUCERS)
+        every = [(place, self._instructions[place]) for place in self.instructions(facts, _MOST_HOLDERS)]
+        ran = [(place, made) for place, made in every if made.offset in self._executed] or every
+        of_kind = [(place, made) for place, made in ran if made.kind in kinds] or ran
+        touched = one.reads | one.writes
+        needed = [
+            (place, made)
+            for place, made in of_kind
+            if not made.writes.isdisjoint(touched) or not made.reads.isdisjoint(one.writes)
+        ]
+        return [place for place, _ in needed or of_kind][:_MOST_PRODUCERS]
 
     def loads_in_flight(self, held: int) -> int:
         """Return how many global loads are under way."""
-        facts = held & self.of(range(SCOREBOARDS)) & self._of_kind["global load"]
-        return len(self.instructions(facts, len(self.positions)))
-
-    @staticmethod
-    def _any(facts: Mapping[Any, int], keys: Iterable[Any]) -> int:
-        found = 0
-        for key in keys:
-            found |= facts.get(key, 0)
-        return found
+        under_way = self.instructions(held & self.of(range(SCOREBOARDS)), len(self.positions))
+        return sum(self._instructions[place].kind == "global load" for place in under_way)
