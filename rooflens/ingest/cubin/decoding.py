@@ -12,7 +12,7 @@ answers against the code of public reports, as `tests/corpus/test_decoding_of_th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -179,8 +179,8 @@ class _Form(NamedTuple):
     opcode: str
     kind: str
     places: tuple[_Place, ...] = ()
-    writes: tuple[tuple[int, Sequence[frozenset[int]]], ...] = ()
-    reads: tuple[tuple[int, Sequence[frozenset[int]]], ...] = ()
+    writes: tuple[tuple[int, Mapping[int, frozenset[int]]], ...] = ()
+    reads: tuple[tuple[int, Mapping[int, frozenset[int]]], ...] = ()
     is_plain: bool = False
 
 
@@ -202,32 +202,47 @@ def _form(bits: int, capability: int) -> _Form:
         width = _DESCRIPTOR_REGISTERS if name in _BY_ADDRESS else 1
         places.append(_Place(at, width, is_uniform=True, is_result=False))
     has_8_bits = capability >= _UNIFORM_OF_8_BITS_FROM
-    sets = [(one.at, _sets(one.width, is_uniform=one.is_uniform, has_8_bits=has_8_bits)) for one in places]
+    writes, reads = (
+        tuple(
+            (one.at, _registers(one.width, is_uniform=one.is_uniform, has_8_bits=has_8_bits))
+            for one in places
+            if one.is_result is is_result
+        )
+        for is_result in (True, False)
+    )
     return bare._replace(
         places=tuple(places),
-        writes=tuple(found for found, place in zip(sets, places, strict=True) if place.is_result),
-        reads=tuple(found for found, place in zip(sets, places, strict=True) if not place.is_result),
+        writes=writes,
+        reads=reads,
         is_plain=name not in _TOLD_BY_MORE and number not in _WITH_TARGETS,
     )
 
 
-@cache
-def _sets(width: int, *, is_uniform: bool, has_8_bits: bool) -> Sequence[frozenset[int]]:
-    """Return the registers that 8 bits mean by their value, as `Instruction` counts them.
+class _Registers(dict[int, frozenset[int]]):
+    """The registers that 8 bits mean, as `Instruction` counts them, by the value of these bits; made when first used.
 
     Args:
         width: How many from the first on.
         is_uniform: They are uniform ones.
         has_8_bits: Uniform registers have 8 bits; until Hopper they have 6, and the others mean something else.
     """
-    mask = _ZERO_UNIFORM_OF_6_BITS if is_uniform and not has_8_bits else _ZERO
-    firsts = (number & mask for number in range(_ZERO + 1))
-    return [
-        frozenset()
-        if first == mask
-        else frozenset(range(-first - 1, -first - 1 - width, -1) if is_uniform else range(first, first + width))
-        for first in firsts
-    ]
+
+    def __init__(self, width: int, *, is_uniform: bool, has_8_bits: bool) -> None:
+        super().__init__()
+        self._width = width
+        self._is_uniform = is_uniform
+        self._zero = _ZERO_UNIFORM_OF_6_BITS if is_uniform and not has_8_bits else _ZERO
+
+    def __missing__(self, bits: int) -> frozenset[int]:
+        first, found = bits & self._zero, frozenset[int]()
+        if first != self._zero:
+            numbers = range(first, first + self._width)
+            found = frozenset(-number - 1 for number in numbers) if self._is_uniform else frozenset(numbers)
+        self[bits] = found
+        return found
+
+
+_registers = cache(_Registers)
 
 
 def _registers_of(slots: str, kinds: int) -> Iterator[tuple[str, int, bool]]:

@@ -1,13 +1,15 @@
-"""Limit how much is looked at inside of a kernel, by counted steps: the same code gets the same answer on any machine.
+"""Limit how long a kernel's machine code is looked into, by counted steps: the same answer on any machine.
 
-Code comes from strangers. All passes are linear in practice, yet a nest of loops can make the forward pass visit each
-block once for every loop around it.
+Code comes from strangers. Every pass takes time in proportion to the code, but for one: with hundreds of loops within
+one another, blocks are gone through again for each loop around them.
 """
 
 from __future__ import annotations
 
-MOST_STEPS = 4_000_000
-"""Real code takes 7 to 12 steps an instruction, and kernels have at most 20,000; some 0.5 us each."""
+_STEPS_AN_INSTRUCTION = 100
+"""Real code takes 2 to 4, and that of `tests/support/code_shapes.py` 20; some 0.6 us each."""
+
+_LEAST = 10_000
 
 
 class TooManyStepsError(Exception):
@@ -15,29 +17,34 @@ class TooManyStepsError(Exception):
 
 
 class Budget:
-    """How many steps are left: an instruction, an edge or a block that is visited is one.
+    """How many steps may be taken: an instruction, an edge or a block that is visited is one.
 
     Args:
-        most: How many there are in all.
+        most: How many.
 
     Attributes:
-        steps: How many were taken.
+        steps: How many were taken so far.
     """
 
-    def __init__(self, most: int = MOST_STEPS) -> None:
+    def __init__(self, most: int) -> None:
         self.most = most
         self.steps = 0
+
+    @classmethod
+    def of(cls, instruction_count: int) -> Budget:
+        """Return the budget for so many instructions."""
+        return cls(_LEAST + _STEPS_AN_INSTRUCTION * instruction_count)
 
     def take(self, steps: int = 1) -> None:
         """Count steps before they are taken.
 
         Raises:
-            TooManyStepsError: None are left.
+            TooManyStepsError: There are not so many left.
         """
         self.steps += steps
         if self.steps > self.most:
             raise TooManyStepsError
 
-    def reached(self, so_far: int, whole: int) -> str:
-        """Say how many of the instructions were gone through before the steps ended."""
-        return f"known of {so_far:,} of {whole:,} instructions: more take over {self.most:,} steps"
+    def came_to(self, so_far: int, whole: int) -> str:
+        """Say how many instructions were gone through when the steps ended."""
+        return f"only the first {so_far:,} of {whole:,} instructions were gone through in {self.most:,} steps"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from rooflens.model.inside.budget import Budget
-from rooflens.model.inside.instruction import CALLS, ENDS, INDIRECT, INSTRUCTION_BYTES, JUMPS, Instruction
+from rooflens.model.inside.instruction import CALLS, END_BLOCKS, ENDS, INDIRECT, INSTRUCTION_BYTES, JUMPS, Instruction
 
 MOST_LOOPS = 400
 """A function with more is left out: real ones have some dozens, and all of them are judged and shown."""
@@ -96,12 +96,12 @@ def flow(
         ran: Offsets of instructions that were counted: what no known way leads to is entered there.
         left_out: Ways from block to block that are left out, as are all ways to blocks that were never counted; by
             default, none is.
-        budget: How many steps it may take.
+        budget: How many steps it may take; by default more than real code needs.
 
     Raises:
         TooManyStepsError: It takes more.
     """
-    budget = budget or Budget()
+    budget = budget or Budget.of(len(instructions))
     budget.take(len(instructions))
     at = {one.offset: position for position, one in enumerate(instructions)}
     starts, roots = _leaders(instructions, at, entries)
@@ -270,8 +270,9 @@ def _leaders(
     for position, one in enumerate(instructions):
         if one.target is not None and one.target in at:
             starts.add(at[one.target])
-        if one.ends_block and position + 1 < len(instructions):
+        if one.base in END_BLOCKS:
             starts.add(position + 1)
+    starts.discard(len(instructions))
     starts |= {at[root] for root in roots}
     return starts, roots
 

@@ -19,7 +19,7 @@ def look_inside(code: MachineCode, budget: Budget | None = None) -> Inside:
         code: The machine code.
         budget: How many steps it may take; by default more than real code needs.
     """
-    budget = budget or Budget()
+    budget = budget or Budget.of(len(code.instructions))
     rows = find_rows(code, budget)
     if rows.note:
         return Inside(note=rows.note, code_digest=code.digest)

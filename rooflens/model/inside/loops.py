@@ -44,7 +44,7 @@ class Rows(Struct, frozen=True):
 
 def find_rows(code: MachineCode, budget: Budget | None = None) -> Rows:
     """Divide a kernel into loops and straight parts; a note says how far one came where that takes too many steps."""
-    budget = budget or Budget()
+    budget = budget or Budget.of(len(code.instructions))
     executed = code.amounts.get("warp_inst", {})
     drafts: list[_Draft] = []
     graphs: list[Graph] = []
@@ -55,7 +55,7 @@ def find_rows(code: MachineCode, budget: Budget | None = None) -> Rows:
             try:
                 graph = _graph(instructions, targets, executed, budget)
             except TooManyStepsError:
-                return Rows(note=f"its loops are {budget.reached(gone_through, len(code.instructions))}")
+                return Rows(note=budget.came_to(gone_through, len(code.instructions)))
             if (why := _unclear(graph)) is not None:
                 return Rows(note=why)
             graphs.append(graph)

@@ -100,7 +100,7 @@ def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractS
         try:
             waits.in_flight.update(function.find(counted_at))
         except TooManyStepsError:
-            return waits._replace(note=f"its waits are {budget.reached(gone_through, len(code.instructions))}")
+            return waits._replace(note=budget.came_to(gone_through, len(code.instructions)))
         waits.at.update(function.waits())
         gone_through += len(graph.instructions)
     return waits
