@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.growth import GROWING, growth
 
-MOST = 2.2
-"""Sorting takes a little more than twice as long."""
+MOST = 2.1
+"""What is added is 2.00 to 2.04 times as much today; comparing each of 60 launches with all others made it 2.35."""
 
 
 def test_twice_the_input_takes_twice_the_steps_of_every_reader() -> None:
