@@ -7,7 +7,7 @@ one another, blocks are gone through again for each loop around them.
 from __future__ import annotations
 
 _STEPS_AN_INSTRUCTION = 100
-"""Real code takes 2 to 4, and that of `tests/support/code_shapes.py` 20; some 0.6 us each."""
+"""Real code takes 2 to 4, and the shapes of `tests/support/code_shapes.py` up to 19."""
 
 _LEAST = 10_000
 

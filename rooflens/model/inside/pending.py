@@ -142,9 +142,11 @@ class Holders(Pending[int]):
         self._freed = [freed[change.frees] for change in changes]
 
     def behind(self, number: int, state: int) -> int:
+        """Return the facts that are left behind an instruction, and those that it makes."""
         return state & ~self._freed[number] | self._taken[number]
 
     def joined(self, one: int, other: int) -> int:
+        """Return the facts of both ways."""
         return one | other
 
     def of(self, names: Iterable[int]) -> int:
@@ -200,10 +202,12 @@ class SinceBarrier(Pending[Longest]):
         self._took = [None if position in barriers else Took(times[position], position) for position in places]
 
     def behind(self, number: int, state: Longest) -> Longest:
+        """Return what took longest behind an instruction: behind a barrier nothing has since."""
         took = self._took[number]
         if took is None:
             return Longest(Took(), state.since)
         return state if took <= state.since else Longest(took, state.earlier)
 
     def joined(self, one: Longest, other: Longest) -> Longest:
+        """Return what took longer on either way."""
         return Longest(max(one.since, other.since), max(one.earlier, other.earlier))
