@@ -767,7 +767,7 @@ KERNEL = fixed(
     Key(
         "loops_note",
         TEXT_OR_NULL,
-        "why there are no loops though somebody looked",
+        "why there are no loops though somebody looked, or how far it is known what waits wait for",
         value=lambda analysis: (analysis.kernel.inside.note or None) if analysis.kernel.inside else None,
         flat=False,
     ),

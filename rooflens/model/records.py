@@ -306,7 +306,7 @@ class Inside(Struct, frozen=True):
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
         indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
-        note: Why nothing is known; empty where something is.
+        note: Why nothing is known; or, beside loops, how far it is known what waits wait for; else empty.
     """
 
     loops: tuple[Loop, ...] = ()

@@ -429,7 +429,9 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
         for rule in rules[:RULES_SHOWN]
     )
     missing = len(untold([analysis.kernel], traced=report.unprofiled is not None))
-    note = analysis.kernel.inside.note if analysis.kernel.inside else ""
+    inside = analysis.kernel.inside
+    note = inside.note if inside else ""
+    unknown = "What its warps wait for is known in part" if inside and inside.loops else "Its loops are not known"
     lines: list[Words] = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
         *(
@@ -437,7 +439,7 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
             if missing
             else []
         ),
-        *([plain(f"Its loops are not known: {note}.")] if note else []),
+        *([plain(f"{unknown}: {note}.")] if note else []),
         *([f"NVIDIA's rules estimate (time it would save): {said}."] if said else []),
     ]
     return (Heading("Caveats"), bullets(lines)) if lines else ()
