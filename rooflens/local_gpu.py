@@ -1,7 +1,8 @@
 """Find the GPU that programs on this machine use, from `nvidia-smi` and CUDA, and obstacles to profiling it.
 
-Without `nvidia-smi`, as in many containers, CUDA's driver alone is asked. If the GPUs differ, their order matters: `nvidia-smi` sorts by bus position; CUDA puts first what it considers fastest
-unless CUDA_DEVICE_ORDER is PCI_BUS_ID; and CUDA_VISIBLE_DEVICES uses CUDA's numbers.
+Without `nvidia-smi`, as in many containers, CUDA's driver alone is asked. If the GPUs differ, their order matters:
+`nvidia-smi` sorts by bus position; CUDA puts first what it considers fastest unless CUDA_DEVICE_ORDER is PCI_BUS_ID;
+and CUDA_VISIBLE_DEVICES uses CUDA's numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run compiled cases one after another: `python -m rooflens.workloads.in_turn --seconds S ROOFLENS_CASE=NAME PROGRAM...`.
+"""Run compiled cases in turn: `python -m rooflens.workloads.in_turn --seconds S ROOFLENS_CASE=NAME PROGRAM ...`.
 
 `ROOFLENS_CASE=WORKLOAD.CASE` begins each command, and its program marks its kernels with that name. Prints what the
 programs print, and on stderr how long each took. Exits 0 if one of them succeeded: under a profiler the report of those
@@ -85,7 +85,8 @@ def run_in_turn(
 
 def parse(arguments: Sequence[str]) -> tuple[float | None, list[tuple[str, list[str]]]]:
     """Read the command line: the time limit in seconds, and the commands with the names of their cases."""
-    seconds, commands = None, []
+    seconds: float | None = None
+    commands: list[tuple[str, list[str]]] = []
     words = list(arguments)
     if words[:1] == ["--seconds"]:
         seconds, words = float(words[1]), words[2:]

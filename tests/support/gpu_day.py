@@ -1,8 +1,8 @@
 """Replacement for a GPU machine: ncu, nvcc, nvidia-smi and PyTorch, each with its costs.
 
 The costs are two seconds per start of ncu, 20 ms per pass and kernel, eight seconds per start of PyTorch, three per
-program compiled by nvcc; `DAY_SCALE` scales them all. ncu writes reports whose kernels have the ranges that were open.
-As `gpu_day.py ncu ...` it acts as ncu.
+program compiled by nvcc, 0.3 per start of such a program; `DAY_SCALE` scales them all. ncu writes reports whose kernels
+have the ranges that were open. As `gpu_day.py ncu ...` it acts as ncu.
 """
 
 from __future__ import annotations
@@ -126,10 +126,10 @@ _TRITON = "def jit(function): return function\n"
 """Stands in for Triton: its kernels are written down, and never called."""
 
 
-def install(folder: Path, scale: float, refuses: str = "") -> dict[str, str]:
+def install(folder: Path, scale: float, refuses: str = "", program_s: float = PROGRAM_S) -> dict[str, str]:
     """Install the machine in a folder, and return the variables that activate it."""
     programs, packages = folder / "bin", folder / "packages"
-    costs = {"nvcc_s": NVCC_S, "program_s": PROGRAM_S, "torch_s": TORCH_S, "case_s": CASE_S}
+    costs = {"nvcc_s": NVCC_S, "program_s": program_s, "torch_s": TORCH_S, "case_s": CASE_S}
 
     def priced(text: str) -> str:
         measured = json.dumps(_MEASURED)[1:-1].replace(chr(34), chr(92) + chr(34))
