@@ -85,7 +85,11 @@ def answer(name: str, launches: int = 20, **more: object) -> str:
     """Write the output of a workload for a case without ncu."""
     workload, _, case = name.partition(".")
     said = {"workload": workload, "case": case, "iterations": 20, "launches": launches, "wall_ns": 1_000_000}
-    return json.dumps(said | {"kernel_ns": 990_000, "max_relative_error": 0.0, "tolerance": 1e-6, "ok": True} | more)
+    return json.dumps(
+        said
+        | {"kernel_ns": 990_000, "cold_ns": 1_400_000, "max_relative_error": 0.0, "tolerance": 1e-6, "ok": True}
+        | more
+    )
 
 
 def brought(**session: object) -> dict[str, bytes]:
@@ -173,6 +177,7 @@ def test_every_case_has_a_report_a_run_and_an_entry(came: Path, capsys: pytest.C
         "wall_ns": 1_000_000,
         "iterations": 20,
         "kernel_ns": 990_000,
+        "cold_ns": 1_400_000,
         "launches": 20,
         "part_of": "roofs/roofs.ncu-rep",
         "argv": [f"saxpy-sm_90a-{DIGEST}", "--n", "65536", "--iterations", "1", "--check", "0"],
