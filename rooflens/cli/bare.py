@@ -1,4 +1,4 @@
-"""`collect` and `doctor` on a bare GPU machine: Python 3.10 and its standard library, and nothing installed.
+"""`collect`, `doctor` and `calibrate` on a bare GPU machine: Python 3.10, and nothing installed.
 
 `python3 -m rooflens` comes here where the package's own command line cannot be imported. Reports are read elsewhere.
 Defaults of options come from no file and no variable here.
@@ -25,13 +25,14 @@ from rooflens.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_HELP = """Usage: python3 -m rooflens (collect | doctor) [OPTIONS]
+_HELP = """Usage: python3 -m rooflens (collect | doctor | calibrate) [OPTIONS]
 
   Neither installed nor needed here is what reads reports: this machine can collect them, and say what it lacks.
 
 Commands:
-  collect  Run Nsight Compute on a bundled workload or your own program, and keep the report.
-  doctor   Check what this machine can do.
+  collect    Run Nsight Compute on a bundled workload or your own program, and keep the report.
+  doctor     Check what this machine can do.
+  calibrate  Measure what this GPU can reach. Needs nvcc.
 """
 
 
@@ -73,23 +74,32 @@ def _run(words: Sequence[str]) -> int:
     if name == "--version":
         echo(f"rooflens, version {__version__}")
         return 0
+    if name in {"doctor", "calibrate"} and rest:
+        raise UsageError(f"`{name}` takes no arguments, not `{rest[0]}`", f"python3 -m rooflens {name}")
     if name == "doctor":
-        return _doctor(rest)
+        return _doctor()
+    if name == "calibrate":
+        return _calibrate()
     if name == "collect":
         return _collect(rest)
     lacking = "without click" if is_python_enough() else "with Python {}.{}".format(*sys.version_info)
     needs = "`pip install .` in the clone, with Python {}.{} or newer; a report can be read elsewhere".format(
         *READS_SINCE
     )
-    raise EnvironmentMissingError(f"only `collect` and `doctor` work {lacking}", needs)
+    raise EnvironmentMissingError(f"only `collect`, `doctor` and `calibrate` work {lacking}", needs)
 
 
-def _doctor(words: Sequence[str]) -> int:
+def _doctor() -> int:
     from rooflens.cli.machine_checks import show_checks
 
-    if words:
-        raise UsageError(f"`doctor` takes no arguments, not `{words[0]}`", "python3 -m rooflens doctor")
     return show_checks()
+
+
+def _calibrate() -> int:
+    from rooflens.cli.calibrating import calibrate
+
+    calibrate()
+    return 0
 
 
 def _collect(words: Sequence[str]) -> int:

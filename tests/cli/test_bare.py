@@ -1,4 +1,4 @@
-"""`python3 -m rooflens collect` and `doctor` where nothing is installed, and in Python 3.10."""
+"""`python3 -m rooflens collect`, `doctor` and `calibrate` where nothing is installed, and in Python 3.10."""
 
 from __future__ import annotations
 
@@ -176,8 +176,8 @@ def test_python_310_collects(python310: tuple[str, ...], tmp_path: Path, gpu_mac
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        ((), 0, "Usage: python3 -m rooflens (collect | doctor)"),
-        (("--help",), 0, "doctor   Check what this machine can do."),
+        ((), 0, "Usage: python3 -m rooflens (collect | doctor | calibrate)"),
+        (("--help",), 0, "doctor     Check what this machine can do."),
         (("--version",), 0, f"rooflens, version {rooflens.__version__}"),
         (("collect", "--help"), 0, "--launch-count N"),
         (("collect", "--nope"), 2, "error: unrecognized arguments: --nope"),
@@ -186,7 +186,9 @@ def test_python_310_collects(python310: tuple[str, ...], tmp_path: Path, gpu_mac
         (("collect", "--detail", "all", "--", "x"), 2, "invalid choice: 'all'"),
         (("collect",), 2, "error: give a workload, or a command after `--`"),
         (("doctor", "x"), 2, "error: `doctor` takes no arguments, not `x`"),
-        (("report", "x.ncu-rep"), 3, "error: only `collect` and `doctor` work without click"),
+        (("calibrate", "x"), 2, "error: `calibrate` takes no arguments, not `x`"),
+        (("calibrate",), 3, "error: no NVIDIA GPU or driver"),
+        (("report", "x.ncu-rep"), 3, "error: only `collect`, `doctor` and `calibrate` work without click"),
     ],
 )
 def test_each_line_is_answered(
