@@ -379,7 +379,6 @@ _MISSING = (
     ("google.protobuf", f"analyze {_BEFORE}", "protobuf"),
     ("pyarrow", f"ingest {_BEFORE} --store store", "pyarrow"),
     ("altair", f"report {_BEFORE} -o page.html", "altair"),
-    ("rich", f"analyze {_BEFORE}", "rich"),
     ("msgspec", f"analyze {_BEFORE}", "msgspec"),
 )
 
