@@ -5,19 +5,21 @@ Standard library only: collecting reads such files on bare GPU machines.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
-import tomllib
+import sys
 from dataclasses import MISSING, dataclass, fields
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rooflens.errors import InputError
+from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.format import cut_middle, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from types import ModuleType
 
 MAX_DEPTH = 32
 """None of our documents is nested half as deeply."""
@@ -230,11 +232,31 @@ def parse_toml(text: str, source: str, hint: str = "") -> Table:
     """
     if _DEEP_KEY.search(text):
         raise InputError(f"{source}: nested too deeply", hint)
+    toml = toml_reader()
     try:
-        values = tomllib.loads(text)
+        values = toml.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{source} is not valid TOML: {_words(error)}", hint) from error
     return _document(values, source, hint, "table")
+
+
+def toml_reader() -> ModuleType:
+    """Return the module that reads TOML: Python's own since 3.11; before, the one that was its model, or pip's copy.
+
+    Raises:
+        EnvironmentMissingError: There is none of them.
+    """
+    for name in ("tomllib", "tomli", "pip._vendor.tomli"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    message = (
+        f"Python {sys.version_info.major}.{sys.version_info.minor} cannot read TOML, in which workloads are written"
+    )
+    raise EnvironmentMissingError(
+        message, "take Python 3.11, or `pip install tomli`; programs of your own need neither"
+    )
 
 
 def parse_json(text: str, source: str, hint: str = "") -> Table:

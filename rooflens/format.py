@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -204,7 +204,9 @@ def some(names: Iterable[str], joint: str = ", ") -> str:
 
 def date(unix_s: int | None) -> str:
     """Write a time stamp as a UTC date."""
-    return MISSING if unix_s is None else datetime.fromtimestamp(unix_s, tz=UTC).strftime("%Y-%m-%d")
+    if unix_s is None:
+        return MISSING
+    return datetime.fromtimestamp(unix_s, tz=timezone.utc).strftime("%Y-%m-%d")  # noqa: UP017 - 3.10 has no `UTC`
 
 
 def span(first: str, last: str) -> str:

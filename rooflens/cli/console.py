@@ -1,4 +1,7 @@
-"""What commands print: data on stdout; errors, progress and the last line on stderr."""
+"""What commands print: data on stdout; errors, progress and the last line on stderr.
+
+Without click, where only words are printed: `collect` and `doctor` also run where nothing is installed.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, TextIO
 
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
@@ -34,7 +35,12 @@ TABLE = "table"
 
 def echo(text: str, *, nl: bool = True) -> None:
     """Print data of any origin to stdout, without control characters."""
-    click.echo(harmless(text), nl=nl)
+    _write(harmless(text), sys.stdout, nl=nl)
+
+
+def _write(text: str, stream: TextIO, *, nl: bool = True) -> None:
+    stream.write(f"{text}\n" if nl else text)
+    stream.flush()
 
 
 def echo_command(argv: Sequence[str]) -> None:
@@ -65,7 +71,7 @@ def say(line: str) -> None:
         from rooflens.report.writers.terminal import wrapped
 
         text = "\n".join(wrapped(text, shutil.get_terminal_size().columns, hang=2))
-    click.echo(text, err=True)
+    _write(text, sys.stderr)
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
@@ -73,7 +79,7 @@ def show_error(error: RooflensError, about: str = "") -> None:
     line = f"error: {f'{about}: ' if about else ''}{error}"
     say(line)
     if error.hint:
-        click.echo(err=True)
+        _write("", sys.stderr)
         say(f"hint: {error.hint}")
 
 
@@ -111,6 +117,8 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
     if last_line:
         say(last_line)
     if read.failures:
+        import click
+
         click.get_current_context().exit(1)
 
 
@@ -133,11 +141,12 @@ def show(document: Document) -> None:
     from rooflens.report.writers.terminal import to_terminal
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    click.echo(to_terminal(document, terminal_width(), colour=colour), nl=False)
+    _write(to_terminal(document, terminal_width(), colour=colour), sys.stdout, nl=False)
 
 
 def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command's options for what to write and where: `style`, `output` and `force`."""
+    import click
 
     def command(function: Callable[..., None]) -> Callable[..., None]:
         for option in (
