@@ -80,8 +80,8 @@ def other_gpu(plan: Plan, report: Path) -> str:
 def _read(report: Path) -> Sequence[Kernel]:
     """Read the kernels of a report; empty if it cannot be read here."""
     try:
-        from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
+        from rooflens.ingest.reports.read import ReadOptions, read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
 
-        return read_report(report, report.name).kernels
+        return read_report(report, report.name, ReadOptions(reads_code=False)).kernels
     except (ImportError, InputError):
         return ()
