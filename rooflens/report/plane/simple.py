@@ -15,7 +15,7 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import Spec, unchecked, written_out
+from rooflens.report.plane.marks import Spec, either, unchecked, written_out
 from rooflens.report.plane.plane import Domain, aired
 
 HEIGHT = 440
@@ -322,10 +322,10 @@ def _dots(plane: Drawn) -> list[alt.Chart]:
         **_scales(plane),
         **verdict_channels({dot.bound for dot in plane.dots}, wraps=False),
         size=alt.Size("area:Q", scale=None, legend=None),
-        fillOpacity=alt.condition("datum.filled === 1", alt.value(0.85), alt.value(0)),
+        fillOpacity=alt.FillOpacityValue(**either("datum.filled === 1", 0.85, 0)),
         tooltip=tips,
         **(
-            {"strokeWidth": alt.condition("indexof(datum.ks, picked) >= 0", alt.value(4), alt.value(2))}
+            {"strokeWidth": alt.StrokeWidthValue(**either("indexof(datum.ks, picked) >= 0", 4, 2))}
             if any(dot.keys for dot in plane.dots)
             else {}
         ),
