@@ -18,8 +18,6 @@ from support.traces import host, kernel, launch, write_trace
 
 from rooflens.cli.group import main
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 _SPEC = re.compile(r'<script type="application/json" id="spec-([^"]*)">(.*?)</script>', re.DOTALL)
 
 _ALWAYS = {core.VariableParameter, alt.ExprRef}
