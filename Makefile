@@ -36,7 +36,7 @@ LADDER = fixtures/published/ESMM-Research__metrics.ncu-rep
 EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench accuracy fixtures pictures vendor pins build clean
+.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench bench-bar accuracy fixtures pictures vendor pins build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,11 +109,12 @@ fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, 
 faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (a quarter of an hour)
 	$(BIN)/python benchmarks/faults.py $(FAULTS)
 
-bench: $(STAMP) ## print the benchmarks' ratios
-	$(BIN)/python benchmarks/help_latency.py
-	$(BIN)/python benchmarks/page_latency.py
+bench: bench-bar ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/ingest.py --sizes 1,154
+
+bench-bar: $(STAMP) ## hold the CPU of the commands to that at BASE=a commit, by default the last tag (BAR=--quick)
+	$(BIN)/python benchmarks/bar.py $(if $(BASE),--base $(BASE)) $(BAR)
 
 accuracy: $(STAMP) ## print how far the numbers are from independent ones in REPORTS=a folder of reports
 	$(BIN)/python benchmarks/accuracy.py $(REPORTS)

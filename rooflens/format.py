@@ -226,7 +226,7 @@ def as_unicode(text: str) -> str:
 
 def printable(text: str, instead: str = "?") -> str:
     """Replace control characters: names of files and kernels must not steer a terminal, and XML forbids them."""
-    return "".join(char if char.isprintable() else instead for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else instead for char in text)
 
 
 def natural(text: str) -> tuple[tuple[str, int, str, str], ...]:

@@ -335,7 +335,7 @@ def _told(job: Job, *, is_trace: bool) -> tuple[str | Span, ...]:
     if is_trace:
         return (f"{written}, trace",)
     try:
-        kernels = read_report(job.path, job.source, ReadOptions(texts=False)).kernels
+        kernels = read_report(job.path, job.source, ReadOptions(reads_code=False)).kernels
     except RooflensError as error:
         return (f"{written}, cannot be read: {error}",)
     gpus = few([code(gpu) for gpu in dict.fromkeys(kernel.gpu or "unknown GPU" for kernel in kernels)], GPUS)

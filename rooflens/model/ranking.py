@@ -23,6 +23,9 @@ from rooflens.model.verdict.collecting import for_all_kernels
 ORDER = "gains by time won, then by time (no gains: by limit); libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
 
+RANKED_SHOWN = 5
+"""Rows of what to do first."""
+
 LIBRARIES_LEAD_FROM = 0.8
 """From this part of the GPU time on libraries are the program, and their kernels stand by their time."""
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -34,9 +35,11 @@ from rooflens.model.verdict.sentences import (
     unmeasured_words,
 )
 from rooflens.model.verdict_classes import ShownClass
-from rooflens.report.content import Content
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
+
+if TYPE_CHECKING:  # a table takes words from here, and needs no page
+    from rooflens.report.content import Content
 
 MOVE_WORDS = 30
 

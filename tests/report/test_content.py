@@ -6,12 +6,13 @@ from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
+from rooflens.model.ranking import RANKED_SHOWN
 from rooflens.model.records import Analysis, Bottleneck, Gain, Limit, Move
 from rooflens.model.summary import class_times_ns, summarize, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Limiter
 from rooflens.report.comparison.rows import limiter as comparison_limiter
-from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, RANKED_SHOWN, Content, build_content
+from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, Content, build_content
 from rooflens.report.page.kernels import kernels
 from rooflens.report.summary import limiter, ranking, unranked
 from rooflens.report.text.markdown import report_document

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import (
@@ -62,8 +64,7 @@ _SAME_COUNT = 0.001
 _INTEGER = re.compile(r"^int\d$")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """Operations of a pipe and dtype, with that pipe's dense peak at the profiled clock.
 
     Attributes:
@@ -91,8 +92,7 @@ class Work:
         return self.source != UPPER_BOUND
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+class Flops(Struct, frozen=True, dict=True):
     """All operations of a kernel.
 
     Attributes:
@@ -104,7 +104,7 @@ class Flops:
     complete: bool
     flags: frozenset[str]
 
-    @property
+    @cached_property
     def total(self) -> float | None:
         """Operations that are FLOPs and counted; None if a part is unknown."""
         return sum(work.ops for work in self.work if work.is_float and work.is_counted) if self.complete else None
@@ -318,8 +318,7 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
 """Instruction of the programming guide -> the opcodes in the names of its counters. Each has a roof of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class _TensorKind:
+class _TensorKind(Struct, frozen=True):
     """A kind of tensor work that has a roof of its own; `instruction` is empty if a count does not tell."""
 
     dtype: str

@@ -14,12 +14,11 @@ from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.keys import short_names
 from rooflens.model.predict.other_gpu import type_answer
-from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
+from rooflens.model.ranking import ORDER, RANKED_SHOWN, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
-from rooflens.report.content import RANKED_SHOWN
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code, few
 from rooflens.report.summary import most_first
 from rooflens.report.words.findings import costing

@@ -13,9 +13,10 @@ from support import samples
 from support.rendered import rendered
 
 from rooflens.analyzing import analyze_paths
+from rooflens.model.ranking import RANKED_SHOWN
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import RANKED_SHOWN, Content, build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
