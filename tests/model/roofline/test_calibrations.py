@@ -121,7 +121,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_the_folder_is_the_users(environ: dict[str, str], folder: Path) -> None:
-    """Our own variable takes precedence, then the desktop's convention, which ignores relative paths, then its default."""
+    """Our own variable takes precedence, then an absolute path by the XDG variable, then its default."""
     assert calibrations_folder(environ) == folder
 
 
