@@ -11,13 +11,13 @@ import reprlib
 import stat
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
 PARTIAL = ".partial"
 """Ending of a file that is being written."""
@@ -30,6 +30,21 @@ _PRIVATE = 0o600
 
 MAX_TEXT_BYTES = 64 << 20
 """Any text that we read is far smaller: a larger file must be something else."""
+
+
+def base_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return a base folder of the user by the XDG specification, which ignores a variable that is no absolute path.
+
+    Args:
+        variable: Such as `XDG_CACHE_HOME`.
+        below_home: The folder without it, such as `.cache`.
+        environ: Where to look the variable up.
+
+    Raises:
+        RuntimeError: Neither the variable nor a home folder is known.
+    """
+    given = environ.get(variable, "")
+    return Path(given) if os.path.isabs(given) else Path.home() / below_home  # noqa: PTH117 - of a text that may be empty
 
 
 def path_text(given: object) -> str:
@@ -108,7 +123,7 @@ def _target(link: Path) -> str:
 
 
 @contextmanager
-def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
+def replacing(file: Path, *, durable: bool = False, private: bool = False) -> Iterator[Path]:
     """Give a new private file beside `file`, which replaces `file` at the end of the block; on failure it is removed.
 
     Missing folders above are made. The new file gets the permissions of the replaced file; otherwise the usual
@@ -117,6 +132,7 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
     Args:
         file: The file to write.
         durable: Wait until content and name are on disk, so that the file survives a power cut.
+        private: Leave the file readable for its user only.
 
     Raises:
         OSError: The folder is not writable.
@@ -126,7 +142,8 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _PRIVATE))
     try:
         yield partial
-        _set_mode(partial, file)
+        if not private:
+            _set_mode(partial, file)
         give_back(partial)
         if durable:
             _sync(partial, os.O_RDWR)
@@ -146,13 +163,25 @@ def make_folder(folder: Path) -> None:
 
 def give_back(*written: Path) -> None:
     """Give files written under `sudo` to the user who called it: only the counters need root."""
-    if sys.platform == "win32":
-        return
-    owner = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if all(number.isdecimal() for number in owner) and os.geteuid() == 0:
+    if sys.platform != "win32" and (caller := _sudo_caller()) is not None:
         for path in written:
             with suppress(OSError):
-                os.chown(path, int(owner[0]), int(owner[1]), follow_symlinks=False)
+                os.chown(path, *caller, follow_symlinks=False)
+
+
+def is_ours(found: os.stat_result) -> bool:
+    """Return whether a file belongs to this user, or to the user who called `sudo`."""
+    if sys.platform == "win32":  # it has no such numbers
+        return True
+    return found.st_uid in {os.geteuid(), *(_sudo_caller() or ())[:1]}
+
+
+def _sudo_caller() -> tuple[int, int] | None:
+    """Return user and group of who called `sudo`; None unless this is root by `sudo`."""
+    owner = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if sys.platform == "win32" or os.geteuid() != 0 or not all(number.isdecimal() for number in owner):
+        return None
+    return int(owner[0]), int(owner[1])
 
 
 def _set_mode(partial: Path, file: Path) -> None:

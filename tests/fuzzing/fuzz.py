@@ -82,7 +82,7 @@ def by_coverage(name: str, seconds: float, seed: int) -> int:
     """Let atheris mutate inputs, half of them with our knowledge of the format; it ends the process at a finding."""
     import atheris  # noqa: PLC0415 - an extra
 
-    with atheris.instrument_imports(include=["rooflens.ingest"]):
+    with atheris.instrument_imports(include=["rooflens.ingest", "rooflens.model", "rooflens.cli"]):
         from fuzzing.targets import FOUND, TARGETS  # noqa: PLC0415 - instrumented
     target = TARGETS[name]
 
