@@ -368,7 +368,7 @@ def test_traces_come_from_folders_and_pipes(tmp_path: Path) -> None:
         assert (piped.exit_code, "kernel_166" in piped.stdout) == (0, True)
     answers = Answers(Root(tmp_path))
     assert {*answers.list_reports().data["paths"]} == {"run/t9.json", "run/t10.json.gz", "run/u.sqlite"}
-    assert "3 traces" in answers.open_report("run")
+    assert "3 traces" in answers.open_report("run").text
 
 
 def test_traces_of_several_ranks_are_one_list_that_names_the_one_they_wait_for(tmp_path: Path) -> None:
@@ -527,10 +527,10 @@ def test_python_and_a_model_get_the_same_answer(tmp_path: Path) -> None:
     program(tmp_path / "t.json.gz", deviceProperties=PROPERTIES)
     first = rl.trace(tmp_path / "t.json.gz").next[0]
     answers = Answers(Root(tmp_path))
-    rows = [line for line in answers.open_report("t.json.gz").splitlines() if line.startswith("| `kernel_")]
+    rows = [line for line in answers.open_report("t.json.gz").text.splitlines() if line.startswith("| `kernel_")]
     assert f"`{first.name}`" in rows[0]
     assert answers.open_report("t.json.gz").data["kernels"][0]["name"] == first.name
-    assert "Shown: 1 of 200 rows" in answers.open_report("t.json.gz", kernel="kernel_101")
+    assert "Shown: 1 of 200 rows" in answers.open_report("t.json.gz", kernel="kernel_101").text
     with pytest.raises(NoMatchError, match="no kernel matches `x`"):
         answers.open_report("t.json.gz", kernel="x")
 
