@@ -22,8 +22,7 @@ from rooflens.model.counters import chips, execution, memory, metric, recipes, t
 from rooflens.model.counters.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
 from rooflens.model.counters.metric import DETAILS, Detail
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.levels import STAGES
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS, STAGES
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
 

@@ -17,9 +17,10 @@ from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, works_in_shared_memory
+from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
 

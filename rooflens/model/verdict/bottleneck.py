@@ -15,9 +15,9 @@ from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.records import Bottleneck, Kernel, Level, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
-from rooflens.model.roofline.levels import LSU_INPUT, PARTIAL, SHARED_DATA, fullest, leading_stage
+from rooflens.model.roofline.levels import PARTIAL, fullest
 from rooflens.model.roofline.opcodes import thread_flop
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, SHARED_DATA
 from rooflens.model.verdict.facts import Facts
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
@@ -92,7 +92,7 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
         if unit is None or not is_that or stand_in is None or stand_in.resource is not None:
             return stand_in
     name, share = unit
-    if name == "l1" and (leading_stage(levels["l1"]) or "data") in _SERVES_BOTH:
+    if name == "l1" and (levels["l1"].leading_stage or "data") in _SERVES_BOTH:
         wavefronts = levels["l1"].stages.get("data", share)
         if (levels["smem"].share or 0.0) > facts.limits.smem_part_of_l1 * wavefronts:
             name = "smem"
@@ -248,7 +248,7 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
 
 def is_lsu_full(resource: str | None, l1: Level) -> bool:
     """Return whether the limiter is L1 because load and store instructions fill its input, whatever their bytes."""
-    return resource == "l1" and leading_stage(l1) == LSU_INPUT
+    return resource == "l1" and l1.leading_stage == LSU_INPUT
 
 
 def _explained(facts: Facts, key: str, busy: float) -> str:

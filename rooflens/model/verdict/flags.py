@@ -8,9 +8,9 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Kernel
-from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import fullest
 from rooflens.model.roofline.opcodes import copies_asynchronously
+from rooflens.model.roofline.roof import SCALAR_DTYPES
 from rooflens.model.verdict.facts import Facts
 
 

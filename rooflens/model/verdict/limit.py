@@ -27,9 +27,10 @@ from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
     TENSOR_NOISE_SHARE,
+    Work,
     has_matrix_work,
     has_newer_instruction,
-    instruction_peaks,
+    instruction_roofs,
 )
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.verdict.facts import Facts
@@ -125,7 +126,7 @@ def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_Side]:
     kernel, flops = facts.kernel, facts.flops
     work = [one for one in flops.work if one.ops and one.is_counted and one.peak_ops_per_s]
     # Another instruction of the same chip may do the same work faster.
-    peaks = {one.key: max((one.peak_ops_per_s or 1.0, *instruction_peaks(kernel, one.key).values())) for one in work}
+    peaks = {one.key: _fastest(kernel, one) for one in work}
     needs = {one.key: one.ops / peaks[one.key] * NS_PER_S for one in work}
     tensor = [one for one in work if one.key.startswith("tensor")]
     if tensor:  # they share one pipe
@@ -164,6 +165,12 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     for dtype, per_cent in (("fp32", nvidia.fp32_pct_of_peak), ("fp64", nvidia.fp64_pct_of_peak)):
         if dtype not in counted and per_cent is not None and (least := per_cent / 100 - _HALF_A_PER_CENT) > 0:
             yield _Side(least * time_ns, f"{dtype.upper()} {ARITHMETIC}", proven=True)
+
+
+def _fastest(kernel: Kernel, work: Work) -> float:
+    """Return the peak of the fastest instruction that may do some work, in operations per second."""
+    others = instruction_roofs(kernel, work.key).values()
+    return max(work.peak_ops_per_s or 1.0, *(roof.value for roof in others), 0.0)
 
 
 def _label(key: str) -> str:

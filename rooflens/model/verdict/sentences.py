@@ -13,9 +13,8 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
-from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import LAUNCH
@@ -251,14 +250,14 @@ def gain_how(gain: Gain) -> str:
 
 def bytes_part(level: Level) -> str:
     """Write which part of a level's roof its bytes are, where a stage of it is busier than that; else empty."""
-    if binding_stage(level) is None or not level.bytes_per_s or not level.peak_bytes_per_s:
+    if level.binding_stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
         return ""
     return percent(level.bytes_per_s / level.peak_bytes_per_s)
 
 
 def level_share_words(level: Level) -> str:
     """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
-    share, stage, by_bytes = percent(level.share or 0.0), binding_stage(level), bytes_part(level)
+    share, stage, by_bytes = percent(level.share or 0.0), level.binding_stage, bytes_part(level)
     what = stage_label(stage) if stage in _STAGES else f"{stage_label(stage)} stage" if stage else ""
     return f"{share} ({what}{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
 
@@ -267,7 +266,7 @@ def stage_full_words(analysis: Analysis) -> str:
     """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
     limiter = analysis.verdict.bottleneck
     level = analysis.levels.get(limiter.resource or "") if limiter else None
-    stage = binding_stage(level) if level else None
+    stage = level.binding_stage if level else None
     if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
         return ""
     busy = percent(level.share or 0.0)
@@ -376,7 +375,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     if level is None:
         return f"{share} of its peak"
     verb = "moving" if facts.at_roof else "moves"
-    stage, of_rates, rates = binding_stage(level), None, ""
+    stage, of_rates, rates = level.binding_stage, None, ""
     parts = [facts.counter(f"sol_memory_{what}_share") for what in ("access", "request")]
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
@@ -389,7 +388,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
         numbers = f"at least {share} of its peak"
     elif stage is None and rates:
         is_of_rates = _are_one(of_rates, limiter.share)
-        stage = leading_stage(level) or "busiest"
+        stage = level.leading_stage or "busiest"
         numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(stage, limiter.share, *parts)}"
     else:
         numbers = _stage_words(stage or "busiest", limiter.share, *parts)

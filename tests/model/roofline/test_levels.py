@@ -5,7 +5,7 @@ from support.kernels import make_kernel
 from support.loops import for_all
 
 from rooflens.model.records import LEVELS, Level
-from rooflens.model.roofline.levels import leading_stage, place_levels
+from rooflens.model.roofline.levels import place_levels
 
 MS = 1e6
 """One millisecond in nanoseconds: 1e6 bytes in it are 1e9 bytes a second."""
@@ -84,7 +84,7 @@ def test_the_fabric_of_a_split_l2_is_a_stage(tag: float, leads: str) -> None:
     """NVIDIA's per cent of the slices is used if it exceeds their stages, as on an A100."""
     level = place_levels(make_kernel({"l2_tag_share": tag, "l2_internal_share": 0.847}))["l2"]
     assert level.share == max(tag, 0.847)
-    assert leading_stage(level) == leads
+    assert level.leading_stage == leads
 
 
 def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:

@@ -4,7 +4,7 @@ import pytest
 from support.kernels import make_kernel, place
 from support.loops import for_all
 
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS
 
 
 def test_a_flop_pipe_has_rate_peak_and_share() -> None:

@@ -4,7 +4,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.provenance import PUBLISHED, Sources, level_sources, pipe_sources
+from rooflens.model.roofline.provenance import Sources, level_sources, pipe_sources
 
 
 def analysis_of(counters: dict[str, float], **overrides: object) -> Analysis:
@@ -47,7 +47,8 @@ def test_published_peaks_are_told_from_the_reports_own() -> None:
     analysis = analysis_of(
         {"sm_clock_hz": 1.41e9}, thread_opcodes={"FFMA": 1000}, gpu="NVIDIA A100-SXM4-40GB", compute_capability="8.0"
     )
-    assert pipe_sources(analysis, "fp32").peak == PUBLISHED
+    peak = pipe_sources(analysis, "fp32").peak
+    assert peak == "datasheet of NVIDIA A100-SXM4-40GB, scaled to the profiled clock"
 
 
 def test_sources_of_other_pipes() -> None:

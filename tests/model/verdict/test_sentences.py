@@ -5,10 +5,11 @@ from msgspec.structs import replace
 from support import samples
 from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
+from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS, Gain, Limit, Outside, Verdict
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.sentences import (
     gain_words,
@@ -317,7 +318,7 @@ def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
     """DRAM at 90 % allows 1.1x; more than that takes another clock, or fewer bytes."""
     one = samples.every_verdict()[0]
     kernel = replace(one.kernel, gpu=None, counters={"device_dram_peak_bytes_per_s": device_peak})
-    level = replace(one.levels["dram"], share=0.9, peak_bytes_per_s=3e11)
+    level = replace(one.levels["dram"], share=0.9, roof=own_roof(3e11, "byte"))
     verdict = replace(one.verdict, at_roof=is_full, limit=Limit(factor, 1e5, "DRAM traffic"))
     changed = replace(one, kernel=kernel, levels={**one.levels, "dram": level}, verdict=verdict)
     assert limit_in_short(changed) == said

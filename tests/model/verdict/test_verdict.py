@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, place, reach
 from support.loops import for_all
+from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import RULES
@@ -466,7 +467,7 @@ def test_a_share_says_whose_it_is(bottleneck: Bottleneck, words: str, named: str
 
 def test_two_rates_have_their_own_per_cent() -> None:
     """Bytes at 71 % of shared memory's peak go through L1, which other wavefronts fill to 80 %."""
-    level = Level(8.85e9, "", 8.85e12, 12.4e12, 0.714, {"data": 0.714}, None)
+    level = Level(8.85e9, "", 8.85e12, own_roof(12.4e12, "byte"), 0.714, {"data": 0.714}, None)
     facts = make_case({"l1": 0.8, "smem": 0.714})
     facts = replace(facts, levels={**facts.levels, "smem": level})
     said = write_verdict(decide(facts), ()).sentence.replace("\u00a0", " ")
