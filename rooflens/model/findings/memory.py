@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.counters.memory import NS_PER_S, WAVEFRONT_BYTES
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio

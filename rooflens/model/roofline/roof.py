@@ -22,7 +22,7 @@ from msgspec import Struct
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import Kernel, Roof, RoofClock
-from rooflens.model.roofline.datasheets import ACC16, datasheet_of
+from rooflens.model.roofline.datasheets import ACC16, Quantity, datasheet_of
 from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
@@ -159,19 +159,34 @@ def _published(unit: str, kernel: Kernel) -> Roof | None:
     if unit in {"dram", "dram_bus"}:
         if kernel.compute_capability in SOC_CAPABILITIES:
             return None
-        if top := counters.get("device_dram_peak_bytes_per_s"):
-            of = kernel.counter_sources.get("device_dram_peak_bytes_per_s", "")
-            return Roof(top, "byte", "report", "rated", of)
+        return _of_bus(kernel) or (None if sheet is None else _stated(sheet.dram_bandwidth, kernel))
     if sheet is None:
         return None
-    if unit in {"dram", "dram_bus", "l2", "l2_return"}:
-        stated = sheet.dram_bandwidth if unit.startswith("dram") else sheet.l2_bandwidth
-        return None if stated is None else Roof(stated.value, "byte", "datasheet", "rated", _sheet_name(kernel))
+    if unit in {"l2", "l2_return"}:
+        return _stated(sheet.l2_bandwidth, kernel) if sheet.l2_bandwidth else None
     if unit not in _PER_SM:
         return None
     (amount, what), (clock_hz, clock) = _PER_SM[unit], _clock_of(kernel, sheet.boost_clock.value)
     sms = counters.get("sm_count") or sheet.sm_count.value
     return Roof(amount * sms * clock_hz, what, "datasheet", clock, _sheet_name(kernel))
+
+
+def _of_bus(kernel: Kernel) -> Roof | None:
+    """Return what the memory bus carries by the driver: at the clock of the run, else at the top one."""
+    for name, clock in _BUS:
+        if peak := kernel.counters.get(name):
+            return Roof(peak, "byte", "report", clock, kernel.counter_sources.get(name, ""))
+    return None
+
+
+_BUS: tuple[tuple[str, RoofClock], ...] = (
+    ("dram_bus_peak_bytes_per_s", "profiled"),
+    ("device_dram_peak_bytes_per_s", "rated"),
+)
+
+
+def _stated(quantity: Quantity[str], kernel: Kernel) -> Roof:
+    return Roof(quantity.value, "byte", "datasheet", "rated", _sheet_name(kernel))
 
 
 _PER_SM: Mapping[str, tuple[float, str]] = {

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import Analysis, Kernel, ratio
 
 

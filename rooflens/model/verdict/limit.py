@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.counters.memory import NS_PER_S
 from rooflens.model.failed import failure_words
 from rooflens.model.records import FAR, Kernel, Limit, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
