@@ -713,6 +713,8 @@ class Verdict(Struct, frozen=True):
 
     Attributes:
         or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
+        unmeasured: What of these sides was not measured: levels, `other pipes`, or the side where nothing of it was;
+            empty of a class that is sure.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
@@ -739,6 +741,7 @@ class Verdict(Struct, frozen=True):
     compute: Bottleneck | None = None
     is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[Bottleneck, ...]:

@@ -289,6 +289,9 @@ def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
     fma, instructions = base.format(f"{letter}fma").removeprefix("smsp"), f"{dtype} fma thread instructions"
     peaks = (Peak(f"sm{fma}", "sm_clock_hz"), Peak(f"smsp{fma}", "sm_clock_hz"))
     asked = (Ask("quick", instructions, patched=VOLTA),)
+    every = base.replace("_op_", "_ops_").format(f"{letter}add_{letter}mul_{letter}fma")
+    together = f"predicated-on {dtype} add, mul and fma thread instructions together"
+    rows.append(amount(f"{dtype.rpartition(' ')[2]}_threads", together, every))
     return (*rows, Counter(f"{letter}fma_peak_threads_per_s", f"peak rate of {instructions}", peaks, asked))
 
 

@@ -690,7 +690,7 @@ def host_memory(facts: Facts) -> Found | None:
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     # With the data in DRAM, DRAM moves these bytes too, and only waits measured to be for memory disappear.
     waiting = sum(facts.stall_shares.get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
-    peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
+    peak = facts.levels["dram"].peak_bytes_per_s
     dram = facts.shares.get("dram", 0.0) + rate.value / peak if peak else 0.0
     left = max(dram, 1 - waiting if waiting else 0.0, *facts.shares.values(), 0.0)
     return Found(

@@ -97,17 +97,19 @@ class Flops:
     """All operations of a kernel.
 
     Attributes:
-        complete: False when a part is unknown, so that no total may be formed.
+        complete: False when nothing was counted, or a part is known to be there that was not: no total may be formed.
         flags: Traps met while counting.
+        uncounted: Types of which nothing was counted: `fp64`, `fp32`, `fp16`, `tensor`. A total is that of the others.
     """
 
     work: tuple[Work, ...]
     complete: bool
     flags: frozenset[str]
+    uncounted: tuple[str, ...] = ()
 
     @property
     def total(self) -> float | None:
-        """Operations that are FLOPs and counted; None if a part is unknown."""
+        """Operations that are FLOPs and counted; None if nothing was counted, or a part is known to be missing."""
         return sum(work.ops for work in self.work if work.is_float and work.is_counted) if self.complete else None
 
     @property
@@ -122,9 +124,13 @@ class Flops:
     def peak_per_s(self) -> float | None:
         """The roof of a mix of precisions: total FLOP over the time each part needs at its own peak.
 
-        None when a part's peak is unknown, or when there is no floating-point work.
+        None when a part's peak is unknown, or when there is no floating-point work. Where none of the types was counted
+        that the kernel works in, it is the highest roof of those that were.
         """
-        parts = [work for work in self.work if work.is_float and work.ops and work.is_counted]
+        counted = [work for work in self.work if work.is_float and work.is_counted]
+        parts = [work for work in counted if work.ops]
+        if not parts and self.uncounted:
+            return max((work.peak_ops_per_s for work in counted if work.peak_ops_per_s), default=None)
         if not parts or any(not work.peak_ops_per_s for work in parts):
             return None
         time_s = sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s)
@@ -167,8 +173,15 @@ def count_flops(kernel: Kernel) -> Flops:
     tensor, tensor_known, flags = _tensor(kernel)
     if any(work.ops and not work.is_counted for work in scalar):
         flags |= {"fp16_is_upper_bound"}
-    fp32_known = any(work.key == "fp32" for work in scalar)
-    return Flops((*scalar, *tensor), fp32_known and tensor_known, frozenset(flags))
+    work = (*scalar, *tensor)
+    is_counted = bool(scalar) or any(one.source != "estimated" for one in tensor)
+    counted = {one.dtype_key for one in scalar}
+    is_tensor_unseen = not tensor_known or "tensor_work_not_measured" in flags
+    uncounted = (
+        *(dtype for dtype in SCALAR_DTYPES if dtype not in counted),
+        *(("tensor",) if is_tensor_unseen else ()),
+    )
+    return Flops(work, is_counted and tensor_known, frozenset(flags), uncounted)
 
 
 def _scalar_counts(kernel: Kernel) -> list[tuple[str, float, str]]:
@@ -183,10 +196,15 @@ def _scalar_counts(kernel: Kernel) -> list[tuple[str, float, str]]:
     counts = []
     for dtype, (_, packed) in SCALAR_DTYPES.items():
         add, mul, fma = map(kernel.counters.get, SCALAR_COUNTERS[dtype])
-        if fma is not None:
+        together = kernel.counters.get(f"{dtype}_threads")
+        if fma is not None and together is not None and (add is None or mul is None):
+            counts.append((dtype, packed * (together + fma), "sass"))
+        elif any(one is not None for one in (add, mul, fma)):
             # Some sets collect FMAs alone: a floor of the FLOPs that still places the kernel, and is marked.
-            source = "estimated" if add is None or mul is None else "sass"
-            counts.append((dtype, packed * ((add or 0.0) + (mul or 0.0) + 2 * fma), source))
+            source = "sass" if None not in (add, mul, fma) else "estimated"
+            counts.append((dtype, packed * ((add or 0.0) + (mul or 0.0) + 2 * (fma or 0.0)), source))
+        elif together is not None:  # a multiply-add counts as one
+            counts.append((dtype, packed * together, "estimated"))
     return counts
 
 

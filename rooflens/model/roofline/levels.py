@@ -159,7 +159,10 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
 
 
 def _stages_of(level: str, kernel: Kernel) -> dict[str, float]:
-    """Return the share of each stage that was measured: its rate over its peak, else its stored per cent."""
+    """Return the share of each stage that was measured: its rate over its peak, else its stored per cent.
+
+    Where neither is known it is the rate over the published peak, a lower bound where the clock was lower.
+    """
     counters, duration_ns, stages = kernel.counters, kernel.duration_ns, {}
     for name, unit, stored, amount_name in _NAMES_OF[level]:
         done = counters.get(amount_name)
@@ -167,6 +170,8 @@ def _stages_of(level: str, kernel: Kernel) -> dict[str, float]:
             stages[name] = done / (peak.value * duration_ns / 1e9)
         elif (share := counters.get(stored)) is not None:
             stages[name] = share
+        elif done is not None and duration_ns and (known := roof(unit, kernel)) is not None:
+            stages[name] = done / (known.value * duration_ns / 1e9)
     if level == "dram":
         _settle_dram(stages, kernel)
     elif level == "l1":

@@ -6,6 +6,8 @@ FLOP pipes alone they would look latency-bound.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rooflens.model.records import Kernel, Pipe, ratio
 from rooflens.model.roofline.flops import Flops
 from rooflens.model.roofline.roof import reported, roof
@@ -13,6 +15,20 @@ from rooflens.model.roofline.units import PIPE_ROWS
 
 _ROWS = tuple((row.key, row.unit, row.shares, row.amount or "") for row in PIPE_ROWS)
 """The individual rows: every kernel passes through all of them."""
+
+
+_SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio"})
+"""What an instruction passes on its way to the pipes that compute: alone, they leave the busiest open."""
+_ALONE = frozenset({"tensor_pipe", "fp64_pipe", "fp16_pipe"})
+"""Pipes that lists of a few counters hold: how busy the others are, they do not say."""
+_SEVERAL = 2
+
+
+def are_pipes_seen(pipes: Mapping[str, Pipe]) -> bool:
+    """Return whether enough pipes were measured to tell the busiest: operations over their peak measure one pipe."""
+    seen = [pipe for name, pipe in pipes.items() if pipe.share is not None and name not in _SLOTS | _ALONE]
+    is_arithmetic = any(pipe.is_arithmetic for pipe in seen)
+    return sum(not pipe.is_arithmetic for pipe in seen) >= _SEVERAL or ("issue" in pipes and is_arithmetic)
 
 
 def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:

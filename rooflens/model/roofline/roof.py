@@ -100,7 +100,7 @@ def _stage(level: str, name: str) -> _Counted:
 _COUNTED: Mapping[str, tuple[_Counted, ...]] = {
     **{f"{row.level}_{row.name}": (_stage(row.level, row.name),) for row in STAGES},
     **{row.key: (_Counted(row.peak or "", row.amount or "", row.shares[0], row.unit),) for row in PIPE_ROWS},
-    "dram": (_stage("dram", "bus"),),
+    "dram": (_stage("dram", "bus"), _Counted("dram_bus_peak_bytes_per_s", "", "", "byte")),
     # All traffic of L2 passes its tag stage.
     "l2": (_stage("l2", "tag"), _stage("l2", "return")),
     "l1": (_stage("l1", "data"), _stage("l1", "shared_data")),
@@ -120,6 +120,11 @@ def roof(unit: str, kernel: Kernel) -> Roof | None:
     if unit in SCALAR_DTYPES or (unit.startswith("tensor_") and unit not in _COUNTED):
         return _of_arithmetic(unit, kernel)
     return reported(unit, kernel) or _of_rate(unit, kernel) or _published(unit, kernel)
+
+
+def at_top_clock(kernel: Kernel) -> Roof | None:
+    """Find the roof of DRAM at its own top clock, which may be above that of the run; else that of the run."""
+    return _by_driver(kernel) or roof("dram", kernel)
 
 
 def reported(unit: str, kernel: Kernel) -> Roof | None:
@@ -159,7 +164,7 @@ def _published(unit: str, kernel: Kernel) -> Roof | None:
     if unit in {"dram", "dram_bus"}:
         if kernel.compute_capability in SOC_CAPABILITIES:
             return None
-        return _of_bus(kernel) or (None if sheet is None else _stated(sheet.dram_bandwidth, kernel))
+        return _by_driver(kernel) or (None if sheet is None else _stated(sheet.dram_bandwidth, kernel))
     if sheet is None:
         return None
     if unit in {"l2", "l2_return"}:
@@ -171,18 +176,11 @@ def _published(unit: str, kernel: Kernel) -> Roof | None:
     return Roof(amount * sms * clock_hz, what, "datasheet", clock, _sheet_name(kernel))
 
 
-def _of_bus(kernel: Kernel) -> Roof | None:
-    """Return what the memory bus carries by the driver: at the clock of the run, else at the top one."""
-    for name, clock in _BUS:
-        if peak := kernel.counters.get(name):
-            return Roof(peak, "byte", "report", clock, kernel.counter_sources.get(name, ""))
-    return None
-
-
-_BUS: tuple[tuple[str, RoofClock], ...] = (
-    ("dram_bus_peak_bytes_per_s", "profiled"),
-    ("device_dram_peak_bytes_per_s", "rated"),
-)
+def _by_driver(kernel: Kernel) -> Roof | None:
+    """Return what DRAM moves at its top clock, by the driver."""
+    name = "device_dram_peak_bytes_per_s"
+    top = kernel.counters.get(name)
+    return Roof(top, "byte", "report", "rated", kernel.counter_sources.get(name, "")) if top else None
 
 
 def _stated(quantity: Quantity[str], kernel: Kernel) -> Roof:

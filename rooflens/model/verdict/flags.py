@@ -81,7 +81,10 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         and not has_bytes
         and "sol_compute" in counters
         and "sol_memory" in counters,
-        "fp16_not_measured": is_known and is_scalar_known and not any(item.key == "fp16" for item in work),
+        **{
+            f"{dtype}_not_measured": is_known and is_scalar_known and dtype in facts.flops.uncounted
+            for dtype in SCALAR_DTYPES
+        },
         "one_side_only": is_known and (has_compute or has_memory or shown) and not (has_compute and has_memory),
         "no_flop": is_known and facts.flops.complete and not any(item.ops for item in work if item.is_counted),
         "peak_from_datasheet": is_known and any(item.ops and item.peak_source == "datasheet" for item in work),

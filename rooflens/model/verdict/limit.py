@@ -34,6 +34,7 @@ from rooflens.model.roofline.flops import (
     instruction_roofs,
 )
 from rooflens.model.roofline.opcodes import opcode_group
+from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import Thresholds
@@ -187,9 +188,10 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
     """
     needed, measured, share = facts.outside.compulsory_bytes, facts.counter("dram_bytes"), facts.shares.get("dram")
     stayed = facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
-    peak = facts.counter("device_dram_peak_bytes_per_s") or facts.counter("dram_peak_bytes_per_s")
-    if peak is None and (share is None or needed) and (gpu := datasheet_of(facts.kernel.gpu)) is not None:
-        peak = gpu.dram_bandwidth.value  # the published one is never too low
+    top = at_top_clock(facts.kernel)
+    # A share of the run says more than a peak that is published, which is never too low.
+    is_told = top is not None and (top.source == "report" or share is None or needed)
+    peak = top.value if top is not None and is_told else None
     if needed is not None:
         needed = needed if measured is None else min(needed, measured + stayed)
         return _Side(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
@@ -281,9 +283,9 @@ def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -
     Where that is not known, matrix work that takes a good part of the time of its traffic moves more than a tiled
     product would.
     """
-    gpu = datasheet_of(facts.kernel.gpu)
-    if gpu is not None and gpu.dram_size is not None:
-        held, moved = gpu.dram_size.value, moved_ns / NS_PER_S * gpu.dram_bandwidth.value
+    gpu, top = datasheet_of(facts.kernel.gpu), at_top_clock(facts.kernel)
+    if gpu is not None and gpu.dram_size is not None and top is not None:
+        held, moved = gpu.dram_size.value, moved_ns / NS_PER_S * top.value
         if (facts.counter("dram_read_bytes") or 0.0) > held or moved > 2 * held:
             return True
     math_ns = max((side.floor_ns for side in arithmetic), default=moved_ns)
