@@ -428,7 +428,7 @@ class Kernel(Struct, frozen=True):
     @property
     def dram_clock_part(self) -> float:
         """DRAM's peak at the profiled clock over that at its own top clock, 0 to 1; 1 where either is unknown."""
-        now, top = (self.counters.get(f"{of}dram_peak_bytes_per_s") for of in ("", "device_"))
+        now, top = (self.counters.get(f"{of}_peak_bytes_per_s") for of in ("dram_bus", "device_dram"))
         return ratio(now, top) or 1.0
 
 

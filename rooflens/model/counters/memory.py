@@ -190,7 +190,7 @@ DRAM: tuple[Counter, ...] = (
         asked=(Ask("quick", chips=OWN_DRAM - _RENAMED), Ask("quick", base="dram__bytes_op_write", chips=_RENAMED)),
     ),
     Counter(
-        "dram_peak_bytes_per_s",
+        "dram_bus_peak_bytes_per_s",
         "peak rate of DRAM at the profiled clock",
         (
             Peak("dram__bytes", "dram_clock_hz"),
@@ -204,12 +204,12 @@ DRAM: tuple[Counter, ...] = (
         (MemoryBus(),),
     ),
     Counter(
-        "dram_bus_peak_bytes_per_s",
+        "dram_pins_peak_bytes_per_s",
         "what the memory bus carries at the profiled clock of DRAM",
         (BusAtClock("dram_clock_hz"),),
     ),
     Counter(
-        "dram_share",
+        "dram_bus_share",
         "use of DRAM",
         (
             Share(("dram__bytes", "dram__cycles_active")),
@@ -372,7 +372,7 @@ L1: tuple[Counter, ...] = (
             ),
         ),
     ),
-    Counter("l1_peak_bytes_per_s", "one wavefront a cycle and SM", (PerSm(WAVEFRONT_BYTES, "l1_clock_hz"),)),
+    Counter("l1_data_peak_bytes_per_s", "one wavefront a cycle and SM", (PerSm(WAVEFRONT_BYTES, "l1_clock_hz"),)),
     share(
         "l1_writeback_share",
         "return path from L1 to registers",
@@ -462,13 +462,13 @@ L1: tuple[Counter, ...] = (
 
 SMEM: tuple[Counter, ...] = (
     amount(
-        "smem_bytes",
+        "l1_shared_data_bytes",
         "shared-memory wavefronts of the L1 data stage x 128: shuffles and bank-conflict replays included",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared",
         scale=WAVEFRONT_BYTES,
         asked=(Ask("standard", "wavefronts of shared memory", forms=LOAD),),
     ),
-    share("smem_share", "shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
+    share("l1_shared_data_share", "shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
     Counter(
         "smem_op_bytes",
         "bytes of shared-memory loads, stores and atomics, bank-conflict replays included",

@@ -303,7 +303,7 @@ def pipe_rows(pipe: str, meaning: str, asked: Ask) -> tuple[Counter, ...]:
             f"{pipe}_inst", f"warp instructions of the {meaning}", base, f"smsp__inst_executed_pipe_{pipe}", asked=asks
         ),
         Counter(f"{pipe}_peak_inst_per_s", f"peak rate of the {meaning}", (Peak(base, "sm_clock_hz"),)),
-        share(f"{pipe}_share", meaning, base),
+        share(f"{pipe}_inst_share", meaning, base),
     )
 
 

@@ -364,7 +364,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     if conflicts is None:
         return None if measures else _conflicts_alone(facts)
     collide_only = not conflicts.by_address and measures[0].by_address
-    all_bytes, ideal = facts.counter("smem_bytes"), conflicts.wavefronts - conflicts.excess
+    all_bytes, ideal = facts.counter("l1_shared_data_bytes"), conflicts.wavefronts - conflicts.excess
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
     stalls = ("short_scoreboard", "mio_throttle")
     parts = {"smem": conflicts.part * of_all}
@@ -416,7 +416,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         if excess is not None and wavefronts:
             source = sources.get(excess_name, "")
             sides.append(_Conflicts(wavefronts, excess, f"shared {side}s", source, by_address=False))
-    excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("smem_bytes")
+    excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("l1_shared_data_bytes")
     if sides:
         yield max(sides, key=lambda side: side.part)
     elif excess is not None and all_bytes:
@@ -911,7 +911,7 @@ MEMORY: tuple[FindingRule, ...] = (
         (
             ("smem_access_wavefronts", "smem_ideal_wavefronts"),
             ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
-            ("smem_conflict_bytes", "smem_bytes"),
+            ("smem_conflict_bytes", "l1_shared_data_bytes"),
         ),
         hints=tuple((f"smem_{side}_conflict_wavefronts",) for side in _SIDES),
     ),

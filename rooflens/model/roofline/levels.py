@@ -116,7 +116,11 @@ def _delivered_bytes(kernel: Kernel) -> _Moved:
             is_unseen = is_unseen or not opcodes or any(op.startswith("LDGSTS") for op in opcodes)
         source = " + ".join(name for name in names if name)
         return _Moved(asked + (copied or 0.0) + wgmma, source, "lower" if is_unseen else "exact")
-    total, other, source = counters.get("smem_bytes"), counters.get("smem_other_bytes"), sources.get("smem_bytes", "")
+    total, other, source = (
+        counters.get("l1_shared_data_bytes"),
+        counters.get("smem_other_bytes"),
+        sources.get("l1_shared_data_bytes", ""),
+    )
     if total is not None and other is not None:
         return _Moved(max(0.0, total - other), f"{source} - {sources.get('smem_other_bytes', '')}", "lower")
     return _Moved(None, None) if total is None else _Moved(total, source, "upper")
@@ -195,7 +199,7 @@ def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
     """Call NVIDIA's own per cent of DRAM after no stage, where it is not the bus's."""
     if kernel.compute_capability not in CONTROLLERS_LEAD or "controller" in stages:
         return
-    source, said = kernel.counter_sources.get("dram_share", ""), kernel.counters.get("dram_share")
+    source, said = kernel.counter_sources.get("dram_bus_share", ""), kernel.counters.get("dram_bus_share")
     if said is not None and "dram_throughput" in source.replace("dram__", "dram_"):
         if stages.get("bus") == said:
             del stages["bus"]

@@ -100,7 +100,7 @@ def _stage(level: str, name: str) -> _Counted:
 _COUNTED: Mapping[str, tuple[_Counted, ...]] = {
     **{f"{row.level}_{row.name}": (_stage(row.level, row.name),) for row in STAGES},
     **{row.key: (_Counted(row.peak or "", row.amount or "", row.shares[0], row.unit),) for row in PIPE_ROWS},
-    "dram": (_stage("dram", "bus"), _Counted("dram_bus_peak_bytes_per_s", "", "", "byte")),
+    "dram": (_stage("dram", "bus"), _Counted("dram_pins_peak_bytes_per_s", "", "", "byte")),
     # All traffic of L2 passes its tag stage.
     "l2": (_stage("l2", "tag"), _stage("l2", "return")),
     "l1": (_stage("l1", "data"), _stage("l1", "shared_data")),
@@ -154,7 +154,7 @@ def _of_rate(unit: str, kernel: Kernel) -> Roof | None:
 def _is_another_unit(row: _Counted, kernel: Kernel) -> bool:
     """Return whether the per cent is that of DRAM's controllers, while the bytes are those of its bus."""
     source = kernel.counter_sources.get(row.share, "")
-    is_throughput = row.share == "dram_share" and "dram_throughput" in source.replace("dram__", "dram_")
+    is_throughput = row.share == "dram_bus_share" and "dram_throughput" in source.replace("dram__", "dram_")
     return is_throughput and kernel.compute_capability in CONTROLLERS_LEAD
 
 

@@ -34,7 +34,7 @@ ACCESSES = "accesses"
 """The wavefronts of counted accesses to shared memory, where those of its data stage are not: a lower bound."""
 
 STAGES: tuple[Stage, ...] = (
-    Stage("dram", "bus", "dram_share", "dram_bytes", "dram_peak_bytes_per_s"),
+    Stage("dram", "bus", "dram_bus_share", "dram_bytes", "dram_bus_peak_bytes_per_s"),
     Stage("dram", "controller", "dram_controller_share"),
     Stage("l2", "return", "l2_return_share", "l2_return_bytes", "l2_return_peak_bytes_per_s"),
     Stage("l2", "tag", "l2_tag_share", "l2_tag_bytes", "l2_tag_peak_bytes_per_s"),
@@ -43,9 +43,9 @@ STAGES: tuple[Stage, ...] = (
     Stage("l2", "data", "l2_data_share"),
     Stage("l2", L2_INTERNAL, "l2_internal_share"),
     Stage("l1", LSU_INPUT, "l1_lsu_input_share", "lsu_inst", "lsu_peak_inst_per_s"),
-    Stage("l1", "data", "l1_data_share", "l1_data_bytes", "l1_peak_bytes_per_s"),
-    Stage("l1", SHARED_DATA, "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
-    Stage("l1", "writeback", "l1_writeback_share", "l1_writeback_bytes", "l1_peak_bytes_per_s"),
+    Stage("l1", "data", "l1_data_share", "l1_data_bytes", "l1_data_peak_bytes_per_s"),
+    Stage("l1", SHARED_DATA, "l1_shared_data_share", "l1_shared_data_bytes", "l1_data_peak_bytes_per_s"),
+    Stage("l1", "writeback", "l1_writeback_share", "l1_writeback_bytes", "l1_data_peak_bytes_per_s"),
     Stage("l1", "tag", "l1_tag_share", "l1_tag_bytes", "l1_tag_peak_bytes_per_s"),
     Stage("l1", "bank_reads", "l1_bank_read_share"),
     Stage("l1", "bank_writes", "l1_bank_write_share"),
@@ -54,7 +54,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("l1", "to_l2", "l1_to_l2_share"),
     Stage("l1", "from_l2", "l1_from_l2_share"),
     Stage("l1", WHOLE, "sol_l1_share"),
-    Stage("smem", "data", "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
+    Stage("smem", "data", "l1_shared_data_share", "l1_shared_data_bytes", "l1_data_peak_bytes_per_s"),
 )
 
 
@@ -80,11 +80,11 @@ class PipeRow(Struct, frozen=True):
 
 def _instruction_pipe(key: str, label: str, *shares: str) -> PipeRow:
     """Make the row of a pipe that `pipe_rows` of the counters counts."""
-    return PipeRow(key, label, "inst", (f"{key}_share", *shares), f"{key}_inst", f"{key}_peak_inst_per_s")
+    return PipeRow(key, label, "inst", (f"{key}_inst_share", *shares), f"{key}_inst", f"{key}_peak_inst_per_s")
 
 
 PIPE_ROWS: tuple[PipeRow, ...] = (
-    PipeRow("issue", "instruction issue", "inst", ("issue_share",), "issued_inst", "issue_peak_inst_per_s"),
+    PipeRow("issue", "instruction issue", "inst", ("issue_active_share",), "issued_inst", "issue_peak_inst_per_s"),
     _instruction_pipe("alu", "ALU pipe", "alu_busy_share", "alu_heavy_busy_share"),
     _instruction_pipe("xu", "XU pipe"),
     _instruction_pipe("lsu", "LSU pipe"),
@@ -92,7 +92,7 @@ PIPE_ROWS: tuple[PipeRow, ...] = (
     _instruction_pipe("adu", "address divergence unit"),
     _instruction_pipe("cbu", "branch unit"),
     _instruction_pipe("uniform", "uniform data path"),
-    PipeRow("mio", "memory instruction queue", "inst", ("mio_share", "mio_return_share")),
+    PipeRow("mio", "memory instruction queue", "inst", ("mio_issue_share", "mio_return_share")),
     PipeRow("fma", "FMA pipe", "cycle", ("fma_busy_share", "fma_heavy_busy_share"), runs=("fp32", "fp16")),
     PipeRow("fp64_pipe", "FP64 pipe", "cycle", ("fp64_busy_share",), runs=("fp64", "tensor_fp64")),
     PipeRow("fp16_pipe", "FP16 pipe", "cycle", ("fp16_busy_share",), runs=("fp16",)),

@@ -38,7 +38,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     kernel, levels, limits, work = facts.kernel, facts.levels, facts.limits, facts.flops.work
     counters, duration_ns, slowdown = kernel.counters, kernel.duration_ns, facts.outside.slowdown
     to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
-    delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
+    delivered, replayed = counters.get("l1_shared_data_bytes"), counters.get("smem_conflict_bytes")
     unit = fullest(facts.shares)
     cycles, clock_hz, spread = counters.get("elapsed_cycles"), counters.get("sm_clock_hz"), 0.0
     if cycles and clock_hz and duration_ns:
