@@ -809,7 +809,7 @@ class Analysis(Struct, frozen=True):
         pipes: By pipe name: dtypes (`fp32`, `tensor_bf16`, ...), `alu`, `xu`, `lsu`, `issue`.
         flop: Floating-point operations by dtype key; absent where unknown.
         flop_source: For each key of `flop`: opcode, tensor_ops, sass, estimated or upper_bound.
-        flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
+        flop_total: Sum of `flop`, upper bounds left out; None if nothing was counted, or a part is known to be missing.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
         launches: Number of launches that this one represents; 0 where a timeline has none.
@@ -821,6 +821,7 @@ class Analysis(Struct, frozen=True):
         role: What it is to its reader.
         library: The library that it is part of; None if its name tells none.
         loops: Its loops and straight parts, each with its class; empty if nobody looked inside.
+        flop_uncounted: Types that were not counted: `fp64`, `fp32`, `fp16`, `tensor`.
     """
 
     kernel: Kernel
@@ -843,6 +844,7 @@ class Analysis(Struct, frozen=True):
     role: Role = "kernel"
     library: str | None = None
     loops: tuple[JudgedLoop, ...] = ()
+    flop_uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.short_name or self.kernel.name!r}>"

@@ -67,6 +67,7 @@ class PipeRow(Struct, frozen=True):
         unit: `inst` for instruction slots, `cycle` for busy cycles.
         shares: Counters of its use; the largest counts.
         runs: Dtype keys whose work runs on this pipe: a busy pipe is named after the work that explains it.
+        part_of: The pipe that this is a part of: a kernel at its limit is at that of the whole.
     """
 
     key: str
@@ -76,6 +77,7 @@ class PipeRow(Struct, frozen=True):
     amount: str | None = None
     peak: str | None = None
     runs: tuple[str, ...] = ()
+    part_of: str = ""
 
 
 def _instruction_pipe(key: str, label: str, *shares: str) -> PipeRow:
@@ -85,7 +87,8 @@ def _instruction_pipe(key: str, label: str, *shares: str) -> PipeRow:
 
 PIPE_ROWS: tuple[PipeRow, ...] = (
     PipeRow("issue", "instruction issue", "inst", ("issue_active_share",), "issued_inst", "issue_peak_inst_per_s"),
-    _instruction_pipe("alu", "ALU pipe", "alu_busy_share", "alu_heavy_busy_share"),
+    _instruction_pipe("alu", "ALU pipe", "alu_busy_share"),
+    PipeRow("alu_heavy", "heavy ALU pipe", "cycle", ("alu_heavy_busy_share",), part_of="alu"),
     _instruction_pipe("xu", "XU pipe"),
     _instruction_pipe("lsu", "LSU pipe"),
     _instruction_pipe("tex", "texture pipe"),

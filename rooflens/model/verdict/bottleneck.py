@@ -66,6 +66,7 @@ _NVIDIA_PIPES = {
 }
 """How NVIDIA's rule calls a pipe -> its key here."""
 _RUNS = {row.key: row.runs for row in PIPE_ROWS if row.runs}
+_WHOLE_OF = {row.key: row.part_of for row in PIPE_ROWS if row.part_of}
 
 
 def memory_bottleneck(facts: Facts) -> Bottleneck | None:
@@ -243,7 +244,7 @@ def _explained(facts: Facts, key: str, busy: float) -> str:
     """Name the work that keeps a pipe busy; the pipe itself where none explains it."""
     runs = _RUNS.get(key)
     if runs is None:
-        return key
+        return _WHOLE_OF.get(key, key)
     works = {
         name: pipe.share
         for name, pipe in facts.pipes.items()

@@ -310,7 +310,8 @@ def _integer_share(facts: Facts) -> float:
 
     0 where that cannot be told, or where floating-point pipes are not idle.
     """
-    opcodes, threads, alu = facts.kernel.warp_opcodes, facts.kernel.thread_opcodes, facts.shares.get("alu", 0.0)
+    opcodes, threads = facts.kernel.warp_opcodes, facts.kernel.thread_opcodes
+    alu = max(facts.shares.get(pipe, 0.0) for pipe in ("alu", "alu_heavy"))
     floats = [facts.shares.get(name, 0.0) for name, pipe in facts.pipes.items() if pipe.is_arithmetic]
     if alu < facts.limits.contributing_share or max(floats, default=0.0) >= facts.limits.contributing_cost_share:
         return 0.0
