@@ -109,6 +109,11 @@ _COUNTED: Mapping[str, tuple[_Counted, ...]] = {
 """Unit -> the counters that may give its roof, best first."""
 
 
+def counters_of(unit: str) -> frozenset[str]:
+    """Return the counters that may give the report's own peak of a unit."""
+    return frozenset(row.peak for row in _COUNTED.get(unit, ()) if row.peak)
+
+
 def roof(unit: str, kernel: Kernel) -> Roof | None:
     """Find the roof of a unit for a kernel; None if nothing tells.
 

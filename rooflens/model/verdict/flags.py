@@ -47,6 +47,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     is_filled = counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS and not counters.get("l1_writeback_bytes")
     copies_past_l1 = is_filled or copies_asynchronously(kernel.warp_opcodes)
     is_short = duration_ns is not None and duration_ns < limits.short_duration_ns
+    is_fp32_known = facts.flops.complete and "fp32" not in facts.flops.uncounted
     is_known, is_scalar_known = not kernel.failed, any(item.dtype_key in SCALAR_DTYPES for item in work)
     has_shares = not facts.pipes.keys().isdisjoint(facts.shares)
     # What is known of L1 alone tells nothing of memory.
@@ -86,7 +87,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
             for dtype in SCALAR_DTYPES
         },
         "one_side_only": is_known and (has_compute or has_memory or shown) and not (has_compute and has_memory),
-        "no_flop": is_known and facts.flops.complete and not any(item.ops for item in work if item.is_counted),
+        "no_flop": is_known and is_fp32_known and not any(item.ops for item in work if item.is_counted),
         "peak_from_datasheet": is_known and any(item.ops and item.peak_source == "datasheet" for item in work),
         "slower_while_profiled": slowdown is not None and slowdown > limits.slowdown,
         "short_and_replayed": is_short and counters.get("passes", 0.0) > 1,

@@ -88,7 +88,8 @@ def _of_memory(facts: Facts) -> tuple[str, ...]:
 
 def _sees_l1(facts: Facts) -> bool:
     is_told = any(facts.counter(name) is not None for name in _LEVEL_PER_CENTS["l1"])
-    return is_told or not _SEES_L1.isdisjoint(facts.levels["l1"].stages)
+    stages = facts.levels["l1"].stages
+    return is_told or not stages or not _SEES_L1.isdisjoint(stages)
 
 
 def _of_compute(facts: Facts) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ def analysis_of(counters: dict[str, float], **overrides: object) -> Analysis:
 def test_a_share_of_amount_over_peak_needs_no_source_of_its_own() -> None:
     """DRAM's share is its bytes over its peak, so two sources are enough."""
     analysis = analysis_of({"dram_bytes": 1e9, "dram_bus_peak_bytes_per_s": 2e12})
-    assert level_sources(analysis, "dram") == Sources("DRAM_BYTES", "DRAM_PEAK_BYTES_PER_S")
+    assert level_sources(analysis, "dram") == Sources("DRAM_BYTES", "DRAM_BUS_PEAK_BYTES_PER_S")
 
 
 def test_the_busiest_stage_is_named() -> None:
@@ -24,7 +24,7 @@ def test_the_busiest_stage_is_named() -> None:
     counters = {"l2_bytes": 1e6, "l2_tag_peak_bytes_per_s": 4e12, "l2_data_share": 0.5}
     assert level_sources(analysis_of(counters), "l2").share == "L2_DATA_SHARE"
     counters = {"l1_tag_bytes": 1e6, "l1_data_bytes": 2e9, "l1_data_peak_bytes_per_s": 4e12}
-    assert level_sources(analysis_of(counters), "l1").share == "L1_DATA_BYTES / (L1_PEAK_BYTES_PER_S x t)"
+    assert level_sources(analysis_of(counters), "l1").share == "L1_DATA_BYTES / (L1_DATA_PEAK_BYTES_PER_S x t)"
 
 
 def test_what_was_not_measured_has_no_source() -> None:

@@ -48,7 +48,7 @@ def test_the_best_counters_give_the_bytes(
 @pytest.mark.parametrize(("counters", "flag"), [(TOTAL, "upper"), ({**TOTAL, "smem_other_bytes": 384.0}, "lower")])
 def test_a_bound_is_flagged(counters: dict[str, float], flag: str) -> None:
     """Bytes that are only a bound carry the flag of that side."""
-    flags = [flag for flag in analyze(make_kernel(counters)).flags if flag.startswith("l1_shared_data_bytes")]
+    flags = [flag for flag in analyze(make_kernel(counters)).flags if flag.startswith("smem_bytes")]
     assert flags == [f"smem_bytes_{flag}_bound"]
 
 

@@ -123,6 +123,8 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"fadd_threads": 1.0, "fmul_threads": 1.0, "ffma_threads": 1.0}),
         make_kernel(thread_opcodes={"FFMA": 1}),
     ),
+    "fp32_not_measured": (make_kernel({"dfma_threads": 1.0}), make_kernel({"dfma_threads": 1.0, "ffma_threads": 1.0})),
+    "fp64_not_measured": (make_kernel({"ffma_threads": 1.0}), make_kernel({"dfma_threads": 1.0, "ffma_threads": 1.0})),
     "one_side_only": (
         make_kernel({"dram_bus_share": 0.9}),
         make_kernel({"dram_bus_share": 0.9, "issue_active_share": 0.1}),
@@ -307,7 +309,7 @@ def test_few_flags_change_a_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dram_bus_share", "changes"), [(0.5, ("dram_clock_low",)), (0.1, ())], ids=["memory is busiest", "compute is"]
+    ("dram_share", "changes"), [(0.5, ("dram_clock_low",)), (0.1, ())], ids=["memory is busiest", "compute is"]
 )
 def test_a_low_memory_clock_matters_to_kernels_that_wait_for_memory(
     dram_share: float, changes: tuple[str, ...]

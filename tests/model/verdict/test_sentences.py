@@ -72,7 +72,7 @@ def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
 def test_a_bound_of_hardly_anything_is_said_once() -> None:
     """For units that are 0.02 % busy the sentence does not say "above under"."""
     sentence = analyze(
-        make_kernel({"duration_ns": 1e6, "dram_bus_share": 2e-4, "alu_inst_share": 1e-4})
+        make_kernel({"dram_bus_share": 2e-4, "l1_data_share": 1e-4, "issue_active_share": 1e-4})
     ).verdict.sentence
     assert "no unit above 0.1 %" in sentence
 

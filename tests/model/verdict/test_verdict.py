@@ -87,7 +87,11 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
 
 @pytest.mark.parametrize(
     ("shares", "room"),
-    [({"dram": 0.8, "fp32": 0.1}, 1.25), ({"dram": 0.2, "fp32": 0.25}, 4.0), ({"dram": 0.0, "fp32": 0.0}, None)],
+    [
+        ({"dram": 0.8, "fp32": 0.1}, 1.25),
+        ({"dram": 0.2, "l1": 0.1, "fp32": 0.25, "issue": 0.2}, 4.0),
+        ({"dram": 0.0, "fp32": 0.0}, None),
+    ],
 )
 def test_the_busiest_unit_leaves_room_of_one_over_its_share(shares: dict[str, float], room: float | None) -> None:
     """At 80 % the same work could be done 1.25 times as fast; without any share nothing is known."""
@@ -118,14 +122,20 @@ def test_what_is_known_to_be_in_vain_goes_before_collecting_more() -> None:
 
 @pytest.mark.parametrize(
     ("shares", "missing"),
-    [({"dram": 0.59}, "compute"), ({"fp32": 0.1}, "memory"), ({"fp16": 0.9, "dram": 0.3}, "compute")],
+    [
+        ({"dram": 0.59, "l1": 0.2}, "compute"),
+        ({"dram": 0.59}, "L2, L1 and compute"),
+        ({"fp32": 0.1, "issue": 0.1}, "memory"),
+        ({"fp32": 0.1}, "memory and other pipes"),
+        ({"fp16": 0.9, "dram": 0.3, "l1": 0.2}, "compute"),
+    ],
 )
 def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing: str) -> None:
     """With one side unmeasured and the other below 60 %, the class is latency at low confidence, and says why."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.confidence) == ("latency", None, "low")
     assert f"use of {missing} is not measured" in found.sentence
-    assert (found.limit.factor is None) is (missing == "memory")
+    assert (found.limit.factor is None) is missing.startswith("memory")
     assert decide(make_case(shares)).room is None
 
 
@@ -148,7 +158,8 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
             True,
             "Compute-bound (97 % of peak; the report does not name the unit)",
         ),
-        ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
+        ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory- or compute-bound"),
+        ({"issue": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
     ],
 )
 def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
@@ -241,7 +252,7 @@ def test_nvidias_per_cent_of_memory_is_l1s_where_both_are_the_same() -> None:
 
 def test_a_cache_that_is_measured_hides_no_dram_whose_peak_is_published() -> None:
     """L1 is 44 % busy; 1.2 GB in a millisecond are 77 % of what an A100 moves."""
-    counters = {"l1_data_share": 0.44, "l1_tag_share": 0.3, "dram_bytes": 1.2e9, "alu_inst_share": 0.1}
+    counters = {"l1_data_share": 0.44, "l1_tag_share": 0.3, "dram_bytes": 1.2e9, "issue_active_share": 0.1}
     found = analyze(make_kernel(counters, gpu="NVIDIA A100-PCIE-40GB")).verdict
     assert (found.bound, found.resource) == ("memory", "dram")
     little = analyze(make_kernel({**counters, "dram_bytes": 1.2e8}, gpu="NVIDIA A100-PCIE-40GB")).verdict
