@@ -24,8 +24,6 @@ from rooflens.model.counters.metric import DETAILS, Detail
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.units import PIPE_ROWS, STAGES
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
 each_family = for_all("chip", ONE_OF_EACH)
 each_detail = for_all("detail", DETAILS)
