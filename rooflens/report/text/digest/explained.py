@@ -409,7 +409,7 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
     if move.kind == "collect":
         return ""
     if analysis.verdict.or_bound:
-        return f"Gain not known: {unmeasured_words(analysis.verdict.or_bound)}"
+        return f"Gain not known: {unmeasured_words(analysis.verdict.unmeasured)}"
     if analysis.verdict.confidence == "low":
         return "Gain not known: the counters carry no more than the class"
     if move.finding is None or move.kind == "algorithm":
