@@ -799,6 +799,11 @@ def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 
+def at_work(analyses: Iterable[Analysis]) -> list[Analysis]:
+    """Leave out what failed and what only fills inputs: the program of nobody gets faster or slower by these."""
+    return [analysis for analysis in timed(analyses) if analysis.role != "fill"]
+
+
 class AnalyzedReport(Struct, frozen=True):
     """One report with the analyses of its kernels, in its order, failed ones too; with its un-profiled run, if any."""
 
