@@ -64,7 +64,8 @@ def test_sides_that_only_fill_inputs_are_not_compared() -> None:
     fill, other, *_ = samples.every_verdict()
     failed = replace(other, kernel=replace(other.kernel, status="failed"))
     only, whole = side(1.0, analyses=[fills(fill), failed]), side(1.0, analyses=[fills(fill), other])
-    for sides, said in (((only, only), "both sides hold"), ((only, whole), "base holds"), ((whole, only), "head holds")):
+    cases = ((only, only), "both sides hold"), ((only, whole), "base holds"), ((whole, only), "head holds")
+    for sides, said in cases:
         for anyway in (False, True):
             with pytest.raises(InputError, match=f"{said} only kernels that fill inputs; `.*` could not be profiled"):
                 checked([compare(*sides)], anyway=anyway, hint="")
