@@ -124,7 +124,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
     gain = (
         None
-        if factor is None or severity == "note" or factor < _WORTH_SAYING
+        if factor is None or severity == "note" or factor < _WORTH_SAYING or found.confidence == "low"
         else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
     return Finding(

@@ -28,7 +28,7 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.facts import Facts, earned, room_of
+from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
@@ -243,11 +243,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
-    sure = {finding.id: finding.confidence for finding in costing}
-    moves = tuple(
-        replace(move, gain=earned(move.gain, facts.confidence, sure.get(move.finding or "", "high")))
-        for move in _moves(facts, costing, unmeasured=unmeasured)
-    )
+    moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,

@@ -11,7 +11,6 @@ from rooflens.model.records import (
     Bottleneck,
     Confidence,
     Evidence,
-    Gain,
     Kernel,
     Level,
     Limit,
@@ -139,8 +138,3 @@ def room_of(top_share: float | None, bound: Bound, open_room: float) -> float | 
         return None
     room = max(1.0, 1 / top_share)
     return None if bound in {"latency", "overhead"} and room > open_room else room
-
-
-def earned(gain: Gain | None, *confidences: Confidence) -> Gain | None:
-    """Return the gain of a move; None if the kernel's class or the finding has low confidence: it is a guess."""
-    return None if "low" in confidences else gain
