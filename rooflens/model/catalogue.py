@@ -292,7 +292,8 @@ GAIN = fixed(
 )
 
 LIMIT = fixed(
-    Key("factor", NUMBER, "best possible speed-up; null where no side is known", "factor", "Limit", page="Basic"),
+    Key("factor", NUMBER, "best possible speed-up; null where unknown or far", "factor", "Limit", page="Basic"),
+    Key("far", TRUTH, "over 10x, so that the factor says nothing: the floor is far away"),
     Key("floor_ns", NUMBER, "what its arithmetic or its traffic needs at peak rates", "ns", "Floor", page="Work"),
     Key("by", TEXT, "the side that sets the floor; empty without one"),
     Key("proven", TRUTH, "false at today's traffic, which is no proof that all of it is needed"),

@@ -514,7 +514,7 @@ class Limit(Struct, frozen=True):
     It bounds no change of algorithm, of types or of instructions.
 
     Attributes:
-        factor: Time over the floor; None if neither the arithmetic nor the traffic is known.
+        over_floor: Time over the floor; None if neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
         by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
         proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
@@ -522,16 +522,21 @@ class Limit(Struct, frozen=True):
         missing: What would tell it; None if it is known.
     """
 
-    factor: float | None = None
+    over_floor: float | None = None
     floor_ns: float | None = None
     by: str = ""
     proven: bool = False
     missing: str | None = None
 
     @property
-    def is_far(self) -> bool:
-        """Return whether it is too far away to be useful."""
-        return self.factor is not None and self.factor > FAR
+    def far(self) -> bool:
+        """Whether the floor is too far away for its factor to tell anything."""
+        return self.over_floor is not None and self.over_floor > FAR
+
+    @property
+    def factor(self) -> float | None:
+        """How much faster the kernel could be at most; None if unknown or far."""
+        return None if self.far else self.over_floor
 
 
 class Gain(Struct, frozen=True):

@@ -237,7 +237,7 @@ def median_launch(analyses: Sequence[Analysis]) -> Analysis:
 
 def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_key: str, short_name: str) -> Launch:  # noqa: PLR0913, PLR0917 - each says one thing of it
     duration_ns, verdict = _counted_ns(analysis), analysis.verdict
-    factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
+    factor = verdict.gain.factor if verdict.gain else verdict.limit.over_floor
     winnable_ns = None if duration_ns is None or factor is None else duration_ns * (1 - 1 / factor)
     return Launch(
         key=key,

@@ -77,7 +77,7 @@ def numbers_of(analysis: Analysis) -> Numbers:
     """Write a kernel's factors."""
     gain, limit = analysis.verdict.gain, analysis.verdict.limit
     found = frozenset(fmt.factor(finding.gain.factor) for finding in analysis.findings if finding.gain)
-    said = fmt.MISSING if limit.is_far else fmt.factor(limit.factor)
+    said = fmt.MISSING if limit.far else fmt.factor(limit.factor)
     return Numbers(fmt.factor(gain.factor if gain else None), said, limit_cell(limit), found)
 
 
@@ -213,10 +213,10 @@ def test_no_face_calls_a_limit_what_is_not_proven(
         limit = one.group.analysis.verdict.limit
         if limit.factor is None:
             continue
-        kinds[limit.proven, limit.is_far] += 1
+        kinds[limit.proven, limit.far] += 1
         at_a_unit = one.group.analysis.verdict.resource is not None
         far = "over 10x if it" if at_a_unit else "far from any limit"
-        said = far if limit.is_far else "limit" if limit.proven else "at t"  # today's, or the shortest
+        said = far if limit.far else "limit" if limit.proven else "at t"  # today's, or the shortest
         faces = [ranked(1, one.group).limit, explain(of_content[id(one.content)], one.group.analysis)]
         faces += [words_of(str(drawn[id(one.content)].get(one.group.representative.key, said)))]
         faces = [" ".join(face.lower().split()) for face in faces]

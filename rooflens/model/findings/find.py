@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -113,14 +113,9 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Judge a gain, limited by the loops it touches, and by the limit unless the move changes what that keeps."""
-    factor, limit = found.gain, facts.limit.factor
-    if factor is not None and limit is not None and found.changes is None:
-        factor = max(1.0, min(factor, limit))
-    most = most_of_one_loop(facts.kernel.inside, found.where)
-    if factor is not None and most is not None:
-        factor = min(factor, most)
+    """Judge a gain: the time falls to what the move leaves as it is, and never below."""
     library, time_ns = facts.library, facts.kernel.duration_ns
+    factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
     gain = (
         None
@@ -138,6 +133,22 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         where=found.where,
         confidence=found.confidence,
     )
+
+
+def _most_left(facts: Facts, found: Found) -> Iterator[float]:
+    """Yield how much faster each thing allows that a move leaves as it is.
+
+    These are the units that it takes no work from, the loops outside the lines that it is about, the shortest launch
+    and, unless it changes what that keeps, a proven limit.
+    """
+    time_ns, limit = facts.kernel.duration_ns, facts.limit
+    yield from (1 / share for unit, share in facts.shares.items() if share and unit not in found.bears_on)
+    if (most := most_of_one_loop(facts.kernel.inside, found.where)) is not None:
+        yield most
+    if time_ns is not None:
+        yield time_ns / facts.limits.shortest_launch_ns
+    if limit.proven and limit.over_floor is not None and found.changes is None:
+        yield limit.over_floor
 
 
 _OF_A_LAUNCH = frozenset({"blocks", "balance", "occupancy", "shape"})

@@ -88,7 +88,7 @@ def find_limit(facts: Facts) -> Limit:
         known = [*known, moved]
     if integer_share := _integer_share(facts):
         known = [*known, _Side(integer_share * time_ns, INTEGERS)]
-    if not arithmetic and not is_read_again and all(side.is_far_from(time_ns) for side in known):
+    if not is_read_again and all(side.is_far_from(time_ns) for side in known):
         known = [*known, *_inner_traffic(facts, time_ns)]
     if not known and moved is None:
         if facts.levels["dram"].amount_bytes is not None:

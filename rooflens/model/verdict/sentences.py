@@ -144,16 +144,16 @@ def limit_factor_words(verdict: Verdict) -> str:
     one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
     limit = verdict.limit
-    if limit.factor is None:
+    if limit.over_floor is None:
         return ""
     unit, _, what = limit.by.rpartition(" ")
     is_at_another = verdict.resource is not None and _spoken(verdict.resource, None).upper() not in limit.by.upper()
-    if limit.is_far and is_at_another:
+    if limit.far and is_at_another:
         today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
         return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
-    if limit.proven or (limit.is_far and limit.by == LAUNCH):
-        return f"far from any limit ({limit.by})" if limit.is_far else f"limit {factor(limit.factor)} ({limit.by})"
-    if limit.is_far:
+    if limit.proven or (limit.far and limit.by == LAUNCH):
+        return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
+    if limit.far:
         return f"far from any limit of its {what} ({unit})"
     if limit.by == LAUNCH:
         return f"at the length of {LAUNCH} {factor(limit.factor)}"
@@ -193,7 +193,7 @@ def limit_in_short(analysis: Analysis) -> str:
     limit, level = analysis.verdict.limit, analysis.levels.get("dram")
     words = limit_factor_words(analysis.verdict).partition(" (")[0]
     today = ratio(1.0, level.share) if level else None
-    if limit.by != "DRAM traffic" or limit.proven or limit.is_far or not limit.factor or not today:
+    if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
         return words
     clock = at_full_clock(analysis)
     if not (analysis.verdict.at_roof or clock) or limit.factor < _SEEN_APART * today:
@@ -210,9 +210,9 @@ TODAY = "~ at today's traffic, no proven limit"
 
 def limit_cell(limit: Limit, missing: str = MISSING) -> str:
     """Say the limit where only a number fits: `2.1x`, `~3.0x` where it is not proven, `far` where it is no news."""
-    if limit.factor is None:
+    if limit.over_floor is None:
         return missing
-    return f"{'' if limit.proven else '~'}{'far' if limit.is_far else factor(limit.factor)}"
+    return f"{'' if limit.proven else '~'}{'far' if limit.far else factor(limit.factor)}"
 
 
 GAIN_NOT_KNOWN = "gain not known"
