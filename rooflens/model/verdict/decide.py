@@ -28,6 +28,7 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
+from rooflens.model.verdict.done import done_words
 from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit
@@ -259,6 +260,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         compute=facts.compute,
         is_nearly_alone=facts.is_nearly_alone,
         or_bound=facts.or_bound,
+        done=done_words(facts, findings),
     )
 
 

@@ -139,7 +139,9 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         "roof": _number(max(roofs, default=None), fmt.percent),
         "cause": _words("" if group.is_failed else verdict.cause or ""),
         "move": _words("" if group.is_failed else first_move(verdict)),
-        LIMIT: Cell(limit_cell(verdict.limit), "" if verdict.limit.over_floor is None else _raw(verdict.limit.over_floor)),
+        LIMIT: Cell(
+            limit_cell(verdict.limit), "" if verdict.limit.over_floor is None else _raw(verdict.limit.over_floor)
+        ),
     }
     cells = []
     for column in offered:
