@@ -291,6 +291,12 @@ GAIN = fixed(
     Key("changes", TEXT_OR_NULL, "what the move changes that the limit keeps: types, instructions or bytes"),
 )
 
+UNIT_FLOOR = fixed(
+    Key("resource", TEXT, "the busiest level or pipe"),
+    Key("share", NUMBER, "of the time in which it is busy", "share"),
+    Key("floor_ns", NUMBER, "that time: only less work for the unit gets below it", "ns"),
+)
+
 LIMIT = fixed(
     Key("factor", NUMBER, "best possible speed-up; null where unknown or far", "factor", "Limit", page="Basic"),
     Key("far", TRUTH, "over 10x, so that the factor says nothing: the floor is far away"),
@@ -337,6 +343,8 @@ VERDICT = fixed(
     Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers"),
     Key("gain", nullable(GAIN), "what the first move brings, alone; null where that cannot be modelled"),
     Key("limit", LIMIT, "how much faster at most: with the same arithmetic, types and needed bytes"),
+    Key("today", nullable(UNIT_FLOOR), "the floor with today's instructions and traffic; null where unknown"),
+    Key("done", TEXT, "the roof that it has reached: only another algorithm or type gets further; empty elsewhere"),
     Key("moves", items(MOVE), "what to do, first things first"),
     Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
     Key("evidence", TEXTS, "the numbers behind it, in words", flat=False),

@@ -539,6 +539,22 @@ class Limit(Struct, frozen=True):
         return None if self.far else self.over_floor
 
 
+class UnitFloor(Struct, frozen=True):
+    """The time that a kernel's busiest unit works: with today's instructions and traffic it takes no less.
+
+    It bounds no change that asks less of the unit, as other accesses of L1 do.
+
+    Attributes:
+        resource: The level or pipe.
+        share: Fraction of the time in which it is busy, 0 to 1.
+        floor_ns: That time.
+    """
+
+    resource: str
+    share: float
+    floor_ns: float
+
+
 class Gain(Struct, frozen=True):
     """What a move brings, alone: gains of several moves do not add up.
 
@@ -659,6 +675,7 @@ class Verdict(Struct, frozen=True):
         memory: The busiest memory level; None if nothing is known of memory.
         compute: The busiest pipe; None if nothing is known of compute.
         is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
+        today: The floor with today's instructions and traffic; None if no unit or no time was measured.
         done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
     """
 
@@ -676,6 +693,7 @@ class Verdict(Struct, frozen=True):
     compute: Bottleneck | None = None
     is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
+    today: UnitFloor | None = None
     done: str = ""
 
     @property

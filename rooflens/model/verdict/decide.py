@@ -31,7 +31,7 @@ from rooflens.model.verdict.collecting import not_profiled
 from rooflens.model.verdict.done import done_words
 from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
-from rooflens.model.verdict.limit import find_limit
+from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
@@ -244,7 +244,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
-    moves = _moves(facts, costing, unmeasured=unmeasured)
+    moves, done = _moves(facts, costing, unmeasured=unmeasured), done_words(facts, findings)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
@@ -252,7 +252,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause=cause,
         limit=facts.limit,
         confidence=facts.confidence,
-        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
+        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured, done=done),
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
@@ -260,7 +260,8 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         compute=facts.compute,
         is_nearly_alone=facts.is_nearly_alone,
         or_bound=facts.or_bound,
-        done=done_words(facts, findings),
+        today=floor_of_today(facts),
+        done=done,
     )
 
 

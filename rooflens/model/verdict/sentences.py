@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
+from rooflens.model.records import FAR, Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
@@ -158,6 +158,18 @@ def limit_factor_words(verdict: Verdict) -> str:
     if limit.by == LAUNCH:
         return f"at the length of {LAUNCH} {factor(limit.factor)}"
     return f"at today's {what} {factor(limit.factor)} ({unit})"
+
+
+def today_words(verdict: Verdict, gpu: str | None) -> str:
+    """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
+
+    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it.
+    """
+    today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
+    if today is None or today.share * FAR < 1 or today.floor_ns <= _SEEN_APART * least_ns:
+        return ""
+    unit = resource_label(today.resource, gpu)
+    return f"with today's instructions and traffic {duration(today.floor_ns)}: {unit} is {percent(today.share)} busy"
 
 
 def _relieved(resource: str | None) -> str:
@@ -311,14 +323,17 @@ def longest_wait(facts: Facts) -> str | None:
     return None
 
 
-def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool) -> str:
-    """Write the verdict: class, its two decisive numbers, the first move.
+def verdict_sentence(
+    facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool, done: str = ""
+) -> str:
+    """Write the verdict: class, its two decisive numbers, the first move; of a finished kernel first that it is done.
 
     Args:
         facts: The kernel's facts, with its class.
         causes: Findings that say why it waits.
         moves: What can help.
         unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
+        done: The roof that it has reached; empty if there is something left to win.
     """
     roof = ", at the roof" if facts.at_roof else ""
     if facts.full_for_a_while:
@@ -332,7 +347,7 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
     if facts.outside.waiting is not None and facts.bound != "overhead":
         head += f"; and {_gap_words(facts.outside.waiting)}"
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
-    return f"{head}.{move}"
+    return f"{f'Done: {done}. ' if done else ''}{head}.{move}"
 
 
 def _on_the_plateau(facts: Facts) -> str:

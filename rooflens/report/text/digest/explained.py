@@ -25,6 +25,7 @@ from rooflens.model.verdict.sentences import (
     level_share_words,
     limit_factor_words,
     resource_label,
+    today_words,
     unmeasured_words,
     without_move,
 )
@@ -163,6 +164,7 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
     clock = f" {said}" if (said := at_full_clock(analysis)) else ""
     floor = f"; {what} {fmt.duration(limit.floor_ns)}{clock}" if limit.floor_ns else ""
+    floor += f"; {today}" if (today := today_words(verdict, analysis.kernel.gpu)) else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" {fmt.sentence_case(confidence_words(verdict.confidence))}."),
