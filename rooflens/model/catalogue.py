@@ -341,7 +341,7 @@ VERDICT = fixed(
     Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
     Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
     Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers"),
-    Key("gain", nullable(GAIN), "what the first move brings, alone; null where that cannot be modelled"),
+    Key("gain", nullable(GAIN), "what the best of its moves brings, alone; null where that cannot be modelled"),
     Key("limit", LIMIT, "how much faster at most: with the same arithmetic, types and needed bytes"),
     Key("today", nullable(UNIT_FLOOR), "the floor with today's instructions and traffic; null where unknown"),
     Key("done", TEXT, "the roof that it has reached: only another algorithm or type gets further; empty elsewhere"),
@@ -806,7 +806,7 @@ OPPORTUNITY = fixed(
     Key(
         "winnable_ns",
         NUMBER,
-        "GPU time that the first move wins, or else what lies above the floor of the limit",
+        "GPU time that the best move wins, or else what lies above the floor of the limit",
         "ns",
         value=lambda ranked: ranked[0].winnable_ns,
     ),
@@ -899,7 +899,7 @@ MEASURED = fixed(
     Key("key", TEXT, "names the launch in that report: `--kernel` takes it"),
     Key("duration_ns", NUMBER, "of that launch under ncu", "ns", value=attrgetter("kernel.duration_ns")),
     Key("sentence", TEXT, "its verdict", value=attrgetter("verdict.sentence")),
-    Key("gain", nullable(GAIN), "what its first move brings, alone", value=attrgetter("verdict.gain")),
+    Key("gain", nullable(GAIN), "what its best move brings, alone", value=attrgetter("verdict.gain")),
     Key("limit", LIMIT, "how much faster at most", value=attrgetter("verdict.limit")),
     Key("moves", items(MOVE), "what to do, first things first", value=attrgetter("verdict.moves")),
 )
@@ -933,14 +933,14 @@ PROGRAM_KERNEL = fixed(
     Key(
         "gain_ns",
         NUMBER,
-        "time above the cold floor, and above 5 µs a launch; of one in a report what its first move wins, or what lies "
+        "time above the cold floor, and above 5 µs a launch; of one in a report what its best move wins, or what lies "
         "above its limit; null where nobody knows",
         "ns",
     ),
     Key(
         "by",
         choice("gain", "limit", "time", "communication", "floor"),
-        "what it is ranked by: what its first move wins, what lies above floor or limit, all of its time because "
+        "what it is ranked by: what its best move wins, what lies above floor or limit, all of its time because "
         "neither is known; those that wait for other GPUs, and those with nothing to win, come last",
     ),
     Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
@@ -1046,7 +1046,7 @@ TOTALS: tuple[Key, ...] = (
     Key(
         "winnable_ns",
         NUMBER,
-        "GPU time that the first move wins, or else what lies above the floor of the limit",
+        "GPU time that the best move wins, or else what lies above the floor of the limit",
         "ns",
         "Won",
     ),

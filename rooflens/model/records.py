@@ -711,9 +711,14 @@ class Verdict(Struct, frozen=True):
         return tuple(move.text for move in self.moves)
 
     @property
+    def best(self) -> Move | None:
+        """The move with the largest gain, the first one if none has any; None without moves."""
+        return max(self.moves, key=lambda move: move.gain.factor if move.gain else 0.0, default=None)
+
+    @property
     def gain(self) -> Gain | None:
-        """What the first move brings; None if that cannot be modelled."""
-        return self.moves[0].gain if self.moves else None
+        """What the best move brings; None if that can be modelled of none."""
+        return self.best.gain if self.best else None
 
 
 class Nvidia(Struct, frozen=True):

@@ -214,14 +214,14 @@ def holds_evidence(move: str, values: Iterable[float]) -> bool:
     )
 
 
-def first_move(analysis: Analysis) -> str | None:
+def best_move(analysis: Analysis) -> str | None:
     """Return the first move of the verdict."""
     return next(iter(analysis.verdict.advice), None)
 
 
 def says_number(analysis: Analysis) -> bool:
     """Tell whether the first move contains a number from the evidence of its finding."""
-    move = first_move(analysis) or ""
+    move = best_move(analysis) or ""
     findings = [finding for finding in findings_of(analysis) if finding.severity != "note"]
     own = next((finding for finding in findings if finding.move == move), next(iter(findings), None))
     return own is not None and holds_evidence(move, [item.value for item in own.evidence])
@@ -229,7 +229,7 @@ def says_number(analysis: Analysis) -> bool:
 
 def says_collect(analysis: Analysis) -> bool:
     """Tell whether the first move asks for more counters."""
-    return re.match(r"(collect|record|profile)\b", first_move(analysis) or "", re.IGNORECASE) is not None
+    return re.match(r"(collect|record|profile)\b", best_move(analysis) or "", re.IGNORECASE) is not None
 
 
 def part(values: Iterable[bool]) -> float:

@@ -18,7 +18,7 @@ from nvidia_findings import (
     Silent,
     expected,
     findings_of,
-    first_move,
+    best_move,
     judge,
     pair_counts,
     part,
@@ -192,7 +192,7 @@ def _print_kernels(judged: Sequence[Judged]) -> None:
         print(f"  {kernel}: {verdict.bound} {verdict.resource or ''}")
         print(f"    ours: {', '.join(f'{key} ({severity})' for key, severity in one.severities.items()) or 'nothing'}")
         print(f"    NVIDIA: {', '.join(nvidia) or 'nothing'}")
-        print(f"    first: {first_move(one.analysis.verdict) or 'nothing'}")
+        print(f"    first: {best_move(one.analysis.verdict) or 'nothing'}")
 
 
 def _print_pairs(kernels: Sequence) -> None:

@@ -231,8 +231,8 @@ GAIN_NOT_KNOWN = "gain not known"
 """Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
 
 
-def first_gain_words(verdict: Verdict, time_ns: float | None) -> str:
-    """Say what the first move brings, or that this is unknown; empty without a move."""
+def best_gain_words(verdict: Verdict, time_ns: float | None) -> str:
+    """Say what the best move brings, or that this is unknown; empty without a move."""
     return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
 
 

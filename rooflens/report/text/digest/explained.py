@@ -20,7 +20,7 @@ from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
     at_full_clock,
-    first_gain_words,
+    best_gain_words,
     gain_words,
     level_share_words,
     limit_factor_words,
@@ -159,8 +159,9 @@ def _launch(analysis: Analysis) -> Words:
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
-    gain = first_gain_words(verdict, analysis.kernel.duration_ns)
-    words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(verdict))))
+    gain = best_gain_words(verdict, analysis.kernel.duration_ns)
+    which = f"move {verdict.moves.index(verdict.best) + 1}" if verdict.best in verdict.moves[1:] else "first move"
+    words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(verdict))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
     clock = f" {said}" if (said := at_full_clock(analysis)) else ""
     floor = f"; {what} {fmt.duration(limit.floor_ns)}{clock}" if limit.floor_ns else ""
