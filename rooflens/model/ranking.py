@@ -20,7 +20,7 @@ from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdi
 from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
 
-ORDER = "by the time at stake: won by the best move, else above the nearer floor; libraries and fills last"
+ORDER = "by time at stake: best gain, else above the floor; libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
 
 LIBRARIES_LEAD_FROM = 0.8
