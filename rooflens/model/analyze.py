@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rooflens.model.findings.does import find_what_it_does
 from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.keys import first_key, short_names
@@ -79,6 +80,7 @@ def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, p
         flops=flops,
         phases=find_phases(kernel.series),
         outside=outside,
+        does=find_what_it_does(kernel),
     )
 
 

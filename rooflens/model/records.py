@@ -638,6 +638,47 @@ class Finding(Struct, frozen=True):
     confidence: Confidence = "high"
 
 
+class Does(Struct, frozen=True):
+    """What a kernel already does, as far as something tells; None where nothing does.
+
+    Attributes:
+        sources: What each field that is known was told by.
+        results: Sums that a thread keeps in registers; None on tensor cores.
+        registers: Registers of a thread.
+        tile_bytes: Shared memory of a block, without the driver's part.
+        copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
+        stages: Copies under way at once; None until machine code tells.
+        waits_for_oldest: It waits for the oldest of them; None until machine code tells.
+        products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
+        older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
+        load_bytes: The widest load of a thread from global memory.
+        lanes: Threads at work in an instruction, up to 32.
+        reduces_by: How threads cooperate: `shuffles`, `barriers`, `atomics`.
+        persistent: It launches as many blocks as SMs hold, a multiple of their number.
+        specialised: Warps hand registers to others, as those that copy for those that multiply.
+    """
+
+    sources: Mapping[str, str] = {}
+    results: int | None = None
+    registers: float | None = None
+    tile_bytes: float | None = None
+    copies: tuple[str, ...] | None = None
+    stages: int | None = None
+    waits_for_oldest: bool | None = None
+    products: str | None = None
+    older_products: bool | None = None
+    load_bytes: int | None = None
+    lanes: float | None = None
+    reduces_by: tuple[str, ...] | None = None
+    persistent: bool | None = None
+    specialised: bool | None = None
+
+    @property
+    def uses_tensor_cores(self) -> bool:
+        """Whether its products are matrix instructions."""
+        return bool(self.products) and not (self.products or "").startswith("FMA")
+
+
 class Move(Struct, frozen=True):
     """One thing to do, in one sentence with the kernel's own numbers.
 
@@ -676,6 +717,7 @@ class Verdict(Struct, frozen=True):
         compute: The busiest pipe; None if nothing is known of compute.
         is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
         today: The floor with today's instructions and traffic; None if no unit or no time was measured.
+        does: What it already does, and no move advises again.
         done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
     """
 
@@ -695,6 +737,7 @@ class Verdict(Struct, frozen=True):
     or_bound: tuple[Bound, ...] = ()
     today: UnitFloor | None = None
     done: str = ""
+    does: Does = Does()
 
     @property
     def sides(self) -> tuple[Bottleneck, ...]:

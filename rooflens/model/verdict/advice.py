@@ -380,14 +380,10 @@ def _moves_of_loads_and_stores(
     return (Move(_fewer_reloads(tile, "l1", again), "tile"), *others)
 
 
-_REGISTER_TILE = 96
-"""A thread with this many registers holds several results, or operands of several."""
-
-
 def _by_registers(kernel: Kernel, tile: str, others: tuple[Move, ...]) -> tuple[Move, ...]:
     """Order the steps of reuse where nothing tells which were made, but the registers of a thread may."""
     results = Move("let each thread compute several results, such as 2 x 2, from what it loads", "results")
-    if kernel.counters.get("registers_per_thread", 0.0) >= _REGISTER_TILE:
+    if kernel.counters.get("registers_per_thread", 0.0) >= default_thresholds().tile_registers:
         return (*others, results)
     return (Move(tile, "tile"), results, *others)
 

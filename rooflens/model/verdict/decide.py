@@ -33,6 +33,7 @@ from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
+from rooflens.model.verdict.pipelined import fitting, with_tensor_moves
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     busy_words,
@@ -261,6 +262,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         is_nearly_alone=facts.is_nearly_alone,
         or_bound=facts.or_bound,
         today=floor_of_today(facts),
+        does=facts.does,
         done=done,
     )
 
@@ -296,7 +298,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if (library := facts.library) is not None:
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
-    moves = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
+    ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
+    moves = with_tensor_moves(facts, [*fitting(facts, ordered)])
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":

@@ -10,6 +10,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import (
     Bottleneck,
     Confidence,
+    Does,
     Evidence,
     Kernel,
     Level,
@@ -48,6 +49,7 @@ class Facts(Struct, frozen=True):
         unseen: Sides that were not measured and may be busier than all that was; named as their classes are.
         or_bound: The classes that these could turn the kernel's into.
         room: How much faster its busiest unit would have the same work done; None if that says nothing.
+        does: What it already does.
         confidence: How far the counters carry the class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
@@ -75,6 +77,7 @@ class Facts(Struct, frozen=True):
     room: float | None = None
     full_for_a_while: bool = False
     limit: Limit = Limit()
+    does: Does = Does()
     confidence: Confidence = "low"
 
     @property

@@ -23,6 +23,7 @@ class Thresholds(Struct, frozen=True):
     copy_share: float
     best_copy_share: float
     done_share: float
+    tile_registers: float
     bound_share: float
     balanced_lead: float
     overhead_duration_ns: float
