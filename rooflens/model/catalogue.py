@@ -297,6 +297,23 @@ UNIT_FLOOR = fixed(
     Key("floor_ns", NUMBER, "that time: only less work for the unit gets below it", "ns"),
 )
 
+DOES = fixed(
+    Key("results", NUMBER, "sums that a thread keeps in registers; null on tensor cores"),
+    Key("registers", NUMBER, "of a thread"),
+    Key("tile_bytes", NUMBER, "shared memory of a block, without the driver's part", "B"),
+    Key("copies", nullable(TEXTS), "how it copies to shared memory past registers: cp.async, bulk copies, TMA"),
+    Key("stages", NUMBER, "copies under way at once; null where the machine code does not tell"),
+    Key("waits_for_oldest", nullable(TRUTH), "it waits for the oldest of them; null where nothing tells"),
+    Key("products", TEXT_OR_NULL, "what multiplies, and in which type; empty if nothing does"),
+    Key("older_products", nullable(TRUTH), "by an instruction that is older than the chip's own"),
+    Key("load_bytes", NUMBER, "its widest load from global memory", "B"),
+    Key("lanes", NUMBER, "threads at work in an instruction, up to 32"),
+    Key("reduces_by", nullable(TEXTS), "how its threads cooperate: shuffles, barriers, atomics"),
+    Key("persistent", nullable(TRUTH), "it launches as many blocks as SMs hold"),
+    Key("specialised", nullable(TRUTH), "warps hand registers to others"),
+    Key("sources", mapping(TEXT), "what told each field that is known"),
+)
+
 LIMIT = fixed(
     Key("factor", NUMBER, "best possible speed-up; null where unknown or far", "factor", "Limit", page="Basic"),
     Key("far", TRUTH, "over 10x, so that the factor says nothing: the floor is far away"),
@@ -344,6 +361,7 @@ VERDICT = fixed(
     Key("gain", nullable(GAIN), "what the best of its moves brings, alone; null where that cannot be modelled"),
     Key("limit", LIMIT, "how much faster at most: with the same arithmetic, types and needed bytes"),
     Key("today", nullable(UNIT_FLOOR), "the floor with today's instructions and traffic; null where unknown"),
+    Key("does", DOES, "what it already does, which no move advises; null where nothing tells"),
     Key("done", TEXT, "the roof that it has reached: only another algorithm or type gets further; empty elsewhere"),
     Key("moves", items(MOVE), "what to do, first things first"),
     Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),

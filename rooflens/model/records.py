@@ -755,7 +755,12 @@ class Verdict(Struct, frozen=True):
 
     @property
     def best(self) -> Move | None:
-        """The move with the largest gain, the first one if none has any; None without moves."""
+        """The move with the largest gain, the first one if none has any; None without moves.
+
+        Where nearly the whole GPU is idle it is the first, though nobody can tell what that brings.
+        """
+        if self.is_nearly_alone and self.moves:
+            return self.moves[0]
         return max(self.moves, key=lambda move: move.gain.factor if move.gain else 0.0, default=None)
 
     @property

@@ -65,7 +65,7 @@ def _by_opcodes(told: _Told, kernel: Kernel, opcodes: Mapping[str, int]) -> None
     told.tell(
         "reduces_by", tuple(way for way, codes in ways if any(one.startswith(codes) for one in opcodes)), _OPCODES
     )
-    loads = [one for one in opcodes if one.startswith(("LDG", "LD.")) and not one.startswith("LDGSTS")]
+    loads = [one for one in opcodes if one.startswith(("LDG", "LD."))]
     widths = [int(found[1]) // 8 if (found := _WIDTH.search(one)) else _ONE_WORD for one in loads]
     told.tell("load_bytes", max(widths, default=None), _OPCODES)
     is_older = any(map(is_matrix, opcodes)) and not any(map(_is_newest, opcodes))
@@ -77,7 +77,7 @@ def _is_newest(opcode: str) -> bool:
 
 
 def _products(opcodes: Mapping[str, int]) -> str:
-    """Name the instructions that multiply, and their type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if none do."""
+    """Name what multiplies, and its type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does."""
     if any(map(is_tcgen05, opcodes)):
         return "tcgen05"
     matrix = {code: count for code, count in opcodes.items() if is_matrix(code)}

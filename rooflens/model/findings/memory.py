@@ -583,6 +583,8 @@ def local_memory(facts: Facts) -> Found | None:
             other = sum(counters.get(name, 0.0) for name in ("global_load_requests", "global_store_requests"))
         part = inst / (inst + other) if inst and other else None
         noun, source = "memory instructions", "local / local and global memory instructions"
+        if part is None and inst:
+            part, noun, source = _of_instructions(facts, inst)
     filled = _filled(facts)
     if part is None and filled:
         return _uncounted_local_memory(facts, filled)
@@ -609,6 +611,23 @@ def local_memory(facts: Facts) -> Found | None:
         confidence="high" if spills else "medium" if is_cap_known else "low",
         severity=weigh(facts, waste),
     )
+
+
+def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str]:
+    """Hold local loads and stores against the instructions of their kind, else against all; None if these are few.
+
+    A thread at the end of its registers spills, however few these instructions are.
+    """
+    if every := facts.counter("lsu_inst"):
+        return local / every, "loads and stores", "local loads and stores / instructions of the LSU pipe"
+    part = ratio(local, facts.counter("executed_inst"))
+    is_at_end = (facts.counter("registers_per_thread") or 0.0) >= _LAST_REGISTERS
+    is_told = part is not None and (part >= _LOCAL_INSTRUCTIONS or is_at_end)
+    return part if is_told else None, "instructions", "local loads and stores / all instructions"
+
+
+_LOCAL_INSTRUCTIONS, _LAST_REGISTERS = 0.02, 250
+"""Local accesses in fifty instructions are a pattern; a thread has 255 registers at most."""
 
 
 def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
@@ -886,6 +905,8 @@ MEMORY: tuple[FindingRule, ...] = (
             ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
             ("warp_opcodes",),
             ("local_touched_sectors", "global_touched_sectors"),
+            ("local_load_inst", "lsu_inst"),
+            ("local_load_inst", "executed_inst"),
             ("local_load_inst", "global_load_requests"),
             ("local_load_inst", "global_store_requests"),
             ("local_store_inst", "global_load_requests"),

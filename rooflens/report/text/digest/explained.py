@@ -47,7 +47,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
-from rooflens.report.words.how_it_runs import instruction_facts, memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
 from rooflens.report.words.inside import (
     body_words,
     class_words,
@@ -112,6 +112,7 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
             plain(_time(report, analysis)),
             *(plain(f"{line[:1].upper()}{line[1:]}") for line in in_program_lines(analysis)),
             _launch(analysis),
+            plain(f"does: {does}") if (does := does_line(analysis.verdict.does)) else "",
             (strong("Synthetic data"), ": written by a generator, not recorded on a GPU.") if kernel.synthetic else "",
         ),
     )
