@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support import samples
-from support.kernels import make_kernel
 from support.loops import for_all
 
 from rooflens.model.ranking import Tier, in_order, in_rank, opportunities, tiers, worth_a_line

@@ -28,6 +28,7 @@ from rooflens.model.roofline.occupancy import (
 )
 from rooflens.model.roofline.opcodes import works_by_warpgroups
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.pipelined import is_large_tile
 from rooflens.model.verdict.sentences import few_blocks, resource_label
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
@@ -332,7 +333,7 @@ def low_occupancy(facts: Facts) -> Found | None:
         bears_on=WAITS,
         gain=_hidden_by(facts, more),
         whole=facts.without_wait(more),
-        severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
+        severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) or is_large_tile(facts) else None,
         kind=kind,
     )
 

@@ -606,10 +606,11 @@ def local_memory(facts: Facts) -> Found | None:
         evidence=(Evidence("local_share", part, "share", source), *filled, *shown, *registers),
         move=_keep_in_registers(kernel, cap, ", ".join(words), spills=bool(shown) if spills else None),
         bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        gain=None if noun == _OF_ALL else speedup(facts, waste),
         where=places(kernel, "local_sectors"),
         confidence="high" if spills else "medium" if is_cap_known else "low",
-        severity=weigh(facts, waste),
+        # Of all instructions they are a part that says nothing of what they cost among the accesses.
+        severity="contributes" if noun == _OF_ALL else weigh(facts, waste),
     )
 
 
@@ -623,9 +624,10 @@ def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str
     part = ratio(local, facts.counter("executed_inst"))
     is_at_end = (facts.counter("registers_per_thread") or 0.0) >= _LAST_REGISTERS
     is_told = part is not None and (part >= _LOCAL_INSTRUCTIONS or is_at_end)
-    return part if is_told else None, "instructions", "local loads and stores / all instructions"
+    return part if is_told else None, _OF_ALL, "local loads and stores / all instructions"
 
 
+_OF_ALL = "instructions"
 _LOCAL_INSTRUCTIONS, _LAST_REGISTERS = 0.02, 250
 """Local accesses in fifty instructions are a pattern; a thread has 255 registers at most."""
 

@@ -69,8 +69,8 @@ _WAITS = (("long_scoreboard", "lg_throttle"), ("short_scoreboard", "mio_throttle
 
 
 def fitting(facts: Facts, moves: Iterable[Move]) -> Iterator[Move]:
-    """Leave out what a kernel already does, or what does not fit it; more warps for a large tile are last."""
-    does, last = facts.does, []
+    """Leave out what a kernel already does, or what does not fit it."""
+    does = facts.does
     for move in moves:
         if move.kind == "results" and move.finding is None and _holds_results(facts):
             continue
@@ -78,11 +78,7 @@ def fitting(facts: Facts, moves: Iterable[Move]) -> Iterator[Move]:
             continue
         if move.kind == "tensor" and does.uses_tensor_cores and does.older_products is False:
             continue
-        if move.kind == "occupancy" and is_large_tile(facts):
-            last.append(move)
-            continue
         yield move
-    yield from last
 
 
 _WAITING, _IDLE_UNITS = 0.6, 0.6
