@@ -117,6 +117,8 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     library, time_ns = facts.library, facts.kernel.duration_ns
     factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
+    if found.severity is None and factor is not None and factor < _WORTH_SAYING:
+        severity = "note"  # what others measured it by leaves less of it than runs differ by
     gain = (
         None
         if factor is None or severity == "note" or factor < _WORTH_SAYING or found.confidence == "low"
