@@ -614,6 +614,18 @@ class Place(Struct, frozen=True):
     share: float
 
 
+class Cost(Struct, frozen=True):
+    """The share of a kernel's elapsed time that goes to a waste, 0 to 1.
+
+    Attributes:
+        low: What is proven: the time in which its unit works in vain.
+        high: What it can be: the time that goes with it.
+    """
+
+    low: float
+    high: float
+
+
 class Finding(Struct, frozen=True):
     """Why a kernel is slower than it could be, where, and what to do.
 
@@ -622,6 +634,7 @@ class Finding(Struct, frozen=True):
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
         gain: What the move brings, alone; None if that cannot be modelled, and for notes.
+        cost: What goes to it of the kernel's time; None if nothing tells.
         where: Lines or instructions it is at, worst first; empty if the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
         kind: What the move changes, in one word.
@@ -636,6 +649,7 @@ class Finding(Struct, frozen=True):
     gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
+    cost: Cost | None = None
 
 
 class Does(Struct, frozen=True):

@@ -12,7 +12,8 @@ from msgspec import Struct
 from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
-from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
+from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, speedup, stalled, weigh
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
@@ -110,8 +111,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     return Found(
         evidence=use.evidence,
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
         severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
@@ -388,8 +388,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     return Found(
         evidence=tuple(evidence),
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         where=places(facts.kernel, "shared_excess_wavefronts"),
         confidence="low" if collide_only else "high" if conflicts.by_address else "medium",
         severity="note" if collide_only else weigh(facts, waste),
@@ -522,8 +521,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
     return Found(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         confidence="medium",
         severity=severity,
         kind=kind,
@@ -557,10 +555,8 @@ def indexed_constants(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move="unroll the loop so that the index of its constants is one itself, or hold them in registers or shared "
         f"memory: {words}",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
-        severity=weigh(facts, waste),
     )
 
 
