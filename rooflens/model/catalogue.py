@@ -368,6 +368,11 @@ VERDICT = fixed(
     Key("evidence", TEXTS, "the numbers behind it, in words", flat=False),
 )
 
+COST = fixed(
+    Key("low", NUMBER, "what is proven: the time in which its unit works in vain", "share"),
+    Key("high", NUMBER, "what it can be: the time that goes with it", "share"),
+)
+
 FINDING = fixed(
     Key("id", TEXT, "which finding it is: `rooflens about findings/ID`"),
     Key("title", TEXT, "the finding in words"),
@@ -383,6 +388,7 @@ FINDING = fixed(
         value=lambda finding: {number.name: number for number in finding.evidence},
     ),
     Key("gain", nullable(GAIN), "what its move brings, alone; null for notes, and where that cannot be modelled"),
+    Key("cost", nullable(COST), "what goes to it of the kernel's time; null where nothing tells"),
     Key("where", items(PLACE), "worst first"),
     Key("move", TEXT, "what to do, in one sentence"),
     Key("kind", choice(*get_args(MoveKind)), "what the move changes, in one word"),

@@ -69,6 +69,8 @@ from rooflens.report.writers.markdown import to_markdown
 PIPES_SHOWN = 4
 LINES_SHOWN = 5
 NOTES_SHOWN = 4
+LEAST_COST = 0.02
+"""Of the time: less is within what runs differ by."""
 RULES_SHOWN = 3
 
 _NAME_WIDTH = 200
@@ -256,6 +258,28 @@ def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
     return (Heading("Why"), Bullets(items, numbered=True)) if items else ()
 
 
+def _costs(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """Tabulate what goes to each waste of the kernel's time, the most first; those of little cost are under `Minor`."""
+    time_ns = analysis.kernel.duration_ns
+    known = [(one, one.cost) for one in costing(analysis) if one.cost is not None and one.cost.high >= LEAST_COST]
+    known.sort(key=lambda pair: -pair[1].high)
+    rows = tuple(
+        (
+            finding.title,
+            fmt.percent(cost.high) if cost.high - cost.low < LEAST_COST else f"up to {fmt.percent(cost.high)}",
+            fmt.percent(cost.low) if cost.low else "-",
+            fmt.duration(cost.high * time_ns) if time_ns else "-",
+            finding.confidence,
+        )
+        for finding, cost in known
+    )
+    names = ("of the time", "proven", "time", "sure")
+    columns = (Column("waste", fit="prose", least=24), *(Column(name, right=True) for name in names))
+    waits = sum(1 for _, cost in known if not cost.low)
+    shared = paragraph("Those without a proven part are shares of the same waiting.") if waits > 1 else ()
+    return (Heading("Where the time goes"), Table(columns, rows), *([shared] if shared else [])) if rows else ()
+
+
 def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Say in a line each which causes are ruled out, which cost little, and which the report cannot show."""
     if analysis.kernel.failed:
@@ -414,8 +438,8 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
         return ""
     if analysis.verdict.or_bound:
         return f"Gain not known: {unmeasured_words(analysis.verdict.or_bound)}"
-    if analysis.verdict.confidence == "low":
-        return "Gain not known: the counters carry no more than the class"
+    if any(one.confidence == "low" for one in analysis.findings if one.id == move.finding):
+        return "Gain not known: the counters only hint at it"
     if move.finding is None or move.kind == "algorithm":
         return "Gain not known: it depends on the algorithm"
     if move.kind == "blocks":
@@ -458,5 +482,18 @@ def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
 
 
-_SECTIONS = (_head, _verdict, _moves, _ruled_out, _loops, _lines, _findings, _doubts, _running, _units, _full_name)
+_SECTIONS = (
+    _head,
+    _verdict,
+    _moves,
+    _ruled_out,
+    _loops,
+    _lines,
+    _costs,
+    _findings,
+    _doubts,
+    _running,
+    _units,
+    _full_name,
+)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""
