@@ -114,9 +114,11 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     severity = found.severity or (weigh(facts, waste) if waste else _severity(facts, bears_on, found.whole or factor))
     if found.severity is None and waste is None and factor is not None and factor < _WORTH_SAYING:
         severity = "note"  # what others measured it by leaves less of it than runs differ by
+    # Behind a side that was not measured, and may be full, a wait ends where nobody knows.
+    is_guess = found.confidence == "low" or (facts.bound == "latency" and LATENCY in bears_on and bool(facts.or_bound))
     gain = (
         None
-        if factor is None or severity == "note" or factor < _WORTH_SAYING or found.confidence == "low"
+        if factor is None or severity == "note" or factor < _WORTH_SAYING or is_guess
         else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
     return Finding(

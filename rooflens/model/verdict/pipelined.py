@@ -55,7 +55,8 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     if not facts.stall_shares or copying >= _DUE:
         waits = f"{percent(copying)} of the waiting is for global memory" if copying else idle
         moves.append(Move(f"keep more tiles in flight, with a stage more if shared memory allows: {waits}", "inflight"))
-    if not facts.stall_shares or copying + reading >= _DUE:
+    is_wide = (facts.does.load_bytes or 0) >= _WIDEST_LOAD
+    if not is_wide and (not facts.stall_shares or copying + reading >= _DUE):
         waits = f"{percent(reading)} of the waiting is for shared memory" if reading else idle
         operands = "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
         moves.append(Move(f"{operands}: {waits}", "wide"))
