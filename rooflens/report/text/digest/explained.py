@@ -319,10 +319,8 @@ def _finding(finding: Finding) -> Words:
     ]
     places: list[Words] = [(code(place.label), f" {plain(place.share)}") for place in said.places[:2]]
     where = ("; at ", *joined(", ", places)) if places else ()
-    # The table above has it of what costs time.
-    sure = (
-        "" if finding.cost is not None and finding.cost.high >= LEAST_COST else f", {confidence_words(said.confidence)}"
-    )
+    is_above = finding.cost is not None and finding.cost.high >= LEAST_COST  # in the table, with how sure it is
+    sure = "" if is_above else f", {confidence_words(said.confidence)}"
     about = (" (", code(said.id), f", {said.severity}{gain}{sure}): ")
     return strong(plain(said.name)), *about, *joined("; ", numbers), *where, "."
 
