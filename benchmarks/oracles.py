@@ -87,8 +87,8 @@ def _dram_share(results: Iterable[Result]) -> Row:
     pairs = []
     for result in results:
         theirs, sources = result.number(DRAM_PCT), result.kernel.counter_sources
-        known = {"dram_bytes", "dram_peak_bytes_per_s"} <= sources.keys()
-        if theirs and known and " / " not in sources["dram_peak_bytes_per_s"]:
+        known = {"dram_bytes", "dram_bus_peak_bytes_per_s"} <= sources.keys()
+        if theirs and known and " / " not in sources["dram_bus_peak_bytes_per_s"]:
             ours = result.analysis.levels["dram"].share or 0.0
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     return Row(
@@ -101,7 +101,7 @@ def _smem_share(results: Iterable[Result]) -> Row:
     pairs = []
     for result in results:
         theirs = result.number(SMEM_PCT)
-        known = {"smem_bytes", "l1_peak_bytes_per_s"} <= result.kernel.counters.keys()
+        known = {"l1_shared_data_bytes", "l1_data_peak_bytes_per_s"} <= result.kernel.counters.keys()
         if theirs and known:
             ours = result.analysis.levels["l1"].stages[SHARED_DATA]
             pairs.append(pair_of(result, relative(ours * 100, theirs)))

@@ -25,7 +25,7 @@ from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
-MODEL_VERSION = 7
+MODEL_VERSION = 8
 """Raised whenever the same counters would give other numbers, verdicts or advice."""
 
 
@@ -101,6 +101,7 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         flop=dict(by_dtype),
         flop_source={work.dtype_key: work.source for work in flops.work},
         flop_total=flops.total,
+        flop_uncounted=flops.uncounted,
         flop_per_s=kernel.per_s(flops.total),
         flop_peak_per_s=flops.peak_per_s,
         verdict=write_verdict(facts, findings, with_evidence=with_evidence),

@@ -28,17 +28,19 @@ from rooflens.model.records import (
     PredictedQuantity,
     PredictedVerdict,
     Role,
+    RoofSource,
     Severity,
     Status,
     WaitFound,
     ratio,
 )
 from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
+from rooflens.model.roofline.roof import SCALAR_DTYPES
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 from rooflens.model.verdict_classes import BOUNDS
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Version of the JSON: raised when a key is removed or changes its meaning."""
 
 
@@ -265,9 +267,16 @@ def _counter(name: str) -> Callable[[Analysis], float | None]:
     return lambda analysis: analysis.kernel.counters.get(name)
 
 
+SOURCE = Shape({"enum": [*get_args(RoofSource), None]}, cell="text")
+_PEAK_SOURCE = (
+    "the report's own peak, a rate over its per cent of peak, or the GPU's datasheet, at the profiled clock where that "
+    "is known; null without a peak"
+)
+
 PIPE = fixed(
     Key("amount_per_s", NUMBER, "work a second, in its unit"),
-    Key("peak_per_s", NUMBER, "its roof at the profiled clock, in its unit"),
+    Key("peak_per_s", NUMBER, "its roof, in its unit"),
+    Key("peak_source", SOURCE, _PEAK_SOURCE),
     Key("unit", choice("FLOP", "op", "inst", "cycle"), "operations, warp instructions, or busy cycles"),
     Key("share", NUMBER, "of its peak", "share"),
 )
@@ -277,7 +286,15 @@ def _level_key(level: str) -> Key:
     at = _AT[level]
     keys = fixed(
         Key("bytes_per_s", NUMBER, "bytes moved a second", "B/s", f"{at} rate"),
-        Key("peak_bytes_per_s", NUMBER, "its roof at the profiled clock", "B/s", f"{at} peak"),
+        Key("peak_bytes_per_s", NUMBER, "its roof", "B/s", f"{at} peak"),
+        Key("peak_source", SOURCE, _PEAK_SOURCE, label=f"{at} peak from"),
+        Key(
+            "stage_peak_bytes_per_s",
+            NUMBER,
+            "the rate at which its busiest stage would be full, at this traffic; null where its roof is what binds",
+            "B/s",
+            f"{at} stage peak",
+        ),
         Key("share", NUMBER, "of the peak of its busiest stage", "share", f"{at} busy", page="Levels"),
         Key("stages", mapping(NUMBER), "share of peak by stage", "share"),
     )
@@ -353,6 +370,12 @@ VERDICT = fixed(
         choices(*BOUNDS),
         "classes that a side which was not measured could turn it into; empty where the class is sure",
         label="Or",
+    ),
+    Key(
+        "unmeasured",
+        TEXTS,
+        "what of these sides was not measured: levels, `other pipes`, or a side of which nothing was",
+        label="Not measured",
     ),
     Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
     Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
@@ -752,7 +775,14 @@ KERNEL = fixed(
         mapping(choice("opcode", "tensor_ops", "sass", "estimated", "upper_bound")),
         "an upper bound is in no total",
     ),
-    Key("flop_total", NUMBER, "floating-point operations; null when a part is unknown", "FLOP", "FLOPs"),
+    Key(
+        "flop_total",
+        NUMBER,
+        "floating-point operations of the types that were counted; null where none was, or uncounted work is known",
+        "FLOP",
+        "FLOPs",
+    ),
+    Key("flop_uncounted", choices(*SCALAR_DTYPES, "tensor"), "types that were not counted, and are in no total"),
     Key("flop_per_s", NUMBER, "floating-point operations a second", "FLOP/s", "FLOP rate"),
     Key("flop_peak_per_s", NUMBER, "roof of its mix of floating-point types", "FLOP/s", "FLOP peak"),
     Key(
@@ -781,7 +811,7 @@ KERNEL = fixed(
     Key(
         "levels",
         _at_levels(_level_key),
-        "share = the largest stage; fractions of the report's own peaks at the profiled clock",
+        "share = the largest stage; fractions of the report's own peaks at the profiled clock, else of published ones",
     ),
     Key(
         "role",

@@ -428,7 +428,7 @@ class Kernel(Struct, frozen=True):
     @property
     def dram_clock_part(self) -> float:
         """DRAM's peak at the profiled clock over that at its own top clock, 0 to 1; 1 where either is unknown."""
-        now, top = (self.counters.get(f"{of}dram_peak_bytes_per_s") for of in ("", "device_"))
+        now, top = (self.counters.get(f"{of}_peak_bytes_per_s") for of in ("dram_bus", "device_dram"))
         return ratio(now, top) or 1.0
 
 
@@ -436,8 +436,35 @@ def _size(stated: float | None, axes: tuple[int, int, int] | None) -> int | None
     return int(stated) if stated is not None else prod(axes) if axes else None
 
 
+RoofSource = Literal["report", "rate", "datasheet"]
+"""Where a peak comes from, most trusted first: the report's own, a rate over its per cent, what is published."""
+RoofClock = Literal["profiled", "rated"]
+"""The clock that a peak holds for: that of the profiled run, or the one that the maker states."""
+
+
+class Roof(Struct, frozen=True):
+    """What a unit of the GPU does at most, as `rooflens.model.roofline.roof.roof` finds it.
+
+    Attributes:
+        value: Per second, in `unit`.
+        unit: `byte`, or as in `Pipe`.
+        of: What it is made of: stored metrics or a formula, or the GPU whose datasheet it is.
+    """
+
+    value: float
+    unit: str
+    source: RoofSource
+    clock: RoofClock
+    of: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Return whether it holds for this very run; else it is drawn dashed."""
+        return self.source != "datasheet" and self.clock == "profiled"
+
+
 class Level(Struct, frozen=True):
-    """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
+    """A kernel's traffic at one memory level, and that level's roof.
 
     Attributes:
         amount_bytes: Bytes moved; None if not measured.
@@ -451,22 +478,51 @@ class Level(Struct, frozen=True):
     amount_bytes: float | None = None
     source: str | None = None
     bytes_per_s: float | None = None
-    peak_bytes_per_s: float | None = None
+    roof: Roof | None = None
     share: float | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     intensity_flop_per_byte: float | None = None
     attainable_per_s: float | None = None
     accuracy: Accuracy = "exact"
 
+    @property
+    def peak_bytes_per_s(self) -> float | None:
+        """The value of its roof."""
+        return self.roof.value if self.roof is not None else None
+
+    @property
+    def peak_source(self) -> RoofSource | None:
+        """Where its roof comes from."""
+        return self.roof.source if self.roof is not None else None
+
+    @property
+    def leading_stage(self) -> str | None:
+        """The busiest of the stages that set its share; None if none was measured."""
+        share = self.share or 0.0
+        return max(self.stages, key=lambda name: min(self.stages[name], share), default=None)
+
+    @property
+    def binding_stage(self) -> str | None:
+        """The stage that sets its share; None if its bytes over its roof do."""
+        if self.share is None or not self.stages:
+            return None
+        of_roof = ratio(self.bytes_per_s, self.peak_bytes_per_s)
+        is_roof = of_roof is not None and abs(of_roof - self.share) < _SAME_SHARE
+        return None if is_roof else self.leading_stage
+
+    @property
+    def stage_peak_bytes_per_s(self) -> float | None:
+        """The bytes a second at which its binding stage would be full, at this traffic; None where its roof binds."""
+        return ratio(self.bytes_per_s, self.share) if self.binding_stage is not None else None
+
 
 class Pipe(Struct, frozen=True):
-    """A kernel's use of one execution pipe, and that pipe's roof at the profiled clock.
+    """A kernel's use of one execution pipe, and that pipe's roof.
 
     Attributes:
         unit: `FLOP`, `op` (integer tensor operations), `inst` (warp instructions) or `cycle` (busy cycles).
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
         source: `opcode`, `tensor_ops`, `sass`, `counter`, `estimated` or `upper_bound`.
-        peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
         attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None if none is known.
     """
 
@@ -474,15 +530,28 @@ class Pipe(Struct, frozen=True):
     unit: str
     source: str
     amount_per_s: float | None = None
-    peak_per_s: float | None = None
+    roof: Roof | None = None
     share: float | None = None
-    peak_source: str | None = None
     attainable_per_s: float | None = None
+
+    @property
+    def peak_per_s(self) -> float | None:
+        """The value of its roof."""
+        return self.roof.value if self.roof is not None else None
+
+    @property
+    def peak_source(self) -> RoofSource | None:
+        """Where its roof comes from."""
+        return self.roof.source if self.roof is not None else None
 
     @property
     def is_arithmetic(self) -> bool:
         """Return whether its work is counted operations: an upper bound is not work that was done."""
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
+
+
+_SAME_SHARE = 0.02
+"""Bytes over roof and a stage's own share differ by up to 2 points between passes."""
 
 
 class Bottleneck(Struct, frozen=True):
@@ -720,6 +789,8 @@ class Verdict(Struct, frozen=True):
 
     Attributes:
         or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
+        unmeasured: What of these sides was not measured: levels, `other pipes`, or the side where nothing of it was;
+            empty of a class that is sure.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
@@ -752,6 +823,7 @@ class Verdict(Struct, frozen=True):
     today: UnitFloor | None = None
     done: str = ""
     does: Does = Does()
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[Bottleneck, ...]:
@@ -829,7 +901,7 @@ class Analysis(Struct, frozen=True):
         pipes: By pipe name: dtypes (`fp32`, `tensor_bf16`, ...), `alu`, `xu`, `lsu`, `issue`.
         flop: Floating-point operations by dtype key; absent where unknown.
         flop_source: For each key of `flop`: opcode, tensor_ops, sass, estimated or upper_bound.
-        flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
+        flop_total: Sum of `flop`, upper bounds left out; None if nothing was counted, or a part is known to be missing.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
         launches: Number of launches that this one represents; 0 where a timeline has none.
@@ -841,6 +913,7 @@ class Analysis(Struct, frozen=True):
         role: What it is to its reader.
         library: The library that it is part of; None if its name tells none.
         loops: Its loops and straight parts, each with its class; empty if nobody looked inside.
+        flop_uncounted: Types that were not counted: `fp64`, `fp32`, `fp16`, `tensor`.
     """
 
     kernel: Kernel
@@ -863,6 +936,7 @@ class Analysis(Struct, frozen=True):
     role: Role = "kernel"
     library: str | None = None
     loops: tuple[JudgedLoop, ...] = ()
+    flop_uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.short_name or self.kernel.name!r}>"

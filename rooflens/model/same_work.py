@@ -339,7 +339,7 @@ def _bytes_follow(before: Analysis, after: Analysis, grown: float) -> bool:
 def _multiplying(analysis: Analysis) -> float | None:
     """Return the cycles in which FMA pipes worked, where that is what a kernel does: multiplying, as products do."""
     counters = analysis.kernel.counters
-    busy, issue = counters.get("fma_busy_share"), counters.get("issue_share")
+    busy, issue = counters.get("fma_busy_share"), counters.get("issue_active_share")
     cycles, sms = counters.get("elapsed_cycles"), counters.get("sm_count")
     instructions, threads = _instructions(analysis), threads_of(analysis.kernel)
     if not (busy and issue and cycles and sms and instructions and threads):

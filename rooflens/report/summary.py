@@ -245,7 +245,7 @@ def limiter(analysis: Analysis) -> str:
     """Name the verdict with the resource nearest its peak; where none is busy at all, with why."""
     verdict = analysis.verdict
     label = "near two limits" if verdict.bound == "balanced" else BOUND_LABELS[verdict.shown_class]
-    label += f" ({unmeasured_words(verdict.or_bound)})" if verdict.or_bound else ""
+    label += f" ({unmeasured_words(verdict.unmeasured)})" if verdict.or_bound else ""
     if verdict.bottleneck is None:
         return label
     is_idle = verdict.bound in {"latency", "overhead"} and verdict.bottleneck.share < BUSY_FROM_SHARE

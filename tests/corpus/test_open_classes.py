@@ -158,7 +158,7 @@ _FULL = 0.8
 """A unit that is as full limits a kernel whatever else does."""
 
 
-_OF_WAITS = frozenset({"occupancy", "inflight", "barrier", "blocks", "balance"})
+_OF_WAITS = frozenset({"occupancy", "inflight", "barrier", "balance"})
 """Kinds of moves that end waiting: what a unit does in vain costs what it costs, whatever else was measured."""
 
 

@@ -146,7 +146,7 @@ def test_the_same_sizes_in_another_type_are_the_same_work() -> None:
 def multiplying(name: str, instructions: float, busy: float, blocks: int = 1024) -> Analysis:
     """Make a launch whose FMA pipes work for a share of 1 M cycles on 80 SMs."""
     made = kernel(blocks, inst=instructions, name=name)
-    counters = {"fma_busy_share": busy, "issue_share": 0.3, "elapsed_cycles": 1e6, "sm_count": 80.0}
+    counters = {"fma_busy_share": busy, "issue_active_share": 0.3, "elapsed_cycles": 1e6, "sm_count": 80.0}
     return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
 
 

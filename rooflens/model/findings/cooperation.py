@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from rooflens.format import percent, significant
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.cost import LATENCY, Waste, weigh
 from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp

@@ -114,8 +114,9 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     severity = found.severity or (weigh(facts, waste) if waste else _severity(facts, bears_on, found.whole or factor))
     if found.severity is None and waste is None and factor is not None and factor < _WORTH_SAYING:
         severity = "note"  # what others measured it by leaves less of it than runs differ by
-    # Behind a side that was not measured, and may be full, a wait ends where nobody knows.
-    is_guess = found.confidence == "low" or (facts.bound == "latency" and LATENCY in bears_on and bool(facts.or_bound))
+    # Behind a side that was not measured, and may be full, a wait ends where nobody knows; few blocks fill nothing.
+    is_open = facts.bound == "latency" and LATENCY in bears_on and bool(facts.or_bound) and rule.kind != "blocks"
+    is_guess = found.confidence == "low" or is_open
     gain = (
         None
         if factor is None or severity == "note" or factor < _WORTH_SAYING or is_guess

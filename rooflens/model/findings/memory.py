@@ -11,16 +11,18 @@ from msgspec import Struct
 
 from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.counters.memory import NS_PER_S, WAVEFRONT_BYTES
 from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, speedup, stalled, weigh
 from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, works_in_shared_memory
+from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
 
@@ -362,7 +364,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     if conflicts is None:
         return None if measures else _conflicts_alone(facts)
     collide_only = not conflicts.by_address and measures[0].by_address
-    all_bytes, ideal = facts.counter("smem_bytes"), conflicts.wavefronts - conflicts.excess
+    all_bytes, ideal = facts.counter("l1_shared_data_bytes"), conflicts.wavefronts - conflicts.excess
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
     stalls = ("short_scoreboard", "mio_throttle")
     parts = {"smem": conflicts.part * of_all}
@@ -413,7 +415,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         if excess is not None and wavefronts:
             source = sources.get(excess_name, "")
             sides.append(_Conflicts(wavefronts, excess, f"shared {side}s", source, by_address=False))
-    excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("smem_bytes")
+    excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("l1_shared_data_bytes")
     if sides:
         yield max(sides, key=lambda side: side.part)
     elif excess is not None and all_bytes:
@@ -705,7 +707,7 @@ def host_memory(facts: Facts) -> Found | None:
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     # With the data in DRAM, DRAM moves these bytes too, and only waits measured to be for memory disappear.
     waiting = sum(facts.stall_shares.get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
-    peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
+    peak = facts.levels["dram"].peak_bytes_per_s
     dram = facts.shares.get("dram", 0.0) + rate.value / peak if peak else 0.0
     left = max(dram, 1 - waiting if waiting else 0.0, *facts.shares.values(), 0.0)
     return Found(
@@ -928,7 +930,7 @@ MEMORY: tuple[FindingRule, ...] = (
         (
             ("smem_access_wavefronts", "smem_ideal_wavefronts"),
             ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
-            ("smem_conflict_bytes", "smem_bytes"),
+            ("smem_conflict_bytes", "l1_shared_data_bytes"),
         ),
         hints=tuple((f"smem_{side}_conflict_wavefronts",) for side in _SIDES),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflens.format import percent, significant
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.cost import Waste, speedup
 from rooflens.model.findings.loops import main_product, place_of_product
 from rooflens.model.findings.memory import access_bytes

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rooflens.format import duration, factor, plain_name, si
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE

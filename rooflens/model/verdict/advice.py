@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import percent, si, significant
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label

@@ -47,6 +47,7 @@ class Facts(Struct, frozen=True):
         at_roof: The limiter is full.
         top_share: The largest share of any unit, 0 to 1; None if none is known, or an unseen one may be larger.
         unseen: Sides that were not measured and may be busier than all that was; named as their classes are.
+        unmeasured: What of them: levels, `other pipes`, or a side where nothing of it was measured.
         or_bound: The classes that these could turn the kernel's into.
         room: How much faster its busiest unit would have the same work done; None if that says nothing.
         does: What it already does.
@@ -73,6 +74,7 @@ class Facts(Struct, frozen=True):
     at_roof: bool = False
     top_share: float | None = None
     unseen: tuple[Bound, ...] = ()
+    unmeasured: tuple[str, ...] = ()
     or_bound: tuple[Bound, ...] = ()
     room: float | None = None
     full_for_a_while: bool = False

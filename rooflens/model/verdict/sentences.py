@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import FAR, Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
+from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
-from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import LAUNCH
+from rooflens.model.verdict.unmeasured import COMPUTE, MEMORY, OTHER_PIPES
 from rooflens.model.verdict_classes import Bound, is_open
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
@@ -263,14 +263,14 @@ def gain_how(gain: Gain) -> str:
 
 def bytes_part(level: Level) -> str:
     """Write which part of a level's roof its bytes are, where a stage of it is busier than that; else empty."""
-    if binding_stage(level) is None or not level.bytes_per_s or not level.peak_bytes_per_s:
+    if level.binding_stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
         return ""
     return percent(level.bytes_per_s / level.peak_bytes_per_s)
 
 
 def level_share_words(level: Level) -> str:
     """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
-    share, stage, by_bytes = percent(level.share or 0.0), binding_stage(level), bytes_part(level)
+    share, stage, by_bytes = percent(level.share or 0.0), level.binding_stage, bytes_part(level)
     what = stage_label(stage) if stage in _STAGES else f"{stage_label(stage)} stage" if stage else ""
     return f"{share} ({what}{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
 
@@ -279,7 +279,7 @@ def stage_full_words(analysis: Analysis) -> str:
     """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
     limiter = analysis.verdict.bottleneck
     level = analysis.levels.get(limiter.resource or "") if limiter else None
-    stage = binding_stage(level) if level else None
+    stage = level.binding_stage if level else None
     if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
         return ""
     busy = percent(level.share or 0.0)
@@ -367,7 +367,7 @@ def _on_the_plateau(facts: Facts) -> str:
 def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
     """Name the limiter of a kernel, with how much of its peak it does; at the roof it is full."""
     resource, where = limiter.resource or "", _spoken(limiter.resource, facts.kernel.gpu)
-    other = f"; or {_classes(facts.or_bound)}, as {unmeasured_words(facts.or_bound)}" if facts.or_bound else ""
+    other = f"; or {_classes(facts.or_bound)}, as {unmeasured_words(facts.unmeasured)}" if facts.or_bound else ""
     if limiter.resource is None:
         head = _possibly(f"{facts.bound.capitalize()}-bound") if other else f"{facts.bound.capitalize()}-bound"
         return f"{head} ({percent(limiter.share)} of peak; the report does not name the unit){other}"
@@ -391,7 +391,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     if level is None:
         return f"{share} of its peak"
     verb = "moving" if facts.at_roof else "moves"
-    stage, of_rates, rates = binding_stage(level), None, ""
+    stage, of_rates, rates = level.binding_stage, None, ""
     parts = [facts.counter(f"sol_memory_{what}_share") for what in ("access", "request")]
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
@@ -404,7 +404,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
         numbers = f"at least {share} of its peak"
     elif stage is None and rates:
         is_of_rates = _are_one(of_rates, limiter.share)
-        stage = leading_stage(level) or "busiest"
+        stage = level.leading_stage or "busiest"
         numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(stage, limiter.share, *parts)}"
     else:
         numbers = _stage_words(stage or "busiest", limiter.share, *parts)
@@ -433,17 +433,17 @@ def _are_one(part: float | None, share: float | None) -> bool:
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
     """Say why a kernel without a limiter takes its time, and that no unit is busy, as far as that was measured."""
-    kernel, missing = facts.kernel, facts.unseen
+    kernel, missing = facts.kernel, facts.unmeasured
     if facts.bound == "unknown":
         if kernel.failed:
             return f"Unknown: {kernel.status_reason or ALL_NAN}"
         duration_too = "" if kernel.duration_ns is not None else "duration and no "
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
     idle = _busiest_words(facts)
-    if len(missing) > 1:
-        idle = "use of memory and compute is not measured"
+    if missing == (MEMORY, COMPUTE):
+        idle = f"use of {_listed(missing)} is not measured"
     elif missing:
-        idle += f"; use of {missing[0]} is not measured"
+        idle += f"; use of {_listed(missing)} is not measured"
     if facts.bound == "overhead":
         if facts.outside.waiting is not None:
             return f"{_head_of(facts, 'Overhead-bound')}: {_gap_words(facts.outside.waiting)}; {idle}"
@@ -509,9 +509,16 @@ def _classes(bounds: Sequence[Bound]) -> str:
     return f"{'- or '.join(bounds)}-bound"
 
 
-def unmeasured_words(or_bound: Sequence[Bound]) -> str:
-    """Say what was not measured of a kernel whose class is open: `memory was not measured`; empty of a sure one."""
-    return f"{' and '.join(or_bound)} {'were' if len(or_bound) > 1 else 'was'} not measured" if or_bound else ""
+def unmeasured_words(what: Sequence[str]) -> str:
+    """Say what was not measured of a kernel whose class is open: `L1 was not measured`; empty of a sure one."""
+    is_many = len(what) > 1 or OTHER_PIPES in what
+    return f"{_listed(what)} {'were' if is_many else 'was'} not measured" if what else ""
+
+
+def _listed(what: Sequence[str]) -> str:
+    """Write `L2, L1 and other pipes`."""
+    names = [resource_label(one) if one in LEVELS else one for one in what]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ def _verdict(group: KernelSummary) -> str:
     words = _classes(group.class_ns) if group.class_ns else group.representative.shown_class
     verdict = group.analysis.verdict
     if len(group.class_ns) <= 1 and verdict.or_bound:
-        words = f"{words}, {unmeasured_words(verdict.or_bound)}"
+        words = f"{words}, {unmeasured_words(verdict.unmeasured)}"
     return f"{words}, at the roof" if verdict.at_roof else words
 
 

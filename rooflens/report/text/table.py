@@ -221,7 +221,7 @@ def verdict_words(analysis: Analysis) -> str:
     else:
         why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
-    why = ", ".join(filter(None, (why, unmeasured_words(verdict.or_bound))))
+    why = ", ".join(filter(None, (why, unmeasured_words(verdict.unmeasured))))
     return f"{verdict.shown_class}: {why}{doubt}" if why else f"{verdict.shown_class}{doubt}"
 
 

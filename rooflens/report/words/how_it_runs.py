@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rooflens import format as fmt
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Does, Kernel
 from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy, warps_of

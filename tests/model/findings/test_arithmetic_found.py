@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.findings import at_limiter, make_facts, unsaid
+from support.roofs import own_roof
 
 from rooflens.model.findings.arithmetic import (
     conversions,
@@ -102,8 +103,8 @@ def test_divisions_are_said_from_a_fifth_of_the_fp64_instructions_on(divisions: 
 
 def _fp64(slower: float, share: float = 0.5) -> dict[str, Any]:
     pipes = {
-        "fp64": Pipe(1e9, "FLOP", "opcode", share=share, peak_per_s=1e12),
-        "fp32": Pipe(0.0, "FLOP", "opcode", share=0.0, peak_per_s=slower * 1e12),
+        "fp64": Pipe(1e9, "FLOP", "opcode", share=share, roof=own_roof(1e12)),
+        "fp32": Pipe(0.0, "FLOP", "opcode", share=0.0, roof=own_roof(slower * 1e12)),
     }
     return {"pipes": pipes}
 
@@ -128,7 +129,10 @@ def test_slow_fp64_that_fills_its_pipe_limits() -> None:
 def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
     """A chip without a known name or peaks has no known ratio."""
     assert slow_fp64(make_facts(pipes={"fp64": Pipe(1e9, "FLOP", "opcode")})) is None
-    none = {"fp64": Pipe(0.0, "FLOP", "opcode", peak_per_s=1e12), "fp32": Pipe(1e9, "FLOP", "opcode", peak_per_s=6e13)}
+    none = {
+        "fp64": Pipe(0.0, "FLOP", "opcode", roof=own_roof(1e12)),
+        "fp32": Pipe(1e9, "FLOP", "opcode", roof=own_roof(6e13)),
+    }
     assert slow_fp64(make_facts(pipes=none)) is None
 
 
@@ -150,7 +154,7 @@ def test_a_busy_fp64_pipe_and_what_the_driver_says_of_its_rate_are_enough(
 
 def _product(share: float, gpu: str = "NVIDIA A100-SXM4-80GB", **opcodes: int) -> Any:
     kernel = {"gpu": gpu, "thread_opcodes": {"FFMA": 1000, "FADD": 10, **opcodes}, "warp_opcodes": {"FFMA": 32}}
-    pipes = {"fp32": Pipe(2e9, "FLOP", "opcode", share=share, peak_per_s=19.5e12)}
+    pipes = {"fp32": Pipe(2e9, "FLOP", "opcode", share=share, roof=own_roof(19.5e12))}
     return make_facts({"sm_clock_hz": 1.41e9}, kernel=kernel, pipes=pipes, **at_limiter("fp32", share))
 
 

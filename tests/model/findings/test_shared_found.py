@@ -55,7 +55,7 @@ def test_replays_are_counted_for_the_side_that_has_more() -> None:
         "smem_load_wavefronts": 800.0,
         "smem_store_conflict_wavefronts": 40.0,
         "smem_store_wavefronts": 200.0,
-        "smem_bytes": 128_000.0,
+        "l1_shared_data_bytes": 128_000.0,
     }
     found = bank_conflicts(make_facts(counters, {"smem": 0.8}, **at_limiter("smem", 0.8)))
     assert found is not None
@@ -77,7 +77,7 @@ def test_replays_without_conflicting_addresses_are_collisions_and_no_reason_to_p
 def test_nothing_is_said_of_kernels_without_shared_memory() -> None:
     """Without wavefronts there is no share."""
     assert bank_conflicts(make_facts({"smem_access_wavefronts": 0.0, "smem_ideal_wavefronts": 0.0})) is None
-    assert bank_conflicts(make_facts({"smem_conflict_bytes": 0.0, "smem_bytes": 0.0})) is None
+    assert bank_conflicts(make_facts({"smem_conflict_bytes": 0.0, "l1_shared_data_bytes": 0.0})) is None
 
 
 @pytest.mark.parametrize(

@@ -439,7 +439,7 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
     if move.kind == "collect":
         return ""
     if analysis.verdict.or_bound:
-        return f"Gain not known: {unmeasured_words(analysis.verdict.or_bound)}"
+        return f"Gain not known: {unmeasured_words(analysis.verdict.unmeasured)}"
     if any(one.confidence == "low" for one in analysis.findings if one.id == move.finding):
         return "Gain not known: the counters only hint at it"
     if move.finding is None or move.kind == "algorithm":
