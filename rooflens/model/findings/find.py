@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.cooperation import COOPERATION
-from rooflens.model.findings.cost import IDLE, LATENCY, cost_of, loads_unseen, speedup, weigh
+from rooflens.model.findings.cost import IDLE, LATENCY, cost_of, loads_unseen
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.loops import LOOPS, most_of_one_loop
 from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.nvidia import nvidia_rules
 from rooflens.model.findings.reuse import REUSE
-from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, holdings_of
+from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, holdings_of, weighed
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding, Gain, MoveKind, Severity
@@ -107,15 +107,13 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     """Judge a gain: the time falls to what the move leaves as it is, and never below."""
     library, time_ns = facts.library, facts.kernel.duration_ns
-    waste = found.waste
-    bears_on = found.bears_on or (waste.bears_on if waste else found.bears_on)
-    factor = speedup(facts, waste) if found.gain is None and waste else found.gain
-    factor = None if factor is None else max(1.0, min(factor, *_most_left(facts, found, bears_on)))
-    severity = found.severity or (weigh(facts, waste) if waste else _severity(facts, bears_on, found.whole or factor))
-    if found.severity is None and waste is None and factor is not None and factor < _WORTH_SAYING:
+    is_told, found = found.severity is not None or found.waste is not None, weighed(facts, found)
+    factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))
+    severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
+    if not is_told and factor is not None and factor < _WORTH_SAYING:
         severity = "note"  # what others measured it by leaves less of it than runs differ by
     # Behind a side that was not measured, and may be full, a wait ends where nobody knows; few blocks fill nothing.
-    is_open = facts.bound == "latency" and LATENCY in bears_on and bool(facts.or_bound) and rule.kind != "blocks"
+    is_open = facts.bound == "latency" and LATENCY in found.bears_on and bool(facts.or_bound) and rule.kind != "blocks"
     is_guess = found.confidence == "low" or is_open
     gain = (
         None
@@ -132,18 +130,18 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         gain=gain,
         where=found.where,
         confidence=found.confidence,
-        cost=cost_of(facts, waste, bears_on, factor),
+        cost=cost_of(facts, found.waste, found.bears_on, factor),
     )
 
 
-def _most_left(facts: Facts, found: Found, bears_on: frozenset[str]) -> Iterator[float]:
+def _most_left(facts: Facts, found: Found) -> Iterator[float]:
     """Yield how much faster each thing allows that a move leaves as it is.
 
     These are the units that it takes no work from, the loops outside the lines that it is about, the shortest launch
     and, unless it changes what that keeps, a proven limit.
     """
     time_ns, limit = facts.kernel.duration_ns, facts.limit
-    yield from (1 / share for unit, share in facts.shares.items() if share and unit not in bears_on)
+    yield from (1 / share for unit, share in facts.shares.items() if share and unit not in found.bears_on)
     if (most := most_of_one_loop(facts.kernel.inside, found.where)) is not None:
         yield most
     if time_ns is not None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from rooflens.model.findings.cost import Waste
+from rooflens.model.findings.cost import Waste, speedup, weigh
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Place, Severity
 from rooflens.model.verdict.facts import Facts
 
@@ -37,6 +38,19 @@ class Found(Struct, frozen=True):
     severity: Severity | None = None
     kind: MoveKind | None = None
     waste: Waste | None = None
+
+
+def weighed(facts: Facts, found: Found) -> Found:
+    """Fill in what the waste tells: what it bears on, what its removal wins, and how much it matters."""
+    waste = found.waste
+    if waste is None:
+        return found
+    return replace(
+        found,
+        bears_on=found.bears_on or waste.bears_on,
+        gain=speedup(facts, waste) if found.gain is None else found.gain,
+        severity=found.severity or weigh(facts, waste),
+    )
 
 
 class FindingRule(Struct, frozen=True):
