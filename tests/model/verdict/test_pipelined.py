@@ -28,13 +28,13 @@ def move(verdict: Verdict, kind: str) -> Move:
 
 def test_idle_tensor_cores_are_kept_fed_first() -> None:
     """Between a twentieth and nine tenths of the time at work, with no level full, overlap leads and says why."""
-    verdict = judged({"tensor_active_share": 0.4, "dram_share": 0.3, **_WAITS, "stall_long_scoreboard_cycles": 5.0})
+    verdict = judged({"tensor_active_share": 0.4, "dram_bus_share": 0.3, **_WAITS, "stall_long_scoreboard_cycles": 5.0})
     assert kinds(verdict)[0] == "overlap"
     assert "40" in verdict.moves[0].text
     assert "cp.async" in verdict.moves[0].text
     for share in (0.03, 0.95):
-        assert "overlap" not in kinds(judged({"tensor_active_share": share, "dram_share": 0.3, **_WAITS}))
-    assert "overlap" not in kinds(judged({"tensor_active_share": 0.4, "dram_share": 0.9, "l2_share": 0.5}))
+        assert "overlap" not in kinds(judged({"tensor_active_share": share, "dram_bus_share": 0.3, **_WAITS}))
+    assert "overlap" not in kinds(judged({"tensor_active_share": 0.4, "dram_bus_share": 0.9, "l2_share": 0.5}))
 
 
 def test_occupancy_of_a_large_tile_is_no_move() -> None:
@@ -45,7 +45,7 @@ def test_occupancy_of_a_large_tile_is_no_move() -> None:
         "registers_per_thread": 64.0,
         "block_size": 128.0,
         **_WAITS,
-        "dram_share": 0.2,
+        "dram_bus_share": 0.2,
     }
     assert "occupancy" in kinds(judged(launch))
     assert "occupancy" not in kinds(judged({**launch, "smem_dynamic_per_block_bytes": 7e4}))
@@ -54,10 +54,10 @@ def test_occupancy_of_a_large_tile_is_no_move() -> None:
 
 def test_wider_loads_stand_beside_more_of_them() -> None:
     """Where 80 % of the waiting is for memory that is not busy, both bring more bytes under way."""
-    verdict = judged({**_WAITS, "stall_long_scoreboard_cycles": 8.0, "dram_share": 0.2, "waves": 10.0})
+    verdict = judged({**_WAITS, "stall_long_scoreboard_cycles": 8.0, "dram_bus_share": 0.2, "waves": 10.0})
     assert "80" in move(verdict, "wide").text
     wide = judged(
-        {**_WAITS, "stall_long_scoreboard_cycles": 8.0, "dram_share": 0.2, "waves": 10.0},
+        {**_WAITS, "stall_long_scoreboard_cycles": 8.0, "dram_bus_share": 0.2, "waves": 10.0},
         warp_opcodes={"LDG.E.128": 1000, "FFMA": 1000},
     )
     assert "wide" not in kinds(wide)
@@ -77,7 +77,7 @@ def test_spills_are_told_from_instructions_alone() -> None:
 def test_a_full_l2_is_relieved_by_order_or_by_multicast() -> None:
     """While it misses, blocks that run together share too little; once it hits, a cluster fetches a tile once."""
     full = {"l2_internal_share": 0.95, "sol_l2_share": 0.95, "tensor_active_share": 0.5}
-    missing = analyze(make_kernel({**full, "dram_share": 0.8, "l2_hit_rate": 0.5}, compute_capability="9.0")).verdict
-    hitting = analyze(make_kernel({**full, "dram_share": 0.5, "l2_hit_rate": 0.7}, compute_capability="9.0")).verdict
+    missing = analyze(make_kernel({**full, "dram_bus_share": 0.8, "l2_hit_rate": 0.5}, compute_capability="9.0")).verdict
+    hitting = analyze(make_kernel({**full, "dram_bus_share": 0.5, "l2_hit_rate": 0.7}, compute_capability="9.0")).verdict
     assert kinds(missing)[0] == "cache"
     assert "multicast" in hitting.moves[0].text
