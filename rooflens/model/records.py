@@ -583,7 +583,7 @@ class Limit(Struct, frozen=True):
     It bounds no change of algorithm, of types or of instructions.
 
     Attributes:
-        factor: Time over the floor; None if neither the arithmetic nor the traffic is known.
+        over_floor: Time over the floor; None if neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
         by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
         proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
@@ -591,16 +591,37 @@ class Limit(Struct, frozen=True):
         missing: What would tell it; None if it is known.
     """
 
-    factor: float | None = None
+    over_floor: float | None = None
     floor_ns: float | None = None
     by: str = ""
     proven: bool = False
     missing: str | None = None
 
     @property
-    def is_far(self) -> bool:
-        """Return whether it is too far away to be useful."""
-        return self.factor is not None and self.factor > FAR
+    def far(self) -> bool:
+        """Whether the floor is too far away for its factor to tell anything."""
+        return self.over_floor is not None and self.over_floor > FAR
+
+    @property
+    def factor(self) -> float | None:
+        """How much faster the kernel could be at most; None if unknown or far."""
+        return None if self.far else self.over_floor
+
+
+class UnitFloor(Struct, frozen=True):
+    """The time that a kernel's busiest unit works: with today's instructions and traffic it takes no less.
+
+    It bounds no change that asks less of the unit, as other accesses of L1 do.
+
+    Attributes:
+        resource: The level or pipe.
+        share: Fraction of the time in which it is busy, 0 to 1.
+        floor_ns: That time.
+    """
+
+    resource: str
+    share: float
+    floor_ns: float
 
 
 class Gain(Struct, frozen=True):
@@ -662,6 +683,18 @@ class Place(Struct, frozen=True):
     share: float
 
 
+class Cost(Struct, frozen=True):
+    """The share of a kernel's elapsed time that goes to a waste, 0 to 1.
+
+    Attributes:
+        low: What is proven: the time in which its unit works in vain.
+        high: What it can be: the time that goes with it.
+    """
+
+    low: float
+    high: float
+
+
 class Finding(Struct, frozen=True):
     """Why a kernel is slower than it could be, where, and what to do.
 
@@ -670,6 +703,7 @@ class Finding(Struct, frozen=True):
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
         gain: What the move brings, alone; None if that cannot be modelled, and for notes.
+        cost: What goes to it of the kernel's time; None if nothing tells.
         where: Lines or instructions it is at, worst first; empty if the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
         kind: What the move changes, in one word.
@@ -684,6 +718,48 @@ class Finding(Struct, frozen=True):
     gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
+    cost: Cost | None = None
+
+
+class Does(Struct, frozen=True):
+    """What a kernel already does, as far as something tells; None where nothing does.
+
+    Attributes:
+        sources: What each field that is known was told by.
+        results: Sums that a thread keeps in registers; None on tensor cores.
+        registers: Registers of a thread.
+        tile_bytes: Shared memory of a block, without the driver's part.
+        copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
+        stages: Copies under way at once; None until machine code tells.
+        waits_for_oldest: It waits for the oldest of them; None until machine code tells.
+        products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
+        older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
+        load_bytes: The widest load of a thread from global memory.
+        lanes: Threads at work in an instruction, up to 32.
+        reduces_by: How threads cooperate: `shuffles`, `barriers`, `atomics`.
+        persistent: It launches as many blocks as SMs hold, a multiple of their number.
+        specialised: Warps hand registers to others, as those that copy for those that multiply.
+    """
+
+    sources: Mapping[str, str] = {}
+    results: int | None = None
+    registers: float | None = None
+    tile_bytes: float | None = None
+    copies: tuple[str, ...] | None = None
+    stages: int | None = None
+    waits_for_oldest: bool | None = None
+    products: str | None = None
+    older_products: bool | None = None
+    load_bytes: int | None = None
+    lanes: float | None = None
+    reduces_by: tuple[str, ...] | None = None
+    persistent: bool | None = None
+    specialised: bool | None = None
+
+    @property
+    def uses_tensor_cores(self) -> bool:
+        """Whether its products are matrix instructions."""
+        return bool(self.products) and not (self.products or "").startswith("FMA")
 
 
 class Move(Struct, frozen=True):
@@ -725,6 +801,9 @@ class Verdict(Struct, frozen=True):
         memory: The busiest memory level; None if nothing is known of memory.
         compute: The busiest pipe; None if nothing is known of compute.
         is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
+        today: The floor with today's instructions and traffic; None if no unit or no time was measured.
+        does: What it already does, and no move advises again.
+        done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
     """
 
     bound: Bound
@@ -741,6 +820,9 @@ class Verdict(Struct, frozen=True):
     compute: Bottleneck | None = None
     is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
+    today: UnitFloor | None = None
+    done: str = ""
+    does: Does = Does()
     unmeasured: tuple[str, ...] = ()
 
     @property
@@ -758,9 +840,19 @@ class Verdict(Struct, frozen=True):
         return tuple(move.text for move in self.moves)
 
     @property
+    def best(self) -> Move | None:
+        """The move with the largest gain, the first one if none has any; None without moves.
+
+        Where nearly the whole GPU is idle it is the first, though nobody can tell what that brings.
+        """
+        if self.is_nearly_alone and self.moves:
+            return self.moves[0]
+        return max(self.moves, key=lambda move: move.gain.factor if move.gain else 0.0, default=None)
+
+    @property
     def gain(self) -> Gain | None:
-        """What the first move brings; None if that cannot be modelled."""
-        return self.moves[0].gain if self.moves else None
+        """What the best move brings; None if that can be modelled of none."""
+        return self.best.gain if self.best else None
 
 
 class Nvidia(Struct, frozen=True):
@@ -871,6 +963,11 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     """Leave out what failed: it counts in no sum."""
     return [analysis for analysis in analyses if not analysis.kernel.failed]
+
+
+def at_work(analyses: Iterable[Analysis]) -> list[Analysis]:
+    """Leave out what failed and what only fills inputs: the program of nobody gets faster or slower by these."""
+    return [analysis for analysis in timed(analyses) if analysis.role != "fill"]
 
 
 class AnalyzedReport(Struct, frozen=True):

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from rooflens.format import percent, significant
 from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.findings.cost import Waste, speedup
 from rooflens.model.findings.loops import main_product, place_of_product
 from rooflens.model.findings.memory import access_bytes
-from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.records import Anatomy, Bottleneck, Evidence, MoveKind, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory

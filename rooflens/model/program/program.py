@@ -39,7 +39,7 @@ CACHES: tuple[Caches, ...] = get_args(Caches)
 
 By = Literal["gain", "limit", "time", "communication", "floor"]
 BY: tuple[By, ...] = get_args(By)
-"""What a kernel is ranked by: what its first move wins, the time above its floor, all of its time because neither is
+"""What a kernel is ranked by: what its best move wins, the time above its floor, all of its time because neither is
 known; those that wait for other GPUs, and those at their floor, come last."""
 
 _GROUPS: dict[By, int] = {"gain": 0, "limit": 0, "time": 1, "communication": 2, "floor": 3}

@@ -23,7 +23,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.counters.memory import NS_PER_S
 from rooflens.model.failed import failure_words
-from rooflens.model.records import FAR, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Kernel, Limit, UnitFloor, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
@@ -91,7 +91,7 @@ def find_limit(facts: Facts) -> Limit:
         known = [*known, moved]
     if integer_share := _integer_share(facts):
         known = [*known, _Side(integer_share * time_ns, INTEGERS)]
-    if not arithmetic and not is_read_again and all(side.is_far_from(time_ns) for side in known):
+    if not is_read_again and all(side.is_far_from(time_ns) for side in known):
         known = [*known, *_inner_traffic(facts, time_ns)]
     if not known and moved is None:
         if facts.levels["dram"].amount_bytes is not None:
@@ -107,6 +107,16 @@ def find_limit(facts: Facts) -> Limit:
     # What a share or a rounded counter puts above the time is the time.
     floor_ns = min(floor.floor_ns, time_ns)
     return Limit(time_ns / floor_ns, floor_ns, floor.by, proven=floor.proven)
+
+
+def floor_of_today(facts: Facts) -> UnitFloor | None:
+    """Return the time that the busiest unit needs for what it does today; None if no unit or no time was measured."""
+    time_ns = facts.kernel.duration_ns
+    if not time_ns or not facts.shares:
+        return None
+    unit, share = max(facts.shares.items(), key=lambda item: item[1])
+    share = min(1.0, share)
+    return UnitFloor(unit, share, share * time_ns) if share else None
 
 
 def _is_idle(facts: Facts) -> bool:

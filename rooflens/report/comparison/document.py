@@ -405,7 +405,7 @@ def _roofline(program: Program, mark: str) -> Chart:
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
-        gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.timed)
+        gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.at_work)
         return arrows_spec(program, title=f"{', '.join(gpus)}{mark}")
 
     why = unlike(program.comparison)
