@@ -77,6 +77,8 @@ def test_options_of_predict_reach_its_operations(project: Path) -> None:
         ("[analyze", "`rooflens.toml` is not valid TOML: "),
         ('[analyze]\nformat = "cvs"', "`rooflens.toml`: `analyze.format`: 'cvs' is not one of"),
         ("[report]\ntable = 1", "`rooflens.toml`: `report.table` must be true or false, not 1"),
+        ("[collect]\ntimeout = inf", "`collect.timeout` must be a number, not inf"),
+        ("[predict]\ngpu = []", "`predict.gpu` must be a text in quotes, or a list of such, not []"),
         ("[predict]\ngemm = 3", "`rooflens.toml`: `predict.gemm` must be a table, not 3"),
         ('[collect]\nncu = "/tmp/evil"', "--ncu cannot be set in a file"),
         ('[ingest]\nstore = "s3://evil/store"', "an address, as of --store, cannot be set in a file"),
