@@ -22,8 +22,9 @@ from rooflens.format import count, cut_name, plain_name, printable, some
 from rooflens.ingest.reports.inputs import NSYS_REPORTS, SQLITE, has_name_of_report
 from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
 from rooflens.ingest.reports.unpacking import first_bytes
-from rooflens.ingest.timelines.chrome import is_kernel, kernel_of, read_trace
+from rooflens.ingest.timelines.chrome import read_trace
 from rooflens.ingest.timelines.events import Piece, read_pieces
+from rooflens.ingest.timelines.kernel_events import is_kernel, kernel_of
 from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, timed
 from rooflens.model.summary import best_move, identity
 from rooflens.model.timeline import KernelEvent, Matching, Timeline
