@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rooflens.model.records import Kernel, Pipe, ratio
+from rooflens.model.records import Kernel, Pipe, held_once, ratio
 from rooflens.model.roofline.flops import Flops
 
 
@@ -69,12 +69,12 @@ def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
     for work in flops.work:
         per_s = kernel.per_s(work.ops)
         pipes[work.key] = Pipe(
-            amount=work.ops,
+            amount=held_once(work.ops),
             unit="FLOP" if work.is_float else "op",
             source=work.source,
-            amount_per_s=per_s,
+            amount_per_s=held_once(per_s),
             peak_per_s=work.peak_ops_per_s,
-            share=ratio(per_s, work.peak_ops_per_s),
+            share=held_once(ratio(per_s, work.peak_ops_per_s)),
             peak_source=work.peak_source,
         )
     for key, unit, names, amount_name, peak_name in _ROWS:

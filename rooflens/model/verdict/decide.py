@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rooflens.format import percent
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, in_order, ratio
+from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -245,7 +245,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause = longest_wait(facts)
     sure = {finding.id: finding.confidence for finding in costing}
     moves = tuple(
-        replace(move, gain=earned(move.gain, facts.confidence, sure.get(move.finding or "", "high")))
+        held_once(replace(move, gain=earned(move.gain, facts.confidence, sure.get(move.finding or "", "high"))))
         for move in _moves(facts, costing, unmeasured=unmeasured)
     )
     return Verdict(
@@ -255,8 +255,8 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause=cause,
         limit=facts.limit,
         confidence=facts.confidence,
-        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
-        evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
+        sentence=held_once(verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured)),
+        evidence=tuple(map(held_once, evidence_lines(facts, causes, unmeasured=unmeasured))) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
         memory=facts.memory,
