@@ -290,7 +290,7 @@ def load_analyzed(
         digits: First digits of the wanted reports' digests in a store; empty for all reports.
         keep: Write the verdicts into the store.
         without_nvidia: Ignore the results of NVIDIA's own rules.
-        with_evidence: Whether verdicts of a store need their lines of evidence.
+        with_evidence: Whether verdicts need their lines of evidence.
         reading: How to read the reports; for a store, `gpu` selects kernels.
         selection: Which launches are wanted; all by default. No verdict depends on it.
         timeline: Figures without ncu, which replace the stored ones.
@@ -344,6 +344,7 @@ def load_analyzed(
                 limits,
                 lambda _: move(1),
                 without_nvidia=without_nvidia,
+                with_evidence=with_evidence,
                 reading=reading,
                 executor=workers,
                 timeline=read,

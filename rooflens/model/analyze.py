@@ -11,7 +11,7 @@ from rooflens.model.findings.does import find_what_it_does
 from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.keys import first_key, short_names
-from rooflens.model.records import Analysis, Finding, JudgedLoop, Kernel, Outside, Pipe
+from rooflens.model.records import Analysis, Finding, JudgedLoop, Kernel, Outside, Pipe, held_once, mapping_of
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels, shares_of
@@ -98,9 +98,9 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         kernel=kernel,
         levels=facts.levels,
         pipes=facts.pipes,
-        flop=dict(by_dtype),
-        flop_source={work.dtype_key: work.source for work in flops.work},
-        flop_total=flops.total,
+        flop=mapping_of(tuple(by_dtype.items())),
+        flop_source=mapping_of(tuple({work.dtype_key: work.source for work in flops.work}.items())),
+        flop_total=flops.total and held_once(flops.total),
         flop_uncounted=flops.uncounted,
         flop_per_s=kernel.per_s(flops.total),
         flop_peak_per_s=flops.peak_per_s,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import prod
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -67,11 +68,47 @@ PredictedVerdict = Literal[AmountVerdict, FloorVerdict, AttainedVerdict]
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
+NO_VALUES: Mapping[Any, Any] = {}
+"""One for all records: an empty dict for each missing field would be a twentieth of a kernel."""
+
+
+def _nothing() -> Mapping[Any, Any]:
+    return NO_VALUES
+
+
+_MOST_HELD = 1 << 15
+_held: dict[Any, Any] = {}
+_Held = TypeVar("_Held")
+_Value = TypeVar("_Value")
+
+
+def held_once(value: _Held) -> _Held:
+    """Return the object that is held already for an equal value, if there is one; what holds a mapping stays itself.
+
+    Launches of a kernel have sizes, peaks, texts and findings in common: of 100,000 launches each that is held anew
+    takes megabytes.
+    """
+    if len(_held) > _MOST_HELD:
+        _held.clear()
+    try:
+        # By its type, too: 1, 1.0 and True are equal, and are written otherwise.
+        held: _Held = _held.setdefault((value.__class__, value), value)
+    except TypeError:  # no hash
+        return value
+    return held
+
+
+@lru_cache(maxsize=1024)
+def mapping_of(items: tuple[tuple[str, _Value], ...]) -> Mapping[str, _Value]:
+    """Return the mapping of these items: one for all kernels that hold the same."""
+    return dict(items)
+
+
 RESIDENT = "resident"
 """The series of resident warps: it shows when the GPU is full, and is not a unit with a roof."""
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, gc=False):
     """One of NVIDIA's own rule results, as the report holds it.
 
     Attributes:
@@ -88,7 +125,7 @@ class Rule(Struct, frozen=True):
     unit_speedup_pct: float | None = None
 
 
-class Hotspot(Struct, frozen=True):
+class Hotspot(Struct, frozen=True, gc=False):
     """The share of a kernel that one source line, SASS instruction or function takes.
 
     Attributes:
@@ -110,10 +147,10 @@ class Hotspot(Struct, frozen=True):
     pc: int | None = None
     sass: str | None = None
     text: str | None = None
-    measures: Mapping[str, float] = field(default_factory=dict)
+    measures: Mapping[str, float] = field(default_factory=_nothing)
 
 
-class Series(Struct, frozen=True):
+class Series(Struct, frozen=True, gc=False):
     """Units sampled while a kernel ran, all at the same moments.
 
     Attributes:
@@ -126,7 +163,7 @@ class Series(Struct, frozen=True):
     shares: Mapping[str, tuple[float | None, ...]]
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, gc=False):
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
@@ -156,7 +193,7 @@ class Run(Struct, frozen=True):
 WaitFound = Literal["scoreboard", "registers", "queue", "barrier", "order"]
 
 
-class Wait(Struct, frozen=True):
+class Wait(Struct, frozen=True, gc=False):
     """An instruction that sampled warps wait for: its result, its place in a queue, or its end.
 
     Attributes:
@@ -183,7 +220,7 @@ class Wait(Struct, frozen=True):
 LoopKind = Literal["loop", "straight"]
 
 
-class Anatomy(Struct, frozen=True):
+class Anatomy(Struct, frozen=True, gc=False):
     """What one trip through the body of a loop takes of a warp, inner loops left out.
 
     Attributes:
@@ -222,7 +259,7 @@ class Anatomy(Struct, frozen=True):
     unroll: int | None = None
 
 
-class Loop(Struct, frozen=True):
+class Loop(Struct, frozen=True, gc=False):
     """One loop of a kernel's machine code, or a straight part before, between or after its loops.
 
     Attributes:
@@ -250,14 +287,14 @@ class Loop(Struct, frozen=True):
     line: int | None = None
     last_line: int | None = None
     trips: float | None = None
-    amounts: Mapping[str, float] = field(default_factory=dict)
-    own: Mapping[str, float] = field(default_factory=dict)
-    flop: Mapping[str, float] = field(default_factory=dict)
-    own_flop: Mapping[str, float] = field(default_factory=dict)
+    amounts: Mapping[str, float] = field(default_factory=_nothing)
+    own: Mapping[str, float] = field(default_factory=_nothing)
+    flop: Mapping[str, float] = field(default_factory=_nothing)
+    own_flop: Mapping[str, float] = field(default_factory=_nothing)
     anatomy: Anatomy | None = None
 
 
-class JudgedLoop(Struct, frozen=True):
+class JudgedLoop(Struct, frozen=True, gc=False):
     """A loop or straight-line part of a kernel: its share of the time, its place in the plane and its class.
 
     Attributes:
@@ -296,7 +333,7 @@ class JudgedLoop(Struct, frozen=True):
     pipe: str | None
 
 
-class Inside(Struct, frozen=True):
+class Inside(Struct, frozen=True, gc=False):
     """The inside of a kernel by its machine code.
 
     Attributes:
@@ -310,15 +347,15 @@ class Inside(Struct, frozen=True):
     """
 
     loops: tuple[Loop, ...] = ()
-    waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
-    pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
-    row_of: Mapping[int, int] = field(default_factory=dict)
+    waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=_nothing)
+    pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=_nothing)
+    row_of: Mapping[int, int] = field(default_factory=_nothing)
     indexes_constants: bool = False
     code_digest: str = ""
     note: str = ""
 
 
-class Kernel(Struct, frozen=True):
+class Kernel(Struct, frozen=True, gc=False):
     """One profiled result with its resolved counters: one row of the table `kernels`.
 
     Attributes:
@@ -361,16 +398,16 @@ class Kernel(Struct, frozen=True):
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     synthetic: bool = False
-    counters: Mapping[str, float] = field(default_factory=dict)
-    counter_sources: Mapping[str, str] = field(default_factory=dict)
-    thread_opcodes: Mapping[str, int] = field(default_factory=dict)
-    warp_opcodes: Mapping[str, int] = field(default_factory=dict)
-    tensor_ops: Mapping[str, float] = field(default_factory=dict)
-    tensor_peaks_per_s: Mapping[str, float] = field(default_factory=dict)
-    stalls: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=_nothing)
+    counter_sources: Mapping[str, str] = field(default_factory=_nothing)
+    thread_opcodes: Mapping[str, int] = field(default_factory=_nothing)
+    warp_opcodes: Mapping[str, int] = field(default_factory=_nothing)
+    tensor_ops: Mapping[str, float] = field(default_factory=_nothing)
+    tensor_peaks_per_s: Mapping[str, float] = field(default_factory=_nothing)
+    stalls: Mapping[str, float] = field(default_factory=_nothing)
     rules: tuple[Rule, ...] = ()
     hotspots: tuple[Hotspot, ...] = ()
-    code_totals: Mapping[str, float] = field(default_factory=dict)
+    code_totals: Mapping[str, float] = field(default_factory=_nothing)
     series: Series | None = None
     status_reason: str | None = None
     inside: Inside | None = None
@@ -463,7 +500,7 @@ class Roof(Struct, frozen=True):
         return self.source != "datasheet" and self.clock == "profiled"
 
 
-class Level(Struct, frozen=True):
+class Level(Struct, frozen=True, gc=False):
     """A kernel's traffic at one memory level, and that level's roof.
 
     Attributes:
@@ -480,7 +517,7 @@ class Level(Struct, frozen=True):
     bytes_per_s: float | None = None
     roof: Roof | None = None
     share: float | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=_nothing)
     intensity_flop_per_byte: float | None = None
     attainable_per_s: float | None = None
     accuracy: Accuracy = "exact"
@@ -516,7 +553,7 @@ class Level(Struct, frozen=True):
         return ratio(self.bytes_per_s, self.share) if self.binding_stage is not None else None
 
 
-class Pipe(Struct, frozen=True):
+class Pipe(Struct, frozen=True, gc=False):
     """A kernel's use of one execution pipe, and that pipe's roof.
 
     Attributes:
@@ -554,7 +591,7 @@ _SAME_SHARE = 0.02
 """Bytes over roof and a stage's own share differ by up to 2 points between passes."""
 
 
-class Bottleneck(Struct, frozen=True):
+class Bottleneck(Struct, frozen=True, gc=False):
     """The busiest unit, whether it bounds the kernel or not.
 
     Attributes:
@@ -577,7 +614,7 @@ FAR = 10.0
 """From here on texts say that a kernel is far from any limit, and no factor."""
 
 
-class Limit(Struct, frozen=True):
+class Limit(Struct, frozen=True, gc=False):
     """What no change can beat that keeps a kernel's arithmetic, its types and the bytes that it needs.
 
     It bounds no change of algorithm, of types or of instructions.
@@ -624,7 +661,7 @@ class UnitFloor(Struct, frozen=True):
     floor_ns: float
 
 
-class Gain(Struct, frozen=True):
+class Gain(Struct, frozen=True, gc=False):
     """What a move brings, alone: gains of several moves do not add up.
 
     Attributes:
@@ -640,7 +677,7 @@ class Gain(Struct, frozen=True):
     changes: str | None = None
 
 
-class Phases(Struct, frozen=True):
+class Phases(Struct, frozen=True, gc=False):
     """How a kernel's run divides into ramp, plateau and tail, by its series.
 
     Attributes:
@@ -658,7 +695,7 @@ class Phases(Struct, frozen=True):
     warps_in_tail: float | None = None
 
 
-class Evidence(Struct, frozen=True):
+class Evidence(Struct, frozen=True, gc=False):
     """One number that supports a finding.
 
     Attributes:
@@ -672,7 +709,7 @@ class Evidence(Struct, frozen=True):
     source: str
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """Where in the code a finding is.
 
     Attributes:
@@ -695,7 +732,7 @@ class Cost(Struct, frozen=True):
     high: float
 
 
-class Finding(Struct, frozen=True):
+class Finding(Struct, frozen=True, gc=False):
     """Why a kernel is slower than it could be, where, and what to do.
 
     Attributes:
@@ -762,7 +799,7 @@ class Does(Struct, frozen=True):
         return bool(self.products) and not (self.products or "").startswith("FMA")
 
 
-class Move(Struct, frozen=True):
+class Move(Struct, frozen=True, gc=False):
     """One thing to do, in one sentence with the kernel's own numbers.
 
     Attributes:
@@ -784,7 +821,7 @@ class Move(Struct, frozen=True):
     command: str = ""
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """What limits the kernel, and what to do about it.
 
     Attributes:
@@ -855,7 +892,7 @@ class Verdict(Struct, frozen=True):
         return self.best.gain if self.best else None
 
 
-class Nvidia(Struct, frozen=True):
+class Nvidia(Struct, frozen=True, gc=False):
     """What NVIDIA's own rules in the report say."""
 
     bottleneck: str | None = None
@@ -863,7 +900,7 @@ class Nvidia(Struct, frozen=True):
     fp64_pct_of_peak: float | None = None
 
 
-class Outside(Struct, frozen=True):
+class Outside(Struct, frozen=True, gc=False):
     """Facts about a kernel from outside its profile.
 
     Attributes:
@@ -893,7 +930,7 @@ class Outside(Struct, frozen=True):
         return self.in_program if self.in_program is not None and self.in_program.gap_outweighs else None
 
 
-class Analysis(Struct, frozen=True):
+class Analysis(Struct, frozen=True, gc=False):
     """Everything the model says about a kernel: the record that every output is made from.
 
     Attributes:
@@ -970,7 +1007,7 @@ def at_work(analyses: Iterable[Analysis]) -> list[Analysis]:
     return [analysis for analysis in timed(analyses) if analysis.role != "fill"]
 
 
-class AnalyzedReport(Struct, frozen=True):
+class AnalyzedReport(Struct, frozen=True, gc=False):
     """One report with the analyses of its kernels, in its order, failed ones too; with its un-profiled run, if any."""
 
     run: Run

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rooflens.format import duration
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis, Place, Verdict, ratio
+from rooflens.model.records import Analysis, Place, Verdict, held_once, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
@@ -37,7 +37,7 @@ def identity(analysis: Analysis) -> Identity:
     return kernel.gpu or UNKNOWN_GPU, kernel.name or "(no name)", kernel.digest
 
 
-class Launch(Struct, frozen=True):
+class Launch(Struct, frozen=True, gc=False):
     """One profiled launch with its time among those of the others; what it is, its analysis says.
 
     Attributes:
@@ -145,7 +145,7 @@ def summarize(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tup
     """
     times_ns = [_counted_ns(analysis) or 0.0 for analysis in analyses]
     total_ns = sum(times_ns)
-    names = [identity(analysis) for analysis in analyses]
+    names = [held_once(identity(analysis)) for analysis in analyses]
     short = short_names(name for _, name, _ in names)
     parts: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, analysis in enumerate(analyses):

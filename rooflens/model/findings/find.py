@@ -21,7 +21,7 @@ from rooflens.model.findings.reuse import REUSE
 from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, holdings_of, weighed
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Finding, Gain, MoveKind, Severity
+from rooflens.model.records import Finding, Gain, MoveKind, Severity, held_once
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
@@ -120,18 +120,19 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         if factor is None or severity == "note" or factor < _WORTH_SAYING or is_guess
         else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
-    return Finding(
+    finding = Finding(
         id=rule.id,
         title=rule.title,
         severity=severity,
-        evidence=found.evidence,
-        move=found.move if library is None else _of_library(library, found.move, found.kind or rule.kind),
+        evidence=tuple(map(held_once, found.evidence)),
+        move=held_once(found.move if library is None else _of_library(library, found.move, found.kind or rule.kind)),
         kind=(found.kind or rule.kind) if library is None else "library",
         gain=gain,
         where=found.where,
         confidence=found.confidence,
         cost=cost_of(facts, found.waste, found.bears_on, factor),
     )
+    return held_once(finding)
 
 
 def _most_left(facts: Facts, found: Found) -> Iterator[float]:

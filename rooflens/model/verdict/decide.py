@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rooflens.format import percent
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, in_order, ratio
+from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -229,6 +229,8 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
     moves, done = _moves(facts, costing, unmeasured=unmeasured), done_words(facts, findings)
+    moves = tuple(map(held_once, moves))
+    sentence = verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured, done=done)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
@@ -236,8 +238,8 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause=cause,
         limit=facts.limit,
         confidence=facts.confidence,
-        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured, done=done),
-        evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
+        sentence=held_once(sentence),
+        evidence=tuple(map(held_once, evidence_lines(facts, causes, unmeasured=unmeasured))) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
         memory=facts.memory,
