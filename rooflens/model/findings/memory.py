@@ -17,11 +17,11 @@ from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, speedup, s
 from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
-from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.roof import roof
 from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
@@ -730,15 +730,11 @@ def _host_flow(facts: Facts, way: Literal["read", "write"]) -> tuple[Evidence, E
         return None
     source = facts.measured(name, "B").source
     rate = Evidence(f"host_{way}_rate", moved_bytes / time_ns * NS_PER_S, "B/s", f"{source} / t")
-    gpu, link = datasheet_of(facts.kernel.gpu), "host_link_peak_bytes_per_s"
-    pcie = gpu.links.get("pcie") if gpu else None
-    link_bytes_per_s, said_by = (pcie.bytes_per_s_per_direction, pcie.source) if pcie else (None, "")
-    if facts.counter(link) is not None:
-        link_bytes_per_s, said_by = facts.counter(link), facts.measured(link, "B/s").source
-    share = rate.value / link_bytes_per_s if link_bytes_per_s else None
-    if share is None or share > facts.limits.share_over_one:
+    link = roof("host_link", facts.kernel)
+    share = rate.value / link.value if link is not None else None
+    if link is None or share is None or share > facts.limits.share_over_one:
         return rate, None
-    return rate, Evidence(f"host_{way}_share", share, "share", f"{source} / t / ({said_by})")
+    return rate, Evidence(f"host_{way}_share", share, "share", f"{source} / t / ({link.of})")
 
 
 def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: float) -> Severity | None:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import Kernel, Roof, RoofClock
-from rooflens.model.roofline.datasheets import ACC16, Quantity, datasheet_of
+from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of
 from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
@@ -105,6 +105,7 @@ _COUNTED: Mapping[str, tuple[_Counted, ...]] = {
     "l2": (_stage("l2", "tag"), _stage("l2", "return")),
     "l1": (_stage("l1", "data"), _stage("l1", "shared_data")),
     "smem": (_stage("smem", "data"),),
+    "host_link": (_Counted("host_link_peak_bytes_per_s", "", "", "byte"),),
 }
 """Unit -> the counters that may give its roof, best first."""
 
@@ -118,8 +119,9 @@ def roof(unit: str, kernel: Kernel) -> Roof | None:
     """Find the roof of a unit for a kernel; None if nothing tells.
 
     Args:
-        unit: A level (`dram`), a level's stage (`l2_tag`), or a pipe: a dtype (`fp32`, `tensor_bf16_wgmma`), `issue`,
-            `alu`, ... A tensor type with `_mma` is that of the warp-wide instruction, where a chip has a faster one.
+        unit: A level (`dram`), a level's stage (`l2_tag`), `host_link` in one direction, or a pipe: a dtype (`fp32`,
+            `tensor_bf16_wgmma`), `issue`, `alu`, ... A tensor type with `_mma` is that of the warp-wide instruction,
+            where a chip has a faster one.
         kernel: Its resolved counters, its chip and the name of its GPU.
     """
     if unit in SCALAR_DTYPES or (unit.startswith("tensor_") and unit not in _COUNTED):
@@ -164,21 +166,28 @@ def _is_another_unit(row: _Counted, kernel: Kernel) -> bool:
 
 
 def _published(unit: str, kernel: Kernel) -> Roof | None:
-    """Return what is known of a level or of the issue slots by the name of the GPU, or by the driver."""
-    counters, sheet = kernel.counters, datasheet_of(kernel.gpu)
-    if unit in {"dram", "dram_bus"}:
+    """Return what is known of a level, a link or the issue slots by the driver, or by the name of the GPU."""
+    if unit in _OF_DRAM:
         if kernel.compute_capability in SOC_CAPABILITIES:
             return None
-        return _by_driver(kernel) or (None if sheet is None else _stated(sheet.dram_bandwidth, kernel))
-    if sheet is None:
-        return None
-    if unit in {"l2", "l2_return"}:
-        return _stated(sheet.l2_bandwidth, kernel) if sheet.l2_bandwidth else None
-    if unit not in _PER_SM:
-        return None
-    (amount, what), (clock_hz, clock) = _PER_SM[unit], _clock_of(kernel, sheet.boost_clock.value)
-    sms = counters.get("sm_count") or sheet.sm_count.value
-    return Roof(amount * sms * clock_hz, what, "datasheet", clock, _sheet_name(kernel))
+        if (top := _by_driver(kernel)) is not None:
+            return top
+    sheet = datasheet_of(kernel.gpu)
+    return None if sheet is None else _of_sheet(unit, kernel, sheet)
+
+
+_OF_DRAM, _OF_L2 = frozenset({"dram", "dram_bus"}), frozenset({"l2", "l2_return"})
+
+
+def _of_sheet(unit: str, kernel: Kernel, sheet: Datasheet) -> Roof | None:
+    if unit in _PER_SM:
+        (amount, what), (clock_hz, clock) = _PER_SM[unit], _clock_of(kernel, sheet.boost_clock.value)
+        sms = kernel.counters.get("sm_count") or sheet.sm_count.value
+        return Roof(amount * sms * clock_hz, what, "datasheet", clock, _sheet_name(kernel))
+    if unit == "host_link" and (link := sheet.links.get("pcie")) is not None:
+        return Roof(link.bytes_per_s_per_direction, "byte", "datasheet", "rated", link.source)
+    stated = sheet.dram_bandwidth if unit in _OF_DRAM else sheet.l2_bandwidth if unit in _OF_L2 else None
+    return None if stated is None else Roof(stated.value, "byte", "datasheet", "rated", _sheet_name(kernel))
 
 
 def _by_driver(kernel: Kernel) -> Roof | None:
@@ -186,10 +195,6 @@ def _by_driver(kernel: Kernel) -> Roof | None:
     name = "device_dram_peak_bytes_per_s"
     top = kernel.counters.get(name)
     return Roof(top, "byte", "report", "rated", kernel.counter_sources.get(name, "")) if top else None
-
-
-def _stated(quantity: Quantity[str], kernel: Kernel) -> Roof:
-    return Roof(quantity.value, "byte", "datasheet", "rated", _sheet_name(kernel))
 
 
 _PER_SM: Mapping[str, tuple[float, str]] = {
@@ -215,7 +220,7 @@ def _of_arithmetic(unit: str, kernel: Kernel) -> Roof | None:
         name = f"{letter}fma_peak_threads_per_s"
         threads_per_s = kernel.counters.get(name)
         if threads_per_s is None:
-            return _of_sheet(unit, "FLOP", kernel)
+            return _of_type(unit, "FLOP", kernel)
         return _from_counter(name, 2 * packed * threads_per_s, "FLOP", kernel)
     kind = _kind(unit)
     if kind is None:
@@ -227,7 +232,7 @@ def _of_arithmetic(unit: str, kernel: Kernel) -> Roof | None:
     dense = _dense_peak(kind, kernel, slower)
     if dense is not None:
         return Roof(part * dense, what, "report", "profiled", _TENSOR_PEAK)
-    published = _of_sheet(f"tensor_{kind.dtype}{kind.accumulator}", what, kernel)
+    published = _of_type(f"tensor_{kind.dtype}{kind.accumulator}", what, kernel)
     if published is None:
         return None
     return Roof(part * (slower * published.value), what, published.source, published.clock, published.of)
@@ -236,7 +241,7 @@ def _of_arithmetic(unit: str, kernel: Kernel) -> Roof | None:
 _TENSOR_PEAK = "sm__ops_path_tensor_*.sum.peak_sustained x f"
 
 
-def _of_sheet(key: str, unit: str, kernel: Kernel) -> Roof | None:
+def _of_type(key: str, unit: str, kernel: Kernel) -> Roof | None:
     """Bring a published dense peak to the clock of the run, where that is known."""
     sheet = datasheet_of(kernel.gpu)
     if sheet is None:

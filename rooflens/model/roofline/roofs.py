@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from rooflens.model.records import LEVELS, Analysis, Pipe, Roof, RoofSource
 from rooflens.model.roofline.flops import instruction_roofs
+from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.work import main_work
 
 ROOF_FROM_SHARE = 0.01
@@ -84,8 +85,8 @@ def _level_peaks(analysis: Analysis) -> Iterator[Peak]:
     for name in LEVELS:
         level = analysis.levels.get(name)
         if level is not None and level.roof is not None:
-            full = analysis.kernel.counters.get("device_dram_peak_bytes_per_s") if name == "dram" else None
-            yield Peak(name, level.roof, level.attainable_per_s, full_clock_per_s=full)
+            top = at_top_clock(analysis.kernel) if name == "dram" else None
+            yield Peak(name, level.roof, level.attainable_per_s, full_clock_per_s=None if top is None else top.value)
 
 
 def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:

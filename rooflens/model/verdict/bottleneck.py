@@ -198,7 +198,7 @@ def _filling(facts: Facts) -> str | None:
     warps that can hold them.
     """
     kernel, counters, pipes, issue = facts.kernel, facts.kernel.counters, facts.pipes, facts.pipes["issue"]
-    issued, peak = issue.amount, issue.peak_per_s or counters.get("issue_peak_inst_per_s")
+    issued, peak = issue.amount, issue.peak_per_s
     if issued is None and issue.share is not None and peak is not None and kernel.duration_ns is not None:
         issued = issue.share * peak * kernel.duration_ns / 1e9
     counts = {key: counters.get(amount, 0.0) for key, amount in _COUNTED if key in pipes}

@@ -14,6 +14,7 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.occupancy import occupancy_limiters
+from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
@@ -193,8 +194,10 @@ def at_full_clock(analysis: Analysis) -> str:
 
 def _over_profiled_clock(analysis: Analysis) -> float:
     """Return DRAM's peak at its own top clock over that at the profiled one; 1 where either is unknown."""
-    level, rated = analysis.levels.get("dram"), analysis.kernel.counters.get("device_dram_peak_bytes_per_s")
-    return ratio(rated, level.peak_bytes_per_s if level else None) or 1.0
+    level, top = analysis.levels.get("dram"), at_top_clock(analysis.kernel)
+    if level is None or top is None:
+        return 1.0
+    return ratio(top.value, level.peak_bytes_per_s) or 1.0
 
 
 def limit_in_short(analysis: Analysis) -> str:
