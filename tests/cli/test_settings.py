@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -128,6 +130,22 @@ def _huge(file: Path) -> None:
         stream.truncate(2 << 20)
 
 
+@contextmanager
+def _no_longer_than(seconds: int) -> Iterator[None]:
+    """End the block: what waits for a pipe without a writer waits for ever."""
+
+    def end(*_: object) -> None:
+        pytest.fail(f"still waiting after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
 @for_all(
     "name, make, said",
@@ -151,7 +169,7 @@ def test_a_file_that_cannot_be_read_is_an_error(
     """A settings file that is no readable text is an error with a hint: never ignored, never waited for."""
     folder = tmp_path_factory.mktemp("settings")
     make(folder / name)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, _no_longer_than(30):
         patch.chdir(folder)
         done = _run("analyze", SAXPY)
         assert (done.exit_code, _run("--isolated", "analyze", SAXPY).exit_code) == (1, 0)
