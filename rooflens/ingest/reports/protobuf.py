@@ -376,7 +376,7 @@ def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
     if len(kinds) > 1:
         return None
     scalars = kinds[0][1]
-    return [text_of(text) for text in scalars] if isinstance(scalars[0], bytes) else list(scalars)
+    return [text_of(text) for text in scalars] if isinstance(scalars[0], bytes) else scalars[:]
 
 
 def _one_by_one(entry: bytes) -> Stored:

@@ -151,4 +151,8 @@ def with_tensor_moves(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
     known = {move.kind: move for move in reversed(moves) if move.gain is not None}
     taken = {move.kind for move in own}
     first = [known.get(move.kind, move) for move in own]
-    return (*first, *(move for move in moves if move.kind not in taken))
+    others = [move for move in moves if move.kind not in taken]
+    limiter = facts.limiter.resource if facts.limiter is not None else None
+    if limiter in facts.pipes and not (limiter or "").startswith("tensor"):
+        return (*others[:1], *first, *others[1:])  # another pipe is busier: what is for that one comes before
+    return (*first, *others)
