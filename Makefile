@@ -10,6 +10,9 @@ WORKLOAD ?= attention
 WORKERS  ?= auto
 MINUTES  ?= 10
 
+# Python keeps its bytecode, though the environment says not to: each of some hundred processes would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN   := $(VENV)/bin
 # An environment without our stamp was made by others: it is used as it is, and nothing is installed into it or removed.
 FOREIGN := $(if $(wildcard $(VENV)/.installed),,$(wildcard $(VENV)))
@@ -33,7 +36,7 @@ LADDER = fixtures/published/ESMM-Research__metrics.ncu-rep
 EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install check core systems demo replay profile calibrate record gpu test test-all lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
+.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,9 +89,6 @@ gpu: ## do everything that only a GPU can show, into out/first_light_home (no ne
 
 test: $(STAMP) ## run the tests, on all cores or in WORKERS=3 processes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-
-test-all: export ROOFLENS_TEST_ALL = 1
-test-all: test ## run the tests, those too that CI leaves out for their time
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check

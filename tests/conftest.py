@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import fake_ncu, unchanged
-from support.unchanged import THOROUGH
+from support import fake_ncu
 
 from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
@@ -23,23 +22,14 @@ _REPOSITORY = Path(__file__).parent.parent
 _SLOW = ("nvcc", "emulated", "browser")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Accept SIGINT as from a terminal: background jobs of a shell ignore it, and so would everything that tests start.
 
     Garbage collection is off while tests are collected: it took a quarter of that time.
     """
     gc.disable()
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(unchanged.Passed())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """Skip importing test files that cannot find anything new, unless one of them is named on the command line."""
-    if not any("::" in one for one in parent.config.args) and unchanged.has_passed(module_path):
-        return unchanged.PassedModule.from_parent(parent, path=module_path)
-    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,11 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = {item.path for item in items if any(item.get_closest_marker(name) for name in _SLOW)}
     slow |= {item.path for item in items if item.path.parent.name == "docs"}
     items.sort(key=lambda item: item.path not in slow)
-    if not os.environ.get(THOROUGH):
-        for item in items:
-            if item.get_closest_marker("thorough"):
-                item.add_marker(pytest.mark.skip(reason=f"thorough: `make test-all` runs it, or {THOROUGH}=1"))
-    unchanged.choose(items)
 
 
 def pytest_collection_finish() -> None:

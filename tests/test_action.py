@@ -26,8 +26,6 @@ from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
 
-pytestmark = pytest.mark.if_changed("imports", "action", "action.yml", "fixtures", "published")
-
 ROOT = Path(__file__).parent.parent
 ACTION = YAML(typ="safe").load(ROOT / "action.yml")
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}

@@ -361,7 +361,6 @@ IMPORTS: tuple[tuple[str, set[str]], ...] = (
 """Command -> third-party packages that it may load for the published reports; `ingest` makes the store."""
 
 
-@pytest.mark.if_changed("imports", "fixtures")
 def test_each_command_loads_only_what_it_uses(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command loads no package that it does not use, so a missing one causes no error."""
     for report in (_BEFORE, _AFTER):

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from support.bit_flips import bit_flips
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 
 def test_a_flipped_bit_costs_its_kernel_at_most(fixtures: Path) -> None:

@@ -25,8 +25,6 @@ from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unprofiled import read_unprofiled, write_unprofiled
 from rooflens.model.keys import bare_name
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 GPU = "NVIDIA A100-SXM4-40GB"
 
 

@@ -30,8 +30,6 @@ from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.report.data import traces_schema_text
 from rooflens.tracing import read_programs
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 ROOT = Path(__file__).parents[1]
 OUTCOMES = ROOT.parent / "shared" / "outcomes" / "timelines"
 GPU = "NVIDIA A100-SXM4-40GB"

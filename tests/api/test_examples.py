@@ -18,8 +18,6 @@ from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpe
 
 import rooflens as rl
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "examples")
-
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "rooflens" / "api").glob("*.py") if path.stem != "__init__")
 PROFILED = "rooflens.api.profiling."

@@ -16,8 +16,6 @@ from support import fake_ncu
 
 import rooflens as rl
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "examples")
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -15,8 +15,6 @@ from rooflens.api import marking
 from rooflens.collect.command import NEWEST, Collection, build_argv
 from rooflens.errors import UsageError
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 SCRIPT = """
 import sys
 import rooflens as rl

@@ -27,8 +27,6 @@ from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model import records
 from rooflens.report.html.theme import LOOKS
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\x1b[31m\u202egemm'
 
 

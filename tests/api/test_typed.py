@@ -49,7 +49,6 @@ def python_of(client: Path) -> str:
     return str(client.parent / "env" / "bin" / "python")
 
 
-@pytest.mark.thorough  # a minute without a cache; `make lint` checks the same client against the checkout
 def test_mypy_checks_a_client_against_the_wheel(client: Path) -> None:
     """The correct code passes mypy, and each mistake is found; otherwise the `type: ignore` would be unused."""
     if importlib.util.find_spec("mypy") is None:

@@ -26,8 +26,6 @@ from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
 KERNEL = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8})
 

@@ -19,8 +19,6 @@ from support.synthetic_kernels import kernel_spec
 from rooflens.cli.group import main
 from rooflens.model.store.dataset import Store
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 LAUNCHES = (
     ("void ns::gemm<64>(float *)", "forward", 8, 900_000),
     ("adamw_kernel2", "optimizer", 8, 400_000),

@@ -16,8 +16,6 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 from rooflens.cli.group import main
 from rooflens.model.roofline import datasheets
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 ROOFLENS = f"{shlex.quote(sys.executable)} -m rooflens"
 
 

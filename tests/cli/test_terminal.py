@@ -36,8 +36,6 @@ from rooflens.report.text.table import kernels_document
 from rooflens.report.writers import terminal
 from rooflens.report.writers.terminal import to_terminal
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 WIDTHS = (80, 100, 120)
 WIDE = 400
 MOST_BYTES = 500_000

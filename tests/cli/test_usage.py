@@ -23,8 +23,6 @@ from rooflens.cli.usage import COMMON, HEADINGS, Command
 from rooflens.cli.welcome import welcome
 from rooflens.errors import UnknownNameError
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 REPORT = Path(__file__).parents[2] / "fixtures/published/llm.c__adamw_coalsecing_shared.ncu-rep"
 
 _ON_A_GPU = {"profile", "collect", "calibrate"}

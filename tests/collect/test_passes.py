@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from support.loops import for_all
 from support.snapshots import SWITCH
-from support.thorough import mostly_thorough
 
 from rooflens.collect import passes
 from rooflens.collect.passes import base_names, count_passes, list_chips
@@ -20,15 +19,8 @@ from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.tensor import tensor_counters
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 DOC = Path(__file__).parents[2] / "docs" / "explanation" / "passes.md"
 each_chip = for_all("chip", CHIPS)
-ONE_OF_EACH = list(dict.fromkeys(min(family) for _, family in FAMILIES))
-of_chips = pytest.mark.parametrize(
-    "chips", mostly_thorough([ONE_OF_EACH, list(CHIPS)], kept=[ONE_OF_EACH]), ids=["one of each family", "every chip"]
-)
-"""One chip per family, since chips of a family have the same metrics: a test below holds that."""
 
 NCU_SETS = {
     "tu102": (9, 15),
@@ -59,17 +51,15 @@ def test_every_chip_of_the_library_is_known() -> None:
     assert set(list_chips()) <= set(CHIPS)
 
 
-@of_chips
-def test_every_name_of_a_tier_is_a_counter_of_its_chip(chips: Sequence[str]) -> None:
+def test_every_name_of_a_tier_is_a_counter_of_its_chip() -> None:
     """The chip knows each hardware name of a tier: ncu refuses a list with a single wrong name."""
-    unknown = {(chip, detail): counted(chip, detail).unknown for chip in chips for detail in DETAILS}
+    unknown = {(chip, detail): counted(chip, detail).unknown for chip in CHIPS for detail in DETAILS}
     assert {tier: names for tier, names in unknown.items() if names} == {}
 
 
-@of_chips
-def test_tiers_keep_to_their_passes(chips: Sequence[str]) -> None:
+def test_tiers_keep_to_their_passes() -> None:
     """`quick` and `standard` need no more hardware passes than promised, on every chip."""
-    tiers = [(chip, detail) for chip in chips for detail in ("quick", "standard")]
+    tiers = [(chip, detail) for chip in CHIPS for detail in ("quick", "standard")]
     assert [tier for tier in tiers if counted(*tier).hardware_passes > goal(*tier)] == []
 
 

@@ -23,7 +23,6 @@ from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
 
 pytestmark = [
-    pytest.mark.if_changed("collecting"),
     pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning"),
 ]
 """Signals may arrive between opening ncu's log and the `with` that closes it."""

@@ -25,8 +25,6 @@ from rooflens.model.records import Analysis
 from rooflens.model.roofline.levels import STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
 each_family = for_all("chip", ONE_OF_EACH)
 each_detail = for_all("detail", DETAILS)

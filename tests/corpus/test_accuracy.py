@@ -11,8 +11,6 @@ from accuracy import main, markdown
 from oracle_rows import Row
 from oracle_tensors import WARPGROUP
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published", "docs/explanation/accuracy.md")
-
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "accuracy.py"
 ROUNDING = 1e-9
 """Both sides are the same count, or made of the same counters."""

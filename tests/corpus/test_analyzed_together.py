@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rooflens.model.analyze import analyze_all
 from rooflens.model.records import Analysis, Kernel, Outside
 from rooflens.model.verdict.thresholds import default_thresholds
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 
 def test_no_kernel_sees_its_neighbours(kernels: list[Kernel], analyses: list[Analysis]) -> None:

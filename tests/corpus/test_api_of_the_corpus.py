@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import rooflens as rl
 from rooflens.cli.group import main
 
-pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
+pytestmark = pytest.mark.corpus
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,6 @@ from rooflens.ingest.load import Loaded
 from rooflens.model.hotspots import hottest, leading_stall, places
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 SUMS = {
     ("samples",): "smsp__pcsamp_sample_count",
     ("warp_inst",): "inst_executed",

@@ -22,8 +22,6 @@ from rooflens.model.compare.pairing import pair_programs, warnings
 from rooflens.model.records import AnalyzedReport, Rule
 from rooflens.writing.answers import of_comparison
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 DURATION = "gpu__time_duration.sum"
 DRAM_PCT = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 SM_PCT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"

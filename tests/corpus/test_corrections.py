@@ -9,8 +9,6 @@ import pytest
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import datasheet_of
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 WAVEFRONT_BYTES = 128
 PACKED_FMA_FLOP = 4
 

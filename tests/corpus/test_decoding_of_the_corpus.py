@@ -16,7 +16,7 @@ from rooflens.ingest.messages.messages import decode as decode_message
 from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.read import opened
 
-pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
+pytestmark = pytest.mark.corpus
 
 _LEAST_CAPABILITY = 75
 """The disassembler knows no older GPUs any more."""

@@ -13,8 +13,6 @@ from rooflens.model.records import AnalyzedReport, timed
 from rooflens.model.summary import identity
 from rooflens.report.text.digest import DEFAULT_TOKENS, digest, explain, tokens_of
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 
 @pytest.fixture(scope="module")
 def reports(loaded: Loaded) -> list[AnalyzedReport]:

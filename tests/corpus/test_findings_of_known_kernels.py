@@ -12,8 +12,6 @@ from support.findings import unsaid
 from rooflens.model.records import Analysis, Finding, Kernel
 from rooflens.model.roofline.occupancy import blocks_by_registers, find_occupancy, next_step, set_aside_bytes
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 MINE = ("stall_", "low_occ", "achieved_", "small_", "tail_", "load_", "partition_", "short_", "launch_")
 
 

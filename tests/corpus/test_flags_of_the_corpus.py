@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import pytest
-
 from rooflens.model.records import Analysis
 from rooflens.model.summary import cautions
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 RARE = 1 / 8
 """A badge on more launches than this says nothing."""

@@ -5,12 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-import pytest
-
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.records import Analysis, AnalyzedReport
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 _FEWEST = 31
 """Boundable pairs, of 68, whose slower kernel keeps a gain at medium or high confidence; 49 when this was written."""

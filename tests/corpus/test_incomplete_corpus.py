@@ -15,8 +15,6 @@ from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 
 @pytest.mark.parametrize(
     ("name", "kept"),

@@ -32,7 +32,7 @@ _LARGEST_CUBIN_BYTES = 100_000
 """Whole libraries take the disassembler a quarter of a minute."""
 _LOADS = frozenset({"global load", "atomic", "local", "texture"})
 
-pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
+pytestmark = pytest.mark.corpus
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,6 @@ def test_rows_add_up_to_the_kernel(inside: dict[tuple[str, int], tuple[Kernel, M
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.thorough
 def test_rows_add_up_on_every_report(corpus: Path) -> None:
     """Rows add up for the longest kernels of every report with counts by instruction."""
     files = [*corpus.glob("*.ncu-rep"), *(corpus.parent / "outcomes" / "reports").rglob("*.ncu-rep")]

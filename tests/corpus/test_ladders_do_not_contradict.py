@@ -19,8 +19,6 @@ from rooflens.model.records import AnalyzedReport
 from rooflens.report.words.change import change_sentence
 from rooflens.report.words.ladder import headline, ladder_rows
 
-pytestmark = pytest.mark.if_changed("imports", "published")
-
 _FASTER = re.compile(r"(\d[\d.,]*)x faster")
 _SLOWER = re.compile(r"(\d[\d.,]*)x slower")
 

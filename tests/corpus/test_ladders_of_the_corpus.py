@@ -15,8 +15,6 @@ from msgspec import Struct
 from rooflens.cli.group import main
 from rooflens.format import significant
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 GEMM = "outcomes/reports/AshunFeiyu__Cuda_Gemm_Practice"
 LIFE = "outcomes/reports/LeRatonLaveurSolitaire__A5_TP_conway"
 MATRIX = "outcomes/reports/armleth__cuda-mlp-inference"

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 

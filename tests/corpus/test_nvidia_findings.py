@@ -32,8 +32,6 @@ from support.loops import for_all
 from rooflens.ingest.load import Loaded
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published", "docs/explanation/accuracy.md")
-
 
 @pytest.fixture(scope="module")
 def reports(corpus: Path, loaded: Loaded) -> list[Read]:

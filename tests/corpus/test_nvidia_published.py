@@ -8,8 +8,6 @@ from nvidia_cache import Cache, read_all
 from nvidia_findings import Judged, expected, judge, part, unmatched
 from nvidia_table import PUBLISHED
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> list[Judged]:

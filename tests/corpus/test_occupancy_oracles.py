@@ -12,8 +12,6 @@ from rooflens.ingest.load import Loaded
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.occupancy import Curve, occupancy_curves
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 TABLES = {
     "registers": "launch__occupancy_per_register_count",
     "block size": "launch__occupancy_per_block_size",

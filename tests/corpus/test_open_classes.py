@@ -37,8 +37,6 @@ from rooflens.report.words import ladder
 from rooflens.report.words.change import limiter_sentence
 from rooflens.report.writers.markdown import to_markdown
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 _FEWEST = 100
 """Launches with an open class among the published reports and prints, at least; 126 when this was written."""
 _CELL = re.compile(r'class="cell" data-k="(\w+)"[^>]*><i class="fill ([^"]+)"')

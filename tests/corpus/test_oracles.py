@@ -13,8 +13,6 @@ from rooflens.ingest.reports.container import inspect
 from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 ROUNDING_POINTS = 1.0
 """NVIDIA's rule text rounds to whole per cents and truncates some of them: a point is what the text can say."""
 SHARE_TOLERANCE = 0.01

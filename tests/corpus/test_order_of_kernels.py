@@ -6,8 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 
-import pytest
-
 from rooflens.model.ranking import LIBRARIES_LEAD_FROM, opportunities
 from rooflens.model.records import AnalyzedReport, timed
 from rooflens.model.summary import KernelSummary, summarize
@@ -18,8 +16,6 @@ from rooflens.report.document import Words, spans
 from rooflens.report.summary import ranking
 from rooflens.report.text.digest import digest
 from rooflens.report.text.table import kernels_document
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 _FEWEST = 50
 """Published reports with several kernels, at least; 61 when this was written."""

@@ -24,8 +24,6 @@ from rooflens.model.predict.options import Options
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.verdict.sentences import NOT_MEASURED
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published", "docs/explanation/accuracy.md")
-
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 

@@ -21,8 +21,6 @@ from rooflens.model.analyze import analyze
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Analysis, Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 LISTS = ("agent-8", "agent-12", "agent-30", "print", "speed-of-light", "warp-states")
 _PASSES_DIFFER = 0.002
 """A share that another metric gives was counted in another pass."""

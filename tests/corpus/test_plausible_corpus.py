@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-import pytest
 from support.unpruned import resolved_without_a_plan
 
 from rooflens.ingest.load import Loaded
@@ -14,8 +13,6 @@ from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.ingest.reports.unpacking import MAGIC
 from rooflens.model.failed import ALL_NAN
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 MOST_OF_A_REPORT = 4
 """Kernels of one report store the same names: more of them show nothing more."""

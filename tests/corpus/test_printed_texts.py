@@ -17,8 +17,6 @@ from rooflens.ingest.reports.report import Report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 _IDENTITY = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
     "Device", "CC",

@@ -24,8 +24,6 @@ from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 each_report = pytest.mark.parametrize("name", publish.PUBLISHED)
 each_other = pytest.mark.parametrize("origin", publish.OTHERS, ids=lambda origin: origin.name)
 

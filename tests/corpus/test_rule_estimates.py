@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ncu_report
-import pytest
 
 from rooflens.ingest.load import Loaded
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 _OF_UNIT, _OF_KERNEL = 1, 2
 

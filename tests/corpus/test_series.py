@@ -9,8 +9,6 @@ import pytest
 
 from rooflens.model.records import Analysis
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 AVERAGES_AGREE = 0.08
 """The samples are of another pass than the counter, and their first and last reach over the kernel's ends."""
 

@@ -35,8 +35,6 @@ from rooflens.report.text.table import kernels_document
 from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 FACTOR = re.compile(r"(?<![\w.])[<>]?\d[\d,.]*x(?!\w)")
 OF_UNITS = re.compile(
     r"(?:works|at a rate|got \d+|where accuracy allows: (?:about|at best)|is not worth it:) \(?[\d.]+x"

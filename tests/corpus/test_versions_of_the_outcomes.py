@@ -13,8 +13,6 @@ import rooflens as rl
 from rooflens.cli.group import main
 from rooflens.model.compare.causes import MOST_NAMED, causes
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -12,8 +12,6 @@ from support.findings import unsaid
 
 from rooflens.model.records import Analysis, Finding
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 MINE = (
     "uncoalesced_",
     "local_memory",

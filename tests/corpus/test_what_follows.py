@@ -15,7 +15,7 @@ from rooflens.model.findings.launch import small_grid
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.levels import PARTIAL, place_levels
 
-pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
+pytestmark = pytest.mark.corpus
 
 _LEAST = 0.95
 _PASSES_DIFFER = 0.01

@@ -14,7 +14,7 @@ from rooflens.model.records import Finding, Kernel, Outside
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
 
-pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
+pytestmark = pytest.mark.corpus
 
 _MAPS = ("counters", "stalls", "thread_opcodes", "warp_opcodes", "code_totals")
 _KEPT = (0.9, 0.6, 0.3)

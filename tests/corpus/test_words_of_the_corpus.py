@@ -19,8 +19,6 @@ from rooflens.report.words.labels import evidence_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 AVOIDED = (
     r"time is lost",
     r"[0-9] [nµm]?s lost",

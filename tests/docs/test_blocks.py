@@ -35,8 +35,6 @@ PAGES = [
     ROOT / "rooflens" / "skills" / "rooflens" / "SKILL.md",
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
-ALWAYS = ("README.md", "AGENTS.md", "SKILL.md")
-"""Pages whose blocks always run, like those of the tutorials."""
 REASONS = {
     "gpu": "needs a GPU",
     "elsewhere": "needs a machine, a service or a file that is not here",
@@ -72,14 +70,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _if_touched(page: Path) -> Any:
-    """Mark a page whose blocks run only if it changed since they last ran; `make test-all` runs all pages."""
-    name = page.relative_to(ROOT).as_posix()
-    is_always = page.name in ALWAYS or "tutorials" in page.parts
-    return pytest.param(page, id=name, marks=() if is_always else pytest.mark.if_changed(name))
-
-
-@pytest.mark.parametrize("page", [_if_touched(page) for page in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_code_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,8 +12,6 @@ from urllib.parse import unquote
 
 import pytest
 
-pytestmark = pytest.mark.thorough  # CI has a job for it; test_docs.py checks the links between stored pages
-
 ROOT = Path(__file__).parents[2]
 DRAWN = "GPU_workshop__MW_Baseline"
 """The only live page that is drawn here; `make docs` draws all."""

@@ -9,8 +9,6 @@ from fuzzing.targets import FOUND, TARGETS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.if_changed("reading")
-
 INPUTS = {name: target.seeds() for name, target in TARGETS.items()}
 
 

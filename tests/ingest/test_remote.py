@@ -26,8 +26,6 @@ from rooflens.ingest.running import find_workers
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import Unprofiled
 
-pytestmark = pytest.mark.if_changed("reading")
-
 
 class Killed(BaseException):
     """Raised by a test to end a writer."""

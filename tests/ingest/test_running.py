@@ -23,8 +23,6 @@ import rooflens
 from rooflens.errors import EnvironmentMissingError, InputError, UsageError
 from rooflens.ingest.running import ExecutorChoice, Workers, find_workers, processes, run
 
-pytestmark = pytest.mark.if_changed("reading")
-
 KILLER, FAILING = 7, 5
 ANSWERS, FAILS, DIES = "answers", "fails", "dies"
 

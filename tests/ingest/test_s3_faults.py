@@ -22,8 +22,6 @@ from rooflens.addresses import is_address, opened
 from rooflens.cli.group import main
 from rooflens.model.store.dataset import Store, StoredReport
 
-pytestmark = pytest.mark.if_changed("reading")
-
 TRANSIENT: tuple[Fault, ...] = ("busy", "drop", "unanswered", "cut")
 """What a client asks again for."""
 
@@ -228,7 +226,6 @@ def test_an_ingest_that_replaces_another_needs_no_right_to_delete(bucket: Bucket
     assert bucket.held(bucket.objects(store)) == (EXPECTED, [])
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["first ingest", "analyze", "second ingest", "mending ingest"])
 def test_no_fault_at_all_loses_or_hides_anything(bucket: Bucket, states: Any, name: str) -> None:
     """Every fault at every single request, and servers that refuse, are busy or hang up from some request on."""

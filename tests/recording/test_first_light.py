@@ -22,8 +22,6 @@ from rooflens.collect import plan as planning
 from rooflens.collect.plan import can_run
 from rooflens.workloads.registry import find_workload, load_workloads
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 SCRIPT = Path(first_light.__file__)
 NO_PROFILES = ("--version", "--help", "--list-", "--query-metrics")
 ASKS = ("-q", "--query-gpu=", "--format=", "--loop=")
@@ -162,7 +160,6 @@ def test_a_call_brings_home_what_it_is_for(tmp_path: Path) -> None:
     assert [name for name in home if name.endswith("clocks.csv") and home[name]] == ["seeds/clocks.csv"]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("refuses", ["nvcc", "counters"])
 def test_one_failure_costs_itself(tmp_path: Path, refuses: str) -> None:
     """Without nvcc PyTorch's cases are recorded; without counters times, checks and the calibration are."""
@@ -183,7 +180,6 @@ def test_one_failure_costs_itself(tmp_path: Path, refuses: str) -> None:
         assert b"ERR_NVGPUCTRPERM" in home["env/probe.ncu.log"]
 
 
-@pytest.mark.thorough
 def test_a_whole_day_and_its_second_call(tmp_path: Path) -> None:
     """Every case of every workload is recorded, and a second call in the same folder overwrites nothing."""
     done = day(tmp_path, "--stages", ",".join(first_light.STAGES), scale=0.02)

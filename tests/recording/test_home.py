@@ -36,8 +36,6 @@ from rooflens.ingest.reports.container import inspect
 from rooflens.workloads.commands import HARNESS
 from rooflens.workloads.recognize import recognize
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 DIGEST = "0123456789abcdef" * 4
 SAXPY = f"/home/someone/.cache/rooflens/cuda/saxpy-sm_90a-{DIGEST}"
 NCU = "/opt/ncu --nvtx --nvtx-include rooflens --clock-control none --launch-count 2000"

@@ -18,8 +18,6 @@ from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.reports.container import inspect, outline
 from rooflens.model.records import Analysis
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 FIGURES = (*publish.PUBLISHED, *(origin.name for origin in publish.OTHERS))
 MOST_POINTS = 1.0
 """The largest deviation of our achieved per cent from NVIDIA's, which is rounded to whole numbers."""

@@ -26,8 +26,6 @@ from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.workloads.registry import load_workloads
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 

@@ -8,8 +8,6 @@ import script
 
 from rooflens.errors import UsageError
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 
 def test_nothing_begins_after_the_time() -> None:
     """A budget of zero seconds is spent at once, an unlimited one never."""

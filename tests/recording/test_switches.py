@@ -9,8 +9,6 @@ from truth import Measured
 
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 KERNEL = Kernel("", "", 0, "saxpy", "saxpy", "ok", grid=(1, 1, 1), block=(32, 1, 1), counters={"passes": 6.0})
 NUMBERS = {
     "gpu__time_duration.sum": 1000.0,

@@ -9,8 +9,6 @@ from truth import Measured, Row, read_measured, rows
 
 from rooflens.model.records import Kernel
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 FLOP = 2.0 * 4096**3
 COUNT = int(FLOP / (2 * 64 * 256 * 16))
 """Warpgroup instructions of 64 x 256 x 16 that a product of 4096 takes."""

@@ -15,8 +15,6 @@ from unattended import DONE, Call, Profile, Program
 
 from rooflens.errors import EnvironmentMissingError, InputError, StoppedError
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 
 def python(code: str) -> tuple[str, ...]:
     """Write the command of a short program."""

@@ -15,8 +15,6 @@ from jsonschema import ValidationError
 
 from rooflens.cli.group import main
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 _SPEC = re.compile(r'<script type="application/json" id="spec-([^"]*)">(.*?)</script>', re.DOTALL)
 
 

@@ -72,9 +72,7 @@ class Tally(Struct):
         self.worst[what] = max(self.worst.get(what, (0.0, "")), (value, kind))
 
 
-def attacks(
-    folder: Path, count: int, seed: int, real: Sequence[Path] = (), *, is_quick: bool = False
-) -> Iterator[Attack]:
+def attacks(folder: Path, count: int, seed: int, real: Sequence[Path] = ()) -> Iterator[Attack]:
     """Yield handwritten attacks, then damaged copies of synthetic and of real timelines, this many in all.
 
     Args:
@@ -82,11 +80,9 @@ def attacks(
         count: How many.
         seed: Of the damage.
         real: Timelines to damage beside synthetic ones.
-        is_quick: Leave out the attacks that are large.
     """
     chance = Random(seed)  # noqa: S311 - repeatable, not secret
-    by_hand = _by_statement(folder) if is_quick else chain(_by_statement(folder), _large(folder))
-    return islice(chain(by_hand, _damaged(folder, chance, real)), count)
+    return islice(chain(_by_statement(folder), _large(folder), _damaged(folder, chance, real)), count)
 
 
 def try_timelines(folder: Path, found: Iterator[Attack], real: Sequence[Path] = ()) -> Tally:

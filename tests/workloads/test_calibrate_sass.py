@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from typing import NamedTuple
@@ -15,13 +14,10 @@ from rooflens.errors import EnvironmentMissingError
 from rooflens.workloads.build import ARCHITECTURES, FLAGS, find_compiler
 from rooflens.workloads.calibrating import PROGRAM
 
-pytestmark = [pytest.mark.nvcc, pytest.mark.thorough]
+pytestmark = pytest.mark.nvcc
 
 HOPPER = "sm_90a"
-ALIKE = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100"}
-"""Architectures whose loops use the same instructions as others here: `make test-all` compiles for them too."""
-
-TARGETS = (*(one for one in ARCHITECTURES if one not in ALIKE or os.environ.get("ROOFLENS_TEST_ALL")), HOPPER)
+TARGETS = (*ARCHITECTURES, HOPPER)
 TURING = {"sm_75"}
 AMPERE_AND_LATER = set(TARGETS) - TURING
 FP8 = {"sm_89", "sm_120"}

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from support.unchanged import WORKLOADS
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.model.roofline.calibrations import parse_attainable
@@ -159,7 +158,6 @@ int main() {
 
 
 @pytest.mark.nvcc
-@pytest.mark.if_changed(*WORKLOADS)
 def test_the_model_reads_what_the_program_prints(tmp_path: Path) -> None:
     """A document of made-up rates, printed by the program's own code, is parsed with medians and spread."""
     compiler = _need_nvcc()
@@ -178,7 +176,6 @@ def test_the_model_reads_what_the_program_prints(tmp_path: Path) -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.if_changed(*WORKLOADS)
 def test_on_a_machine_without_a_gpu_it_compiles_and_says_so(tmp_path: Path) -> None:
     """With nvcc and without a GPU the real program is built, starts, and says what is missing."""
     _need_nvcc()

@@ -1,7 +1,7 @@
 """Compile every CUDA workload for every architecture, and check the machine code against the lessons' claims.
 
 All are compiled as one program, so that nvcc reads the headers (its slowest part) and the disassembler starts once per
-architecture. `make test-all` also compiles each alone, as users do.
+architecture. Each is compiled alone, too, as users do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import pytest
 from support.one_source import namespace_of, write_one_source
-from support.unchanged import WORKLOADS as ON
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.model.cases import Workload
@@ -26,21 +25,14 @@ from rooflens.workloads import build
 from rooflens.workloads.build import FLAGS, Compiler, compile_command, find_compiler, library_flags
 from rooflens.workloads.registry import load_workloads
 
-pytestmark = [pytest.mark.nvcc, pytest.mark.if_changed(*ON)]
+pytestmark = pytest.mark.nvcc
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 AT_ONCE = 2
-FEW = ("sm_75", "sm_90a")
-"""The oldest architecture, and the one with its own instructions: `make test-all` compiles for all."""
-
 SPECIFIC = {"sm_90", "sm_100", "sm_120"}
 """Architectures with instructions that exist only in code for the exact chip."""
 
-ARCHITECTURES = (
-    tuple(f"{one}a" if one in SPECIFIC else one for one in build.ARCHITECTURES)
-    if os.environ.get("ROOFLENS_TEST_ALL")
-    else FEW
-)
+ARCHITECTURES = tuple(f"{one}a" if one in SPECIFIC else one for one in build.ARCHITECTURES)
 WARNINGS = ("-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings")
 EVERY_ARCHITECTURE = tuple(f"-gencode=arch=compute_{name[3:]},code={name}" for name in ARCHITECTURES)
 AMPERE_ON = tuple(name for name in ARCHITECTURES if name != "sm_75")
@@ -166,7 +158,6 @@ def test_compiles_for_every_architecture(program: Path) -> None:
     assert program.stat().st_size > 0
 
 
-@pytest.mark.thorough
 def test_each_program_compiles_alone(compiler: Compiler, tmp_path: Path) -> None:
     """Each program compiles alone, without a warning and without another's headers."""
 

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 from support.cuda_emulator import build_for_cpu, rewrite
 from support.loops import for_all
-from support.unchanged import WORKLOADS as ON
 
 from rooflens.model.cases import Case, Workload
 from rooflens.workloads.commands import CASE_VARIABLE
 from rooflens.workloads.registry import RANGE_NAME, find_workload, load_workloads
 
-pytestmark = [pytest.mark.emulated, pytest.mark.if_changed(*ON)]
+pytestmark = pytest.mark.emulated
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]
@@ -87,7 +86,6 @@ def test_toy_matches_its_reference(program: Path, workload: Workload, case: Case
     assert _witness(done.stderr) == {"ranges": 1, "name": RANGE_NAME, "launches": answer["launches"]}
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("shared_kib", [64, 99], ids=["turing", "rtx"])
 def test_the_multistage_rung_takes_as_many_stages_as_fit(program: Path, shared_kib: int) -> None:
     """With less shared memory per block, two or three stages are also right; the toy runs four."""
@@ -193,7 +191,6 @@ def broken(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_for_cpu(workloads, tmp_path_factory.mktemp("broken"), compiler)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.name}-{mutation.file}")
 def test_check_notices_a_broken_kernel(broken: Path, mutation: Mutation) -> None:
     """Without a barrier, or with a wrong index, a program reports a wrong result and exits with 1."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from support.loops import for_all
-from support.unchanged import WORKLOADS as ON
 
 from rooflens.workloads import torch_harness
 from rooflens.workloads.registry import find_workload
@@ -14,8 +13,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402 - only wher
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count  # noqa: E402
 
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
-
-pytestmark = pytest.mark.if_changed(*ON)
 
 SAME = [
     *(("gemm", case.name) for case in find_workload("gemm").cases),

@@ -13,8 +13,6 @@ import pytest
 from rooflens.errors import EnvironmentMissingError
 from rooflens.workloads import torch_harness
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
-from support.unchanged import WORKLOADS as ON
 
 from rooflens.errors import EnvironmentMissingError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
 from rooflens.workloads.torch_measure import Activity, Plan  # noqa: E402
-
-pytestmark = pytest.mark.if_changed(*ON)
 
 CPU = torch.device("cpu")
 

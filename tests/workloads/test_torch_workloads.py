@@ -12,7 +12,6 @@ import sys
 from types import ModuleType
 
 import pytest
-from support.unchanged import WORKLOADS as ON
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.model.cases import Case, Workload
@@ -27,8 +26,6 @@ if not torch.cuda.is_available():
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "torch"]
 CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]
-DEAR = {"bias_dropout-fused"}
-"""Cases that torch.compile needs seconds for; another compiled case represents them."""
 
 
 def _marks(workload: Workload) -> list[pytest.MarkDecorator]:
@@ -38,19 +35,18 @@ def _marks(workload: Workload) -> list[pytest.MarkDecorator]:
     return [pytest.mark.skip(reason="Triton is not installed: pip install triton")] if is_lacking else []
 
 
+EVERY_WORKLOAD = pytest.mark.parametrize(
+    "workload", [pytest.param(one, marks=_marks(one), id=one.name) for one in WORKLOADS]
+)
 EVERY_CASE = pytest.mark.parametrize(
     ("workload", "case"),
     [
-        pytest.param(
-            workload, case, id=key, marks=[*_marks(workload), *([pytest.mark.thorough] if key in DEAR else [])]
-        )
+        pytest.param(workload, case, id=f"{workload.name}-{case.name}", marks=_marks(workload))
         for workload, case in CASES
-        for key in [f"{workload.name}-{case.name}"]
     ],
 )
 # torch.compile imports PyTorch modules that PyTorch deprecates; Triton announces a changed default.
 pytestmark = [
-    pytest.mark.if_changed(*ON),
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION is unset:UserWarning"),
 ]
@@ -103,16 +99,9 @@ def _skip_without_what_it_needs(workload: Workload, case: Case) -> None:
         pytest.skip("torch.compile needs a C++ compiler for the CPU: g++ or clang++")
 
 
-@pytest.mark.parametrize(
-    "workload",
-    [WORKLOADS[0], *(pytest.param(one, marks=[*_marks(one), pytest.mark.thorough]) for one in WORKLOADS[1:])],
-    ids=lambda workload: workload.name,
-)
+@EVERY_WORKLOAD
 def test_the_command_line_prints_one_line_and_exits_0(workload: Workload) -> None:
-    """The first case of a workload runs in its own process, as a profiler would start it.
-
-    One represents all, as a PyTorch process takes seconds; the next test runs every case of all in this process.
-    """
+    """The first case of a workload runs in its own process, as a profiler would start it."""
     case = workload.cases[0]
     argv = [sys.executable, "-m", "rooflens.workloads.torch_harness", *_arguments(workload, case)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
@@ -143,7 +132,7 @@ def test_a_result_off_by_five_per_cent_would_be_noticed(workload: Workload, case
     assert error > program.TOLERANCE[case.dtype]
 
 
-@pytest.mark.parametrize("workload", [pytest.param(one, marks=_marks(one), id=one.name) for one in WORKLOADS])
+@EVERY_WORKLOAD
 def test_tolerances_have_a_reason_for_every_type(workload: Workload) -> None:
     """Each type in a workload's cases has a tolerance, explained by a sentence after it."""
     program = _load(workload)

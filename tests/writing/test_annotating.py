@@ -20,8 +20,6 @@ from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.writing import annotating
 from rooflens.writing.annotating import annotate
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 ROOT = Path(__file__).parents[2]
 STEP = ROOT / "examples" / "step.synthetic.json"
 PHASES = {"X", "M", "C", "s", "f", "t", "i", "I", "B", "E", "b", "e", "n"}

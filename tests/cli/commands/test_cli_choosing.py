@@ -18,8 +18,6 @@ from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.errors import InputError
 from rooflens.ingest.reports.unprofiled import read_unprofiled
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 PROGRAM = (sys.executable, "-Sc", "open('started', 'a').write('x')")
 """A program that counts its starts in a file, a letter each."""
 ATTENTION = (

@@ -36,8 +36,6 @@ from rooflens.ingest.reports.unprofiled import read_unprofiled
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.registry import find_workload
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 LINE = {"iterations": 20, "launches": 60, "wall_ns": 1_000_000, "kernel_ns": 900_000}
 PROGRAM = (sys.executable, "-ISc", f"print('''{json.dumps(LINE)}''')")
 START = "from rooflens.cli.group import main; main()"

@@ -16,8 +16,6 @@ from support.synthetic_kernels import kernel_spec
 from rooflens.cli.group import main
 from rooflens.model.store.dataset import Store
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 
 def run(*arguments: object) -> Result:
     """Run the command line."""

@@ -16,8 +16,6 @@ from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
 from rooflens.report.forecast.document import forecasts_document
 from rooflens.report.writers.terminal import to_terminal
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 GEMM = ("predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096")
 
 

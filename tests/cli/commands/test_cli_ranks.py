@@ -15,8 +15,6 @@ from rooflens.cli.group import main
 from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.ingest.reports.unprofiled import read_unprofiled
 
-pytestmark = pytest.mark.if_changed("collecting")
-
 COMMAND = ("--", "torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1")
 
 

@@ -12,8 +12,6 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 from rooflens.cli.group import main
 from rooflens.report.html import theme
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
 BEGINS = {"html": b"<!doctype html>", "md": b"## ", "png": b"\x89PNG", "svg": b"<svg ", "json": b"{"}
 

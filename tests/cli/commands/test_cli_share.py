@@ -17,8 +17,6 @@ from support.synthetic_kernels import kernel_spec
 import rooflens as rl
 from rooflens.cli.group import main
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 PUBLISHED = sorted(path.name for path in (Path(__file__).parents[3] / "fixtures" / "published").glob("*.ncu-rep"))
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from support.cubin_writer import BOMBS, END, SET_ADDRESS, STEP, brimful, cubin, line_table, report_with, source_of
-from support.thorough import mostly_thorough
 
 from rooflens.ingest.cubin.budget import MOST
 from rooflens.ingest.cubin.modules import Modules
@@ -19,8 +18,6 @@ from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.read import read_bytes
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES, unpacked
-
-pytestmark = pytest.mark.if_changed("reading", "published")
 
 resource = pytest.importorskip("resource")
 
@@ -42,20 +39,9 @@ def _analyzed(report: Path) -> tuple[dict[str, Any], str]:
     return json.loads(done.stdout or "{}"), done.stderr
 
 
-_ALIKE = (
-    "sections named within one name",
-    "many sequences",
-    "many files in a long folder",
-    "rows in many modules",
-    "functions that share their code",
-    "a long name of a file in each instruction",
-)
-"""Bombs that hit the same limit as another one."""
-
-
 @pytest.mark.parametrize(
     "bomb",
-    mostly_thorough(BOMBS, kept=[bomb for bomb in BOMBS if bomb.name not in _ALIKE]),
+    BOMBS,
     ids=[bomb.name for bomb in BOMBS],
 )
 def test_code_that_takes_too_much_costs_its_lines_alone(bomb: Any, tmp_path: Path) -> None:

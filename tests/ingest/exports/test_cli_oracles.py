@@ -24,7 +24,7 @@ from rooflens.model.records import Kernel
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import default_thresholds
 
-pytestmark = [pytest.mark.corpus, pytest.mark.if_changed("imports", "fixtures", "published")]
+pytestmark = pytest.mark.corpus
 
 REPORTS = (
     "CudaCode__naive",

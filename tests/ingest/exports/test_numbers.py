@@ -9,8 +9,6 @@ from support.loops import for_all
 
 from rooflens.ingest.exports.numbers import Printed, Style, instance_counts, parse, split_instances, style_of
 
-pytestmark = pytest.mark.if_changed("reading")
-
 POINT, COMMA = Style("."), Style(",")
 
 

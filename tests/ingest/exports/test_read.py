@@ -15,8 +15,6 @@ from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
 
-pytestmark = pytest.mark.if_changed("reading")
-
 GPU_NAME = "device__attribute_display_name"
 
 

@@ -19,8 +19,6 @@ import rooflens
 from rooflens.errors import InputError
 from rooflens.ingest.reports.child import in_child
 
-pytestmark = pytest.mark.if_changed("reading")
-
 
 def give(value: object) -> object:
     """Return the arguments."""

@@ -11,8 +11,6 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_rep
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import Outline, inspect
 
-pytestmark = pytest.mark.if_changed("reading", "published")
-
 OPCODES = Instances({"FFMA": 1000.0, "HMMA.16816.F32.BF16": 5.0}, 1005.0)
 METRICS = {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8, "a__nan.sum": math.nan, "sass__table": OPCODES}
 REPORT = encode_report(ReportSpec([KernelSpec(f"kernel_{number}(float *)", METRICS) for number in range(4)]))

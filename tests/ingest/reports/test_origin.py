@@ -20,8 +20,6 @@ from rooflens.ingest.reports.read import read_report
 from rooflens.model.records import Kernel
 from rooflens.model.store.dataset import Store
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
-
 DURATION = {"gpu__time_duration.sum": 1000.0}
 PYTHON = (4711, "/opt/conda/bin/python")
 TRAINER = (4712, "C:\\tools\\trainer.exe\0")

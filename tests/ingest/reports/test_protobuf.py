@@ -23,8 +23,6 @@ from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_bytes, read_report
 from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
 
-pytestmark = pytest.mark.if_changed("reading")
-
 EVERYTHING = ReadOptions(raw="all")
 START = 0x7F00_0000_1000
 BY_ADDRESS = Instances({START + 16 * number: float(number % 7) for number in range(40)}, 117.0)

@@ -25,8 +25,6 @@ from rooflens.ingest.reports.read import read_bytes, read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.splitting import PART_PROVIDER, UNMARKED, split, split_report
 
-pytestmark = pytest.mark.if_changed("reading", "published")
-
 EVERYTHING = ReadOptions(raw="all")
 PYTHON, SAXPY, TINY = (4711, "/opt/bin/python"), (4712, "/cache/saxpy"), (4713, "/cache/tiny")
 

@@ -40,8 +40,6 @@ from rooflens.ingest.reports.unpacking import (
 from rooflens.ingest.timelines.read import opened_timeline
 from rooflens.model.store.dataset import Store, StoredReport
 
-pytestmark = pytest.mark.if_changed("reading", "published")
-
 METRICS = {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8}
 REPORT = encode_report(ReportSpec([KernelSpec(f"kernel_{number}(float *)", METRICS) for number in range(3)]))
 

@@ -16,8 +16,6 @@ from rooflens.errors import InputError
 from rooflens.ingest.timelines.chrome import read_trace
 from rooflens.model.timeline import BusyEvent, KernelEvent, Operands
 
-pytestmark = pytest.mark.if_changed("reading", "published")
-
 
 def _step() -> list[Event]:
     """Return a forward pass of two modules in a range, each with one kernel."""

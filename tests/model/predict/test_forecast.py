@@ -14,8 +14,6 @@ from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.predict.sizes import check_shape, checked_sizes
 from rooflens.model.roofline.datasheets import Datasheet, load_datasheets
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 
 def gpu(short_name: str) -> Datasheet:
     """Find a GPU by its short name."""

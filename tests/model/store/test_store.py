@@ -35,8 +35,6 @@ from rooflens.model.store.tables import (
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Return every file of a folder."""

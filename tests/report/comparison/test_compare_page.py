@@ -40,8 +40,6 @@ from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, bar_legend, j
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
 from rooflens.writing.answers import of_comparison
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 if TYPE_CHECKING:
     from pathlib import Path
 

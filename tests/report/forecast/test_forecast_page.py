@@ -23,8 +23,6 @@ from rooflens.report.plane.simple import plane_spec
 from rooflens.report.words.forecast import answer, peak_words, size_text, table_rows
 from rooflens.writing.answers import of_forecasts
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path

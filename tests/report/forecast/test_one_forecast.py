@@ -8,15 +8,12 @@ from html import unescape
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from click.testing import CliRunner
 
 from rooflens.cli.commands.predict import _command
 from rooflens.cli.group import main
 from rooflens.format import duration, si, significant
 from rooflens.model.predict.operations import OPERATIONS
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 if TYPE_CHECKING:
     from pathlib import Path

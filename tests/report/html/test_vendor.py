@@ -58,7 +58,6 @@ def test_no_licence_ends_its_comment(library: dict[str, Any]) -> None:
     assert "*/" not in VENDOR.joinpath(library["licence_file"]).read_text(encoding="utf-8")
 
 
-@pytest.mark.thorough
 def test_vega_is_what_npm_and_esbuild_make() -> None:
     """The vendored file equals the bundle of the locked packages byte for byte, and the list names each of them."""
     (entry,) = (library for library in LIBRARIES if library["file"] == VEGA)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import Opened
 from support import samples
-from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 
 def test_boost_roofs_are_a_choice_that_can_be_shared(open_page: Callable[..., Page]) -> None:

@@ -21,8 +21,6 @@ from rooflens.report.page.headline import headline
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import at_limit, caveats, limiter, ranking
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 
 def page_of(*analyses: Analysis) -> Content:
     """Build the page's rows over one report."""

@@ -9,7 +9,6 @@ from browsing import Opened, apart, faults, placed
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
-from support.unchanged import PAGE
 
 from rooflens.errors import InputError
 from rooflens.model.records import AnalyzedReport, Gain, Move
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 ANSWERS = "document.querySelector('.answers').innerText"
 NUMBERS = """[...document.querySelectorAll('.plane:not([hidden]) svg text[font-size="13px"]')]

@@ -7,28 +7,24 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import OPEN_ALL, Opened, faults, faults_everywhere, placed
 from support import samples
-from support.thorough import mostly_thorough
-from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("count", mostly_thorough([1, 6], kept=[1]), ids="{} verdicts".format)
-def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str, count: int) -> None:
+def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str) -> None:
     """The page as it opens, and with all cards and data tables open, breaks no rule."""
-    page = open_page([*placed()[:count], samples.explained(8), samples.failed(index=9)])
+    page = open_page([*placed(), samples.explained(8), samples.failed(index=9)])
     assert faults(page, axe) == []
     page.evaluate(OPEN_ALL)
-    assert page.locator(".card .sentence:visible").count() == count + 2
+    assert page.locator(".card .sentence:visible").count() == len(placed()) + 2
     assert faults_everywhere(Opened(page), axe) == []
 
 
-@pytest.mark.thorough
 def test_chosen_states_have_no_serious_fault(open_page: Callable[..., Page], axe: str) -> None:
     """Isolated, filtered and paged pages break no rule either."""
     opened = Opened(open_page(samples.many(90)))

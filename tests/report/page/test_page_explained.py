@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import choose_theme, placed
 from support import samples
-from support.thorough import mostly_thorough
-from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("width", mostly_thorough([390, 1440], kept=[390]))
+@pytest.mark.parametrize("width", [390, 1440])
 def test_the_card_fits_the_screen_and_opens_its_notes(open_page: Callable[..., Page], width: int) -> None:
     """Findings, hot lines and the drawing stay within the window; a click on the folded notes shows their moves."""
     page = open_page([*placed(), samples.explained(8)], width=width)

@@ -22,8 +22,6 @@ from rooflens.report.html.embed import json_block, script
 from rooflens.report.page.page import SECTIONS, render_page
 from rooflens.report.templates import code_spans
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 MEGABYTE = 1_000_000
 
 

@@ -9,7 +9,6 @@ from browsing import Opened, faults
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
-from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 ROW_ELEMENTS = 60
 """More than a row of the list takes with its cells, its lines behind the charts and its marks; a card has hundreds."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import Opened, choose_theme, placed
 from support import samples
-from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 INK = "document.querySelector('.roofline .role-axis-title text').getAttribute('fill')"

@@ -6,15 +6,12 @@ import json
 import re
 from collections.abc import Sequence
 
-import pytest
 from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.records import Analysis
 from rooflens.report.content import MAX_CARDS, MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES
 from rooflens.report.page.page import render_page
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 
 def launches(count: int, kernels: int) -> list[Analysis]:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import Opened, placed
 from support import samples
-from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 ALL = {f"k{i}" for i in range(6)}
 DRAWN = ALL - {"k5"}

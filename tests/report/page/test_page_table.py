@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import Opened, placed
 from support import samples
-from support.unchanged import PAGE
 from untimed import without_durations
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 
 def test_headers_sort_by_keyboard(same_page: Callable[..., Page]) -> None:

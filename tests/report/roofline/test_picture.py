@@ -15,8 +15,6 @@ from rooflens.report.content import build_content
 from rooflens.report.roofline import picture as picture_module
 from rooflens.report.roofline.picture import Picture, draw_rooflines
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 

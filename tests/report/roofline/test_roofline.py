@@ -20,8 +20,6 @@ from rooflens.report.roofline.choices import ghost_at
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS
 
-pytestmark = pytest.mark.if_changed("imports", "fixtures")
-
 
 def test_it_opens_at_the_level_that_limits_everything() -> None:
     """A page with a single limiter opens at it; if kernels have several, each is shown at its own."""

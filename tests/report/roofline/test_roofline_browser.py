@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from planes import make_spec, spec_of, version
 from support import samples
-from support.thorough import mostly_thorough
-from support.unchanged import PAGE
 
 from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
 from rooflens.report.html.theme import LIGHT, vega_config
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 DRAW = """
 const data = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -256,9 +254,7 @@ def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]
     assert not any("softmax" in text for text in words)
 
 
-@pytest.mark.parametrize(
-    ("width", "height"), mostly_thorough([(740, 440), (560, 440), (270, 320)], kept=[(740, 440), (270, 320)])
-)
+@pytest.mark.parametrize(("width", "height"), [(740, 440), (560, 440), (270, 320)])
 def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
     """As drawn by the browser, no upright text in the plane overlaps another such text or a point."""
     page = draw(make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3}), width, height)

@@ -10,7 +10,6 @@ import pytest
 from drawn_text import Drawn, troubles
 from planes import make_spec, random_kernels
 from support import samples
-from support.thorough import mostly_thorough
 
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
@@ -19,8 +18,6 @@ from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.names import short_names
-
-pytestmark = pytest.mark.if_changed("imports", "fixtures", "published")
 
 SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
 LEVELS = ("own", "dram", "l2", "l1", "smem", "all")
@@ -55,10 +52,9 @@ def test_text_overlaps_nothing(name: str) -> None:
     assert overlaps(PLANES[name]) == []
 
 
-@pytest.mark.parametrize("count", mostly_thorough([3, 12], kept=[3]))
-def test_text_overlaps_nothing_in_random_planes(count: int) -> None:
+def test_text_overlaps_nothing_in_random_planes() -> None:
     """The same holds wherever kernels are and whatever their names."""
-    found = {seed: overlaps(random_kernels(seed), (SIZES[0], SIZES[-1])) for seed in range(count)}
+    found = {seed: overlaps(random_kernels(seed), (SIZES[0], SIZES[-1])) for seed in range(12)}
     assert {seed: texts for seed, texts in found.items() if texts} == {}
 
 

@@ -8,7 +8,6 @@ import pytest
 from browsing import faults
 from msgspec.structs import replace
 from support import samples
-from support.unchanged import PAGE
 
 from rooflens.model.records import Rule
 from rooflens.report.page.cards.memory import WIDTH
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
+pytestmark = pytest.mark.browser
 
 LAUNCH = {
     "sm_warps": 64.0,
