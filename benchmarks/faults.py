@@ -42,6 +42,7 @@ from support.hostile_files import hostile_files
 from support.hungry import HUNGRY
 from support.mcp_server import Server, within
 from support.nvidia_reads import read_all
+from support.s3_campaign import every_fault, faulty_bucket
 from support.same_report import differences_of
 from support.timeline_attacks import attacks, try_timelines
 
@@ -570,6 +571,17 @@ def server(count: Count, folder: Path, times: int) -> None:
         count.seen[f"ms beside one at most ({worst[1]})"] = round(1000 * worst[0])
 
 
+def s3(count: Count, folder: Path, times: int) -> None:
+    """Let every request to S3 fail in every way: nothing is lost or stored twice, and no command says what is not."""
+    with faulty_bucket(folder) as bucket:
+        for what, state in bucket.states().items():
+            every = every_fault(len(bucket.requests(state)))
+            for name in list(every)[:: max(1, len(every) // times)]:
+                bucket.check(f"{what}, {name}", state, every[name])
+                count.runs, count.faults = count.runs + 1, count.faults + 1
+        count.seen, count.losses = bucket.seen, bucket.wrong
+
+
 CAMPAIGNS: dict[str, tuple[Callable[[Count, Path, int], None], int]] = {
     "damaged": (damaged, 1_000),
     "readers": (readers, 1_000),
@@ -585,6 +597,7 @@ CAMPAIGNS: dict[str, tuple[Callable[[Count, Path, int], None], int]] = {
     "changing": (changing, 3_000),
     "hostile-names": (hostile_names, 2),
     "server": (server, 60),
+    "s3": (s3, 10_000),
 }
 """What is done, and how often."""
 

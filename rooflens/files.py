@@ -6,6 +6,7 @@ processes write the same file at once, the complete file of the last one remains
 
 from __future__ import annotations
 
+import codecs
 import os
 import reprlib
 import stat
@@ -85,6 +86,29 @@ def read_text(file: Path, hint: str = "", *, is_named: bool = True, most_bytes: 
         raise InputError(f"cannot read `{file}`: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
         raise InputError(f"`{file}` is not a text file", hint) from error
+
+
+_SAMPLE_BYTES = 1 << 16
+
+
+def encoding_of(data: bytes) -> str:
+    """Return the encoding of a text by its first bytes: UTF-8, PowerShell's UTF-16, or a Windows code page."""
+    sample = data[:_SAMPLE_BYTES]
+    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    first, second = (2 * half.count(0) > len(half) for half in (sample[::2], sample[1::2]))
+    if first is not second:  # nothing but zeros is no text
+        return "utf-16-be" if first else "utf-16-le"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def is_utf16(data: bytes) -> bool:
+    """Return whether a text is in UTF-16, with a byte-order mark or without, by its first bytes."""
+    return encoding_of(data).startswith("utf-16")
 
 
 def refuse_special(file: Path) -> None:
