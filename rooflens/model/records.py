@@ -757,6 +757,14 @@ class Finding(Struct, frozen=True, gc=False):
     confidence: Confidence = "high"
     cost: Cost | None = None
 
+    @property
+    def factor(self) -> float | None:
+        """What it is ranked by: its gain or, where an open class keeps that untold, what it costs; None if unknown."""
+        if self.gain is not None:
+            return self.gain.factor
+        is_told = self.cost is not None and self.confidence != "low"
+        return 1 / (1 - self.cost.high) if self.cost is not None and is_told else None
+
 
 class Does(Struct, frozen=True):
     """What a kernel already does, as far as something tells; None where nothing does.

@@ -100,7 +100,7 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
     is_wait = finding.id.startswith(STALL) or finding.id in FEW_WARPS
-    gain = (finding.gain.factor if finding.gain else untold) / (_WELL_OVER if is_wait else 1.0)
+    gain = (finding.factor or untold) / (_WELL_OVER if is_wait else 1.0)
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
 
