@@ -68,7 +68,7 @@ from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
 MOST_TOKENS = 4000
 """Upper limit of an answer, whatever is requested."""
 
-PAGE_TOKENS = 1200
+PAGE_TOKENS = 1400
 ROWS = 25
 NAMED = 5
 GPUS = 2

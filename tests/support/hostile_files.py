@@ -61,7 +61,7 @@ def _contents(made: Path, seed: int, each: int, *, is_large: bool) -> Iterator[t
     chance = Random(seed)  # noqa: S311 - repeatable, not secret
     bombs = BOMBS if is_large else chance.sample(BOMBS, min(each, len(BOMBS)))
     yield from ((f"code: {bomb.name}", ".ncu-rep", bomb.write()) for bomb in bombs)
-    yield from attacks(made, 4 * each, seed, is_quick=not is_large)
+    yield from attacks(made, 4 * each, seed)
 
 
 def _many_jumps() -> bytes:

@@ -305,9 +305,7 @@ def _in_order(
     Where the launch leaves nearly the whole GPU idle, more blocks go first, though nobody can tell what they bring.
     """
     of_limiter = math.inf if facts.at_roof else _UNTOLD
-    untold = {
-        finding.id: finding.factor or (_UNTOLD if finding.severity == "limiter" else 1.0) for finding in costing
-    }
+    untold = {finding.id: finding.factor or (_UNTOLD if finding.severity == "limiter" else 1.0) for finding in costing}
     has_waste = any(finding.kind in _WASTE for finding in costing)
     wasted = [
         finding.gain.factor if finding.gain else _UNTOLD

@@ -276,7 +276,7 @@ def _costs(_: AnalyzedReport, analysis: Analysis) -> Document:
     names = ("of the time", "proven", "time", "sure")
     columns = (Column("waste", fit="prose", least=24), *(Column(name, right=True) for name in names))
     waits = sum(1 for _, cost in known if not cost.low)
-    shared = paragraph("Those without a proven part are shares of the same waiting.") if waits > 1 else ()
+    shared = paragraph("Unproven ones share the same waiting.") if waits > 1 else ()
     return (Heading("Where the time goes"), Table(columns, rows), *([shared] if shared else [])) if rows else ()
 
 
