@@ -479,7 +479,7 @@ RoofClock = Literal["profiled", "rated"]
 """The clock that a peak holds for: that of the profiled run, or the one that the maker states."""
 
 
-class Roof(Struct, frozen=True):
+class Roof(Struct, frozen=True, gc=False):
     """What a unit of the GPU does at most, as `rooflens.model.roofline.roof.roof` finds it.
 
     Attributes:
@@ -645,7 +645,7 @@ class Limit(Struct, frozen=True, gc=False):
         return None if self.far else self.over_floor
 
 
-class UnitFloor(Struct, frozen=True):
+class UnitFloor(Struct, frozen=True, gc=False):
     """The time that a kernel's busiest unit works: with today's instructions and traffic it takes no less.
 
     It bounds no change that asks less of the unit, as other accesses of L1 do.
@@ -720,7 +720,7 @@ class Place(Struct, frozen=True, gc=False):
     share: float
 
 
-class Cost(Struct, frozen=True):
+class Cost(Struct, frozen=True, gc=False):
     """The share of a kernel's elapsed time that goes to a waste, 0 to 1.
 
     Attributes:
@@ -766,7 +766,7 @@ class Finding(Struct, frozen=True, gc=False):
         return 1 / (1 - self.cost.high) if self.cost is not None and is_told else None
 
 
-class Does(Struct, frozen=True):
+class Does(Struct, frozen=True, gc=False):
     """What a kernel already does, as far as something tells; None where nothing does.
 
     Attributes:

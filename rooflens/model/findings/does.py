@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.findings.loops import main_product
-from rooflens.model.records import Does, Kernel
+from rooflens.model.records import Does, Kernel, mapping_of
 from rooflens.model.roofline.flops import has_matrix_work, has_newer_instruction
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05, tensor_op
 
@@ -44,7 +44,7 @@ def find_what_it_does(kernel: Kernel) -> Does:
     if kernel.warp_opcodes:
         _by_opcodes(told, kernel, {code: count for code, count in kernel.warp_opcodes.items() if count})
     _by_counters(told, kernel)
-    return Does(sources=told.sources, **told.fields)  # type: ignore[arg-type]
+    return Does(sources=mapping_of(tuple(told.sources.items())), **told.fields)  # type: ignore[arg-type]
 
 
 def _by_code(told: _Told, kernel: Kernel) -> None:
