@@ -14,9 +14,9 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Confidence
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, parted, time_part
+from rooflens.model.summary import KernelSummary, Launch, asks_first, best_move, parted, time_part
 from rooflens.model.verdict.sentences import (
-    first_gain_words,
+    best_gain_words,
     gain_figure,
     limit_in_short,
     stage_full_words,
@@ -65,7 +65,7 @@ class Entry(Struct, frozen=True):
         asks_again: A row above it, or a ladder above the list, says so already.
         length: Its time as a part of the longest one's, which its bar has.
         parts: Parts of its bar by verdict, which sum to 1.
-        won: The part of its time that its first move wins; 0 if that is unknown.
+        won: The part of its time that its best move wins; 0 if that is unknown.
     """
 
     row: Ranked
@@ -97,7 +97,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         content: The page.
         figures: The rooflines of the page.
     """
-    texts = [first_move(group.analysis.verdict) for group in content.first[:1]]
+    texts = [best_move(group.analysis.verdict) for group in content.first[:1]]
     if content.ladder:
         answer, texts = versions(content.ladder, content.launches), []
     elif len(content.kernels) == 1:
@@ -167,7 +167,7 @@ def verdict(content: Content) -> Markup:
     return render(
         "report/verdict",
         kernel=kernel,
-        gain_words=first_gain_words(analysis.verdict, kernel.duration_ns),
+        gain_words=best_gain_words(analysis.verdict, kernel.duration_ns),
         limit=limit_in_short(analysis),
         sentence=without_move(analysis.verdict) if content.is_judged else cannot_tell(len(content.runs), 1),
         stage_full=stage_full_words(analysis),
@@ -196,8 +196,10 @@ def _entries(content: Content) -> Iterator[Entry]:
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
     longest_ns = max((row.duration_ns or 0.0 for row in listed), default=0.0)
     has_asked = leading_ladder_asks(content)
-    for place, (kernel, tier) in enumerate(zip(kept, tiers(kept), strict=True)):
-        begins = 0 < place < len(listed) and tier != Tier.GAIN and tiers(kept)[place - 1] == Tier.GAIN
+    with_gain = [place for place, tier in enumerate(tiers(kept)) if tier == Tier.GAIN]
+    without_gain = max(with_gain, default=-1) + 1
+    for place, kernel in enumerate(kept):
+        begins = 0 < place < len(listed) and place == without_gain
         whole = _entry(ranked(place + 1, kernel), longest_ns)
         again = whole.asks and has_asked
         has_asked = has_asked or whole.asks

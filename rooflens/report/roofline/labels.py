@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.roofline.roofs import Roof
+from rooflens.model.roofline.roofs import RoofLine
 from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, ridge_spots
 from rooflens.report.plane.plane import ALL, OWN, Domain, Plane, Point
@@ -67,7 +67,7 @@ def _drawn_at(plane: Plane, picked: str, level: str) -> list[Drawing]:
     return [draw(size) for size in SIZES]
 
 
-def pipe_roof(roof: Roof, clocks_hz: Domain | None, size: SizeClass) -> NamedRoof:
+def pipe_roof(roof: RoofLine, clocks_hz: Domain | None, size: SizeClass) -> NamedRoof:
     """Name a flat roof with its instruction, value and clock; a narrow plane has no room for unit and clock."""
     # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
     mark = " mma" if roof.instruction == "mma" else ""

@@ -13,9 +13,10 @@ from support import samples
 from support.rendered import rendered
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move
+from rooflens.model.ranking import RANKED_SHOWN
+from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move, UnitFloor
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import RANKED_SHOWN, Content, build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
@@ -85,7 +86,8 @@ def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
     one, other = samples.every_verdict()[:2]
     long = replace(one, kernel=replace(one.kernel, counters={"duration_ns": 2e6}))
     won = replace(long, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(4 / 3)),)))
-    short = replace(other, kernel=replace(other.kernel, counters={"duration_ns": 1e6}))
+    near = replace(other.verdict, today=UnitFloor("l2", 0.9, 9e5))
+    short = replace(other, verdict=near, kernel=replace(other.kernel, counters={"duration_ns": 1e6}))
     first, second = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(won, short))), re.DOTALL)
     assert re.findall(r"width:([\d.]+)%", first) == ["100.00", "25.0"]
     assert re.findall(r"width:([\d.]+)%", second) == ["50.00"]

@@ -95,7 +95,7 @@ WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => {
  .concat(document.scrollingElement.scrollWidth > innerWidth ? ["the page"] : [])"""
 
 TIME = re.compile(r"\d (?:s|ms|\u00b5s|ns)\b")
-SAID_OTHERWISE = ("Nothing to judge", "No kernels", "no time in the report", "faster than")
+SAID_OTHERWISE = ("Nothing to judge", "No kernels", "no time in the report", "faster than", "could not be profiled")
 """Headlines of pages that have no kernel, or no time, to speak of, and of those that open with versions."""
 
 EXCLUDED = """() => {
