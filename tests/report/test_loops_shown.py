@@ -74,7 +74,7 @@ def test_loops_stand_before_the_places_in_an_explanation(analysis: Analysis) -> 
 
 
 def test_a_note_is_about_loops_where_there_are_none_and_else_about_waits() -> None:
-    """Where a budget of steps ended after the loops were found, the table stays, and the caveat says what is missing."""
+    """Where steps ended after the loops were found, the table stays, and the caveat says what is missing."""
     run = Run(digest="0" * 64, source="a.ncu-rep", file_bytes=1, kernel_count=1, synthetic=False)
     kernel, note = kernel_with_loop(), "only the first 3 of 6 instructions were gone through in 9 steps"
     assert kernel.inside is not None
