@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -18,7 +19,7 @@ from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.jobs import MEMORY, Job, Outcome, bytes_of, fetched, said
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report, lacks_texts
-from rooflens.ingest.reports.unpacking import chunks, is_packed
+from rooflens.ingest.reports.unpacking import MAGIC, chunks, first_bytes, is_packed
 from rooflens.machine import usable_cores
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
 
@@ -35,8 +36,14 @@ if TYPE_CHECKING:
     from rooflens.model.store.writing import Writer
     from rooflens.model.unprofiled import Unprofiled
 
-_MUCH_BYTES = 256 << 20
-"""Total size from which workers save more than the second that they take to start."""
+_MUCH_WORK = 10_000
+"""Kernels from which on workers save more than the second that they take to start: they take 3 s here."""
+
+_OF_A_REPORT, _OF_CODE = 8, 20
+"""What a report takes to open, and a kernel whose machine code it holds, in kernels without code."""
+
+_OF_A_KERNEL_BYTES, _OF_A_ROW_BYTES = 20 << 10, 1 << 10
+"""Bytes of a kernel where the outline cannot tell, as of a compressed report, and of a launch in an export."""
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 500, 4 << 20, 128 << 20
 _GROUPS_PER_WORKER = 4
@@ -343,18 +350,30 @@ def _batches(
 
 
 def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:
-    """Return local worker processes if the reports are large enough for them to save time; else None.
+    """Return local worker processes if the reports hold enough kernels for them to save time; else None.
 
     NVIDIA's reader is so slow that two reports are enough.
     """
     if len(jobs) < 2 or usable_cores() == 1:
         return None
     is_slow = options is not None and options.reader == "ncu-report"
-    if not is_slow and sum(map(bytes_of, jobs)) < _MUCH_BYTES:
+    if not is_slow and not any(done >= _MUCH_WORK for done in accumulate(map(_work_of, jobs))):
         return None
     from rooflens.ingest.running import processes  # noqa: PLC0415 - as above
 
     return processes()
+
+
+def _work_of(job: Job) -> int:
+    """Estimate what a report takes to read, in kernels without machine code."""
+    magic = b"" if job.address else first_bytes(job.path, len(MAGIC))
+    if magic != MAGIC:
+        is_text = not job.address and not is_packed(job.path)
+        return _OF_A_REPORT + bytes_of(job) // (_OF_A_ROW_BYTES if is_text else _OF_A_KERNEL_BYTES)
+    from rooflens.ingest.reports.container import counts_of  # noqa: PLC0415 - protobuf: only where there are several
+
+    held = counts_of(job.path)
+    return _OF_A_REPORT + held.results * (_OF_CODE if held.modules else 1)
 
 
 def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
