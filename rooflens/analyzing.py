@@ -501,8 +501,12 @@ def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def read_timeline(file: str | os.PathLike[str]) -> Timed:
+def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None] = lambda _: None) -> Timed:
     """Read a timeline and summarize it.
+
+    Args:
+        file: The timeline.
+        on_read: Called with parts of the work as they are done, as far as that is known; they add up to 1 at most.
 
     Raises:
         InputError: It cannot be read, is cut or not a timeline, or has no kernels.
@@ -511,7 +515,7 @@ def read_timeline(file: str | os.PathLike[str]) -> Timed:
     from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
     from rooflens.model.timeline import measure  # noqa: PLC0415 - the same
 
-    with opened_timeline(file) as timeline:
+    with opened_timeline(file, on_read) as timeline:
         return Timed(timeline.source, measure(timeline), tuple(timeline.notes))
 
 

@@ -61,7 +61,7 @@ def path_text(given: object) -> str:
     return text
 
 
-def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
+def read_text(file: Path, hint: str = "", *, is_named: bool = True, most_bytes: int = MAX_TEXT_BYTES) -> str:
     """Return the text of a UTF-8 file.
 
     Args:
@@ -69,17 +69,18 @@ def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
         hint: What to do if it cannot be read.
         is_named: Whether the user named the file. Files that were merely found must be regular: opening a pipe can
             block forever.
+        most_bytes: Size beyond which the file must be something else.
 
     Raises:
-        InputError: The file is unreadable, is no text, or exceeds `MAX_TEXT_BYTES`.
+        InputError: The file is unreadable, is no text, or is too large.
     """
     try:
         if not is_named and not stat.S_ISREG(file.stat().st_mode):
             raise InputError(f"`{file}` is not a regular file", hint)
         with file.open("rb") as stream:
-            data = stream.read(MAX_TEXT_BYTES + 1)
-        if len(data) > MAX_TEXT_BYTES:
-            raise InputError(f"`{file}` is over {MAX_TEXT_BYTES >> 20} MiB, too large for such a file", hint)
+            data = stream.read(most_bytes + 1)
+        if len(data) > most_bytes:
+            raise InputError(f"`{file}` is over {most_bytes >> 20} MiB, too large for such a file", hint)
         return data.decode()
     except OSError as error:
         raise InputError(f"cannot read `{file}`: {error.strerror}", hint) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import prod
@@ -77,7 +78,7 @@ def _nothing() -> Mapping[Any, Any]:
 
 
 _MOST_HELD = 1 << 15
-_held: dict[Any, Any] = {}
+_held: defaultdict[type, dict[Any, Any]] = defaultdict(dict)
 _Held = TypeVar("_Held")
 _Value = TypeVar("_Value")
 
@@ -86,12 +87,13 @@ def held_once(value: _Held) -> _Held:
     """Return the object that is held already for an equal value, if there is one; what holds a mapping stays itself.
 
     Launches of a kernel have sizes, peaks, texts and findings in common: of 100,000 launches each that is held anew
-    takes megabytes.
+    takes megabytes. Values are held by their type: 1, 1.0 and True are equal, and are written otherwise.
     """
-    if len(_held) > _MOST_HELD:
-        _held.clear()
+    of_type = _held[value.__class__]
+    if len(of_type) > _MOST_HELD:
+        of_type.clear()
     try:
-        held: _Held = _held.setdefault(value, value)
+        held: _Held = of_type.setdefault(value, value)
     except TypeError:  # no hash
         return value
     return held
@@ -342,7 +344,7 @@ class Inside(Struct, frozen=True, gc=False):
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
         indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
-        note: Why nothing is known; empty where something is.
+        note: Why nothing is known; or, beside loops, how far it is known what waits wait for; else empty.
     """
 
     loops: tuple[Loop, ...] = ()
@@ -464,7 +466,7 @@ class Kernel(Struct, frozen=True, gc=False):
     @property
     def dram_clock_part(self) -> float:
         """DRAM's peak at the profiled clock over that at its own top clock, 0 to 1; 1 where either is unknown."""
-        now, top = (self.counters.get(f"{of}dram_peak_bytes_per_s") for of in ("", "device_"))
+        now, top = (self.counters.get(f"{of}_peak_bytes_per_s") for of in ("dram_bus", "device_dram"))
         return ratio(now, top) or 1.0
 
 
@@ -472,8 +474,35 @@ def _size(stated: float | None, axes: tuple[int, int, int] | None) -> int | None
     return int(stated) if stated is not None else prod(axes) if axes else None
 
 
+RoofSource = Literal["report", "rate", "datasheet"]
+"""Where a peak comes from, most trusted first: the report's own, a rate over its per cent, what is published."""
+RoofClock = Literal["profiled", "rated"]
+"""The clock that a peak holds for: that of the profiled run, or the one that the maker states."""
+
+
+class Roof(Struct, frozen=True, gc=False):
+    """What a unit of the GPU does at most, as `rooflens.model.roofline.roof.roof` finds it.
+
+    Attributes:
+        value: Per second, in `unit`.
+        unit: `byte`, or as in `Pipe`.
+        of: What it is made of: stored metrics or a formula, or the GPU whose datasheet it is.
+    """
+
+    value: float
+    unit: str
+    source: RoofSource
+    clock: RoofClock
+    of: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Return whether it holds for this very run; else it is drawn dashed."""
+        return self.source != "datasheet" and self.clock == "profiled"
+
+
 class Level(Struct, frozen=True, gc=False):
-    """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
+    """A kernel's traffic at one memory level, and that level's roof.
 
     Attributes:
         amount_bytes: Bytes moved; None if not measured.
@@ -487,22 +516,51 @@ class Level(Struct, frozen=True, gc=False):
     amount_bytes: float | None = None
     source: str | None = None
     bytes_per_s: float | None = None
-    peak_bytes_per_s: float | None = None
+    roof: Roof | None = None
     share: float | None = None
     stages: Mapping[str, float] = field(default_factory=_nothing)
     intensity_flop_per_byte: float | None = None
     attainable_per_s: float | None = None
     accuracy: Accuracy = "exact"
 
+    @property
+    def peak_bytes_per_s(self) -> float | None:
+        """The value of its roof."""
+        return self.roof.value if self.roof is not None else None
+
+    @property
+    def peak_source(self) -> RoofSource | None:
+        """Where its roof comes from."""
+        return self.roof.source if self.roof is not None else None
+
+    @property
+    def leading_stage(self) -> str | None:
+        """The busiest of the stages that set its share; None if none was measured."""
+        share = self.share or 0.0
+        return max(self.stages, key=lambda name: min(self.stages[name], share), default=None)
+
+    @property
+    def binding_stage(self) -> str | None:
+        """The stage that sets its share; None if its bytes over its roof do."""
+        if self.share is None or not self.stages:
+            return None
+        of_roof = ratio(self.bytes_per_s, self.peak_bytes_per_s)
+        is_roof = of_roof is not None and abs(of_roof - self.share) < _SAME_SHARE
+        return None if is_roof else self.leading_stage
+
+    @property
+    def stage_peak_bytes_per_s(self) -> float | None:
+        """The bytes a second at which its binding stage would be full, at this traffic; None where its roof binds."""
+        return ratio(self.bytes_per_s, self.share) if self.binding_stage is not None else None
+
 
 class Pipe(Struct, frozen=True, gc=False):
-    """A kernel's use of one execution pipe, and that pipe's roof at the profiled clock.
+    """A kernel's use of one execution pipe, and that pipe's roof.
 
     Attributes:
         unit: `FLOP`, `op` (integer tensor operations), `inst` (warp instructions) or `cycle` (busy cycles).
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
         source: `opcode`, `tensor_ops`, `sass`, `counter`, `estimated` or `upper_bound`.
-        peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
         attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None if none is known.
     """
 
@@ -510,15 +568,28 @@ class Pipe(Struct, frozen=True, gc=False):
     unit: str
     source: str
     amount_per_s: float | None = None
-    peak_per_s: float | None = None
+    roof: Roof | None = None
     share: float | None = None
-    peak_source: str | None = None
     attainable_per_s: float | None = None
+
+    @property
+    def peak_per_s(self) -> float | None:
+        """The value of its roof."""
+        return self.roof.value if self.roof is not None else None
+
+    @property
+    def peak_source(self) -> RoofSource | None:
+        """Where its roof comes from."""
+        return self.roof.source if self.roof is not None else None
 
     @property
     def is_arithmetic(self) -> bool:
         """Return whether its work is counted operations: an upper bound is not work that was done."""
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
+
+
+_SAME_SHARE = 0.02
+"""Bytes over roof and a stage's own share differ by up to 2 points between passes."""
 
 
 class Bottleneck(Struct, frozen=True, gc=False):
@@ -550,7 +621,7 @@ class Limit(Struct, frozen=True, gc=False):
     It bounds no change of algorithm, of types or of instructions.
 
     Attributes:
-        factor: Time over the floor; None if neither the arithmetic nor the traffic is known.
+        over_floor: Time over the floor; None if neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
         by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
         proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
@@ -558,16 +629,37 @@ class Limit(Struct, frozen=True, gc=False):
         missing: What would tell it; None if it is known.
     """
 
-    factor: float | None = None
+    over_floor: float | None = None
     floor_ns: float | None = None
     by: str = ""
     proven: bool = False
     missing: str | None = None
 
     @property
-    def is_far(self) -> bool:
-        """Return whether it is too far away to be useful."""
-        return self.factor is not None and self.factor > FAR
+    def far(self) -> bool:
+        """Whether the floor is too far away for its factor to tell anything."""
+        return self.over_floor is not None and self.over_floor > FAR
+
+    @property
+    def factor(self) -> float | None:
+        """How much faster the kernel could be at most; None if unknown or far."""
+        return None if self.far else self.over_floor
+
+
+class UnitFloor(Struct, frozen=True, gc=False):
+    """The time that a kernel's busiest unit works: with today's instructions and traffic it takes no less.
+
+    It bounds no change that asks less of the unit, as other accesses of L1 do.
+
+    Attributes:
+        resource: The level or pipe.
+        share: Fraction of the time in which it is busy, 0 to 1.
+        floor_ns: That time.
+    """
+
+    resource: str
+    share: float
+    floor_ns: float
 
 
 class Gain(Struct, frozen=True, gc=False):
@@ -629,6 +721,18 @@ class Place(Struct, frozen=True, gc=False):
     share: float
 
 
+class Cost(Struct, frozen=True, gc=False):
+    """The share of a kernel's elapsed time that goes to a waste, 0 to 1.
+
+    Attributes:
+        low: What is proven: the time in which its unit works in vain.
+        high: What it can be: the time that goes with it.
+    """
+
+    low: float
+    high: float
+
+
 class Finding(Struct, frozen=True, gc=False):
     """Why a kernel is slower than it could be, where, and what to do.
 
@@ -637,6 +741,7 @@ class Finding(Struct, frozen=True, gc=False):
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
         gain: What the move brings, alone; None if that cannot be modelled, and for notes.
+        cost: What goes to it of the kernel's time; None if nothing tells.
         where: Lines or instructions it is at, worst first; empty if the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
         kind: What the move changes, in one word.
@@ -651,6 +756,56 @@ class Finding(Struct, frozen=True, gc=False):
     gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
+    cost: Cost | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """What it is ranked by: its gain or, where an open class keeps that untold, what it costs; None if unknown."""
+        if self.gain is not None:
+            return self.gain.factor
+        is_told = self.cost is not None and self.confidence != "low"
+        return 1 / (1 - self.cost.high) if self.cost is not None and is_told else None
+
+
+class Does(Struct, frozen=True, gc=False):
+    """What a kernel already does, as far as something tells; None where nothing does.
+
+    Attributes:
+        sources: What each field that is known was told by.
+        results: Sums that a thread keeps in registers; None on tensor cores.
+        registers: Registers of a thread.
+        tile_bytes: Shared memory of a block, without the driver's part.
+        copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
+        stages: Copies under way at once; None until machine code tells.
+        waits_for_oldest: It waits for the oldest of them; None until machine code tells.
+        products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
+        older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
+        load_bytes: The widest load of a thread from global memory.
+        lanes: Threads at work in an instruction, up to 32.
+        reduces_by: How threads cooperate: `shuffles`, `barriers`, `atomics`.
+        persistent: It launches as many blocks as SMs hold, a multiple of their number.
+        specialised: Warps hand registers to others, as those that copy for those that multiply.
+    """
+
+    sources: Mapping[str, str] = {}
+    results: int | None = None
+    registers: float | None = None
+    tile_bytes: float | None = None
+    copies: tuple[str, ...] | None = None
+    stages: int | None = None
+    waits_for_oldest: bool | None = None
+    products: str | None = None
+    older_products: bool | None = None
+    load_bytes: int | None = None
+    lanes: float | None = None
+    reduces_by: tuple[str, ...] | None = None
+    persistent: bool | None = None
+    specialised: bool | None = None
+
+    @property
+    def uses_tensor_cores(self) -> bool:
+        """Whether its products are matrix instructions."""
+        return bool(self.products) and not (self.products or "").startswith("FMA")
 
 
 class Move(Struct, frozen=True, gc=False):
@@ -680,6 +835,8 @@ class Verdict(Struct, frozen=True, gc=False):
 
     Attributes:
         or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
+        unmeasured: What of these sides was not measured: levels, `other pipes`, or the side where nothing of it was;
+            empty of a class that is sure.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
@@ -690,6 +847,9 @@ class Verdict(Struct, frozen=True, gc=False):
         memory: The busiest memory level; None if nothing is known of memory.
         compute: The busiest pipe; None if nothing is known of compute.
         is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
+        today: The floor with today's instructions and traffic; None if no unit or no time was measured.
+        does: What it already does, and no move advises again.
+        done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
     """
 
     bound: Bound
@@ -706,6 +866,10 @@ class Verdict(Struct, frozen=True, gc=False):
     compute: Bottleneck | None = None
     is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
+    today: UnitFloor | None = None
+    done: str = ""
+    does: Does = Does()
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[Bottleneck, ...]:
@@ -722,9 +886,19 @@ class Verdict(Struct, frozen=True, gc=False):
         return tuple(move.text for move in self.moves)
 
     @property
+    def best(self) -> Move | None:
+        """The move with the largest gain, the first one if none has any; None without moves.
+
+        Where nearly the whole GPU is idle it is the first, though nobody can tell what that brings.
+        """
+        if self.is_nearly_alone and self.moves:
+            return self.moves[0]
+        return max(self.moves, key=lambda move: move.gain.factor if move.gain else 0.0, default=None)
+
+    @property
     def gain(self) -> Gain | None:
-        """What the first move brings; None if that cannot be modelled."""
-        return self.moves[0].gain if self.moves else None
+        """What the best move brings; None if that can be modelled of none."""
+        return self.best.gain if self.best else None
 
 
 class Nvidia(Struct, frozen=True, gc=False):
@@ -773,7 +947,7 @@ class Analysis(Struct, frozen=True, gc=False):
         pipes: By pipe name: dtypes (`fp32`, `tensor_bf16`, ...), `alu`, `xu`, `lsu`, `issue`.
         flop: Floating-point operations by dtype key; absent where unknown.
         flop_source: For each key of `flop`: opcode, tensor_ops, sass, estimated or upper_bound.
-        flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
+        flop_total: Sum of `flop`, upper bounds left out; None if nothing was counted, or a part is known to be missing.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
         launches: Number of launches that this one represents; 0 where a timeline has none.
@@ -785,6 +959,7 @@ class Analysis(Struct, frozen=True, gc=False):
         role: What it is to its reader.
         library: The library that it is part of; None if its name tells none.
         loops: Its loops and straight parts, each with its class; empty if nobody looked inside.
+        flop_uncounted: Types that were not counted: `fp64`, `fp32`, `fp16`, `tensor`.
     """
 
     kernel: Kernel
@@ -807,6 +982,7 @@ class Analysis(Struct, frozen=True, gc=False):
     role: Role = "kernel"
     library: str | None = None
     loops: tuple[JudgedLoop, ...] = ()
+    flop_uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.short_name or self.kernel.name!r}>"
@@ -833,6 +1009,11 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     """Leave out what failed: it counts in no sum."""
     return [analysis for analysis in analyses if not analysis.kernel.failed]
+
+
+def at_work(analyses: Iterable[Analysis]) -> list[Analysis]:
+    """Leave out what failed and what only fills inputs: the program of nobody gets faster or slower by these."""
+    return [analysis for analysis in timed(analyses) if analysis.role != "fill"]
 
 
 class AnalyzedReport(Struct, frozen=True, gc=False):

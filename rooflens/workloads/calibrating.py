@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
-from rooflens.local_gpu import require_gpu
+from rooflens.local_gpu import local_gpu
 from rooflens.model.cases import Workload
 from rooflens.processes import capture, signal_name
 from rooflens.workloads.build import build
@@ -40,7 +40,7 @@ def calibrate(repetitions: int = REPETITIONS) -> str:
         EnvironmentMissingError: There is no GPU or no nvcc, or nvcc fails.
         ProgramError: The program fails, hangs, or prints something else.
     """
-    require_gpu()
+    local_gpu()
     return run_program(compile_program(), repetitions)
 
 

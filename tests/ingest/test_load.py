@@ -423,7 +423,7 @@ def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkey
 
 
 def test_kernels_decide_on_processes_and_not_bytes(tmp_path: Path) -> None:
-    """A report counts by its kernels, with machine code more, whatever else it holds; where these are unknown, by size."""
+    """A report counts by its kernels, with machine code more, whatever else it holds; if they are unknown, by size."""
     metrics: dict[str, MetricValue] = {"gpu__time_duration.sum": 1.0}
     many = write_report(tmp_path / "many.ncu-rep", ReportSpec([KernelSpec("k", metrics)] * 300, kernels_per_block=7))
     long = write_report(tmp_path / "long.ncu-rep", ReportSpec([KernelSpec("k" * 60_000, metrics)]))

@@ -17,6 +17,7 @@ from rooflens.ingest.metrics.code import Code, Instructions
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, THREAD_TABLES, WARP_TABLE, Texts, Value
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.balance import STALLS
+from rooflens.model.counters.families import family
 from rooflens.model.counters.memory import SM_COUNTS
 from rooflens.model.counters.plausible import (
     BLOCK,
@@ -62,9 +63,16 @@ _MOST_SPEEDUP_PCT = 1e4
 _OF_UNIT, _OF_KERNEL = 1, 2
 """Types of an estimated speed-up: of the unit that the rule is about, and of the kernel."""
 
-_WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
+_WANTED_BASES = frozenset(
+    name for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe) for name in family(base)
+)
 _MEASURED_BASES = frozenset(
-    base for counter in COUNTERS if counter.name in MEASURED for recipe in counter.recipes for base in bases_of(recipe)
+    name
+    for counter in COUNTERS
+    if counter.name in MEASURED
+    for recipe in counter.recipes
+    for base in bases_of(recipe)
+    for name in family(base)
 )
 _WANTED_PREFIXES = (
     "sm__ops_path_tensor_",

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration, factor, plain_name, si
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
@@ -145,7 +145,7 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
     kernel, verdict, time_ns = one.kernel, one.verdict, other.kernel.duration_ns or 0.0
     times = (kernel.duration_ns or 0.0) / time_ns
     changes = "types" if _main_type(one) != _main_type(other) else None
-    if changes is None and verdict.limit.factor is not None and times > verdict.limit.factor:
+    if changes is None and verdict.limit.over_floor is not None and times > verdict.limit.over_floor:
         if verdict.limit.proven:
             return one
         changes = "bytes"

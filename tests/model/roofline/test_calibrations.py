@@ -135,7 +135,7 @@ def test_the_folder_is_the_users(environ: dict[str, str], folder: Path) -> None:
         (program_output(compute_capability=9.0), "`compute_capability` cannot be 9.0"),
         (program_output(compute_capability="9"), "`compute_capability` cannot be '9'"),
         (program_output(sm_clock_hz=0), "`sm_clock_hz` must be a positive number, not 0"),
-        (program_output(sm_clock_hz=True), "`sm_clock_hz` must be a positive number, not True"),
+        (program_output(sm_clock_hz=True), "`sm_clock_hz` must be a positive number, not true"),
         (program_output(rates={}), "`rates` holds nothing"),
         (program_output(rates=[]), "`rates` must be an object"),
         (program_output(rates={"l3": {}}), "unknown key `rates.l3`"),
