@@ -125,7 +125,7 @@ def load_reports(
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     options: ReadOptions | None = None,
     executor: ExecutorChoice | Workers | None = None,
-    on_read: Callable[[Job], None] = lambda _: None,
+    on_read: Callable[[float], None] = lambda _: None,
 ) -> Loaded:
     """Read reports into memory.
 
@@ -134,7 +134,7 @@ def load_reports(
         on_outcome: Called with each report's outcome.
         options: What to read.
         executor: Where to read them; by default in this process.
-        on_read: Called for each report as it is read.
+        on_read: Called with parts of the work as they are done: they add up to 1 for each report.
     """
     loaded = Loaded()
     for batch in _batches(partial(read_group, options or ReadOptions()), jobs, jobs, executor, on_read):
@@ -148,12 +148,18 @@ def load_reports(
     return loaded
 
 
-def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job], None] = lambda _: None) -> Batch:
+def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[float], None] = lambda _: None) -> Batch:
     """Read some reports, here or on a worker; NVIDIA's disassembler starts slowly, so it runs once for all."""
     outcomes = []
     for job in jobs:
-        outcomes.append(read_one(job, replace(options, texts_later=not job.address)))
-        on_read(job)
+        parts: list[float] = []
+
+        def heard(part: float, parts: list[float] = parts) -> None:
+            parts.append(part)
+            on_read(part)
+
+        outcomes.append(read_one(job, replace(options, texts_later=not job.address), heard))
+        on_read(1.0 - sum(parts))
     lacking = [
         (place, outcome.job.path, outcome.result)
         for place, outcome in enumerate(outcomes)
@@ -168,11 +174,11 @@ def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job
     return Batch(outcomes)
 
 
-def read_one(job: Job, options: ReadOptions) -> Outcome:
-    """Read a report, or say why that failed."""
+def read_one(job: Job, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None) -> Outcome:
+    """Read a report, or say why that failed; `on_read` is called with parts of the work, which add up to 1 at most."""
     try:
         with said(), fetched(job) as path:
-            return Outcome(job, read_report(path, job.source, options))
+            return Outcome(job, read_report(path, job.source, options, on_read))
     except InputError as error:
         # Drop the traceback: its frames hold the data that was read, and would keep it in memory.
         error.__cause__ = error.__context__ = None
@@ -186,7 +192,7 @@ def _no_unprofiled(_: Path) -> None:
 def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their defaults
     jobs: Sequence[Job],
     store: Store,
-    on_read: Callable[[Job], None] = lambda _: None,
+    on_read: Callable[[float], None] = lambda _: None,
     unprofiled_of: Callable[[Path], Unprofiled | None] = _no_unprofiled,
     *,
     options: ReadOptions | None = None,
@@ -200,7 +206,7 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
     Args:
         jobs: Files to read.
         store: Where to store them.
-        on_read: Called for each report as it is read.
+        on_read: Called with parts of the work as they are done: they add up to 1 for each report.
         unprofiled_of: Finds a report's un-profiled run, to be stored with it; must be importable by name. If it raises
             InputError, the report is stored without.
         options: What to read of each report; by default including its stored values.
@@ -264,7 +270,7 @@ def tabulate_group(
     options: ReadOptions,
     unprofiled_of: Callable[[Path], Unprofiled | None],
     jobs: Sequence[Job],
-    on_read: Callable[[Job], None] = lambda _: None,
+    on_read: Callable[[float], None] = lambda _: None,
 ) -> Batch:
     """Read some reports, here or on a worker, and make their tables."""
     from rooflens.model.store.tables import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
@@ -317,7 +323,7 @@ def _batches(
     all_jobs: Sequence[Job],
     jobs: Iterable[Job],
     executor: ExecutorChoice | Workers | None,
-    on_read: Callable[[Job], None],
+    on_read: Callable[[float], None],
 ) -> Iterator[Batch]:
     """Read reports in groups on the chosen executor; every job comes out with an outcome."""
     # Counts all jobs: which of them are new turns out only while they are read.
@@ -343,7 +349,7 @@ def _batches(
         for outcome in batch.outcomes:
             without_answer.pop(outcome.job, None)
             if executor is not None:
-                on_read(outcome.job)
+                on_read(1.0)
         yield batch
     if without_answer:
         yield Batch([Outcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
