@@ -58,21 +58,21 @@ def _export(file: Path, launches: int) -> Path:
 
 
 def test_a_launch_of_an_export_takes_few_kilobytes(tmp_path: Path) -> None:
-    """An analyzed launch takes under 5 kB, as launches hold once what they have in common; it was 7 without that."""
+    """An analyzed launch takes under 5.5 kB, as launches hold once what they have in common; it was 7 without that."""
     analyze_paths([_export(tmp_path / "first.csv", 20)])  # imports and caches
-    file = _export(tmp_path / "many.csv", 300)
+    file = _export(tmp_path / "many.csv", 600)
     tracemalloc.start()
     try:
         found = analyze_paths([file])
         held_bytes = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert len(found.analyses) == 300
-    assert held_bytes / 300 < 5000
+    assert len(found.analyses) == 600
+    assert held_bytes / 600 < 5500
 
 
 def test_progress_moves_with_each_report_and_within_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports, texts and tables move the bar by 1 each as they are read and analyzed, and so does what cannot be read."""
+    """Reports, texts and tables move the bar by 1 each as they are read and analyzed; so does what cannot be read."""
     monkeypatch.setattr(tables, "_LINES_AT_ONCE", 4)
     monkeypatch.setattr(report, "_AT_ONCE", 2)
     metrics: dict[str, MetricValue] = {"gpu__time_duration.sum": 1000.0}
