@@ -342,10 +342,10 @@ def test_every_executor_gives_what_this_process_gives(
     assert (there.reports, there.skipped_count) == (here.reports, 0)
     assert [source for source, _ in there.failures] == [source for source, _ in here.failures] == [jobs[3].source]
     for name, executor in (("here", None), ("there", choice)):
-        read: list[Job] = []
-        done = ingest_reports(jobs, Store(tmp_path / name), read.append, executor=executor)
+        parts: list[float] = []
+        done = ingest_reports(jobs, Store(tmp_path / name), parts.append, executor=executor)
         assert (done.report_count, done.kernel_count, len(done.failures), done.skipped_count) == (6, 6, 1, 0)
-        assert [job.source for job in read] == [job.source for job in jobs]
+        assert sum(parts) == len(jobs)
     assert _rows(tmp_path / "here") == _rows(tmp_path / "there")
 
 
