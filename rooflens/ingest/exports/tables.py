@@ -135,18 +135,21 @@ def _some(counted: Counter[str]) -> str:
 
 def open_text(data: bytes) -> io.TextIOWrapper:
     """Open a text in any encoding that ncu's output arrives in: UTF-8, PowerShell's UTF-16, a Windows code page."""
-    return io.TextIOWrapper(io.BytesIO(data), encoding=encoding_of(data), errors="replace", newline="")
+    return _decoded(io.BytesIO(data), encoding_of(data))
 
 
 def lines_of(data: bytes, facts: Facts) -> Iterator[str]:
     """Yield the lines of a text, and tell how far it is read."""
-    stream, done = open_text(data), 0
-    for number, line in enumerate(stream):
+    stream, done = io.BytesIO(data), 0
+    for number, line in enumerate(_decoded(stream, encoding_of(data))):
         yield line
         if not (number + 1) % _LINES_AT_ONCE:
-            at = stream.buffer.tell()
-            facts.on_read((at - done) / len(data))
-            done = at
+            facts.on_read((stream.tell() - done) / len(data))
+            done = stream.tell()
+
+
+def _decoded(stream: io.BytesIO, encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
 
 
 def header_of(line: str) -> Header | None:
