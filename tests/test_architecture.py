@@ -24,8 +24,9 @@ MAY_IMPORT: dict[str, str] = {
     "cache": "files",
     "processes": "errors",
     "files": "errors",
-    "checking": "errors",
-    "local_gpu": "errors processes",
+    "checking": "errors format",
+    "local_gpu": "errors processes cuda_device",
+    "cuda_device": "",
     "analyzing": "format errors files collect ingest/* model/* workloads",
     "tracing": "errors ingest/reports ingest/timelines model/program model/records model/selecting",
     "machine": "",
@@ -33,11 +34,12 @@ MAY_IMPORT: dict[str, str] = {
     "model/* report/* workloads",
     "api": "format globs errors addresses files analyzing tracing writing collect ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors addresses files machine analyzing tracing writing ingest/* model/* report/* workloads",
+    "cli": "format errors addresses checking files machine analyzing tracing writing collect ingest/* model/* report/* "
+    "workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
     "workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
-    "ingest/exports": "errors format model/records model/roofline",
+    "ingest/exports": "errors files format model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "format ingest/messages ingest/metrics model/inside",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
@@ -146,7 +148,7 @@ ONLY_IN = {
     "mcp_types": {"mcp/server.py"},
     "pydantic": {"mcp/answers.py", "mcp/server.py"},
     "multiprocessing": {"ingest/running.py"},
-    "ctypes": {"collect/passes.py", "collect/probe.py", "ingest/reports/child.py", "api/marking.py"},
+    "ctypes": {"cuda_device.py", "collect/passes.py", "collect/probe.py", "ingest/reports/child.py", "api/marking.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""
@@ -377,7 +379,6 @@ _MISSING = (
     ("google.protobuf", f"analyze {_BEFORE}", "protobuf"),
     ("pyarrow", f"ingest {_BEFORE} --store store", "pyarrow"),
     ("altair", f"report {_BEFORE} -o page.html", "altair"),
-    ("rich", f"hotspots {_BEFORE}", "rich"),
     ("msgspec", f"analyze {_BEFORE}", "msgspec"),
 )
 

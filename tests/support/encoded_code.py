@@ -69,7 +69,7 @@ def report_of_loops(path: Path, kernels: int, launches: int, also: Mapping[str, 
     specs = [
         KernelSpec(
             f"sum_{number}(float *, int)",
-            {**(also or {}), **_metrics(1e5 * (1 + number) + 10 * launch)},
+            {**(also or {}), **loop_metrics(1e5 * (1 + number) + 10 * launch)},
             function="kernel",
             module=1,
         )
@@ -80,7 +80,8 @@ def report_of_loops(path: Path, kernels: int, launches: int, also: Mapping[str, 
     return write_report(path, ReportSpec(specs, sources=[source], kernels_per_block=1000))
 
 
-def _metrics(duration_ns: float) -> dict[str, MetricValue]:
+def loop_metrics(duration_ns: float) -> dict[str, MetricValue]:
+    """Return the metrics of a launch of `loads_then_sums` that took so long."""
     runs = {0: 64, **dict.fromkeys(range(1, 7), 6400), 7: 64, 8: 64}
     samples = {0: 10, 1: 40, 2: 360, 3: 20, 4: 40, 5: 460, 6: 40, 7: 20, 8: 10}
     waits = {"long_scoreboard": {2: 340}, "short_scoreboard": {5: 150}}

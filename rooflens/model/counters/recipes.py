@@ -76,6 +76,20 @@ class CyclesOverRate(NamedTuple):
     scale: float = 1.0
 
 
+class CyclesOverClock(NamedTuple):
+    """Divide the first stored count of elapsed cycles by the first stored clock of the same speed, times `scale`."""
+
+    cycles: tuple[str, ...]
+    clocks: tuple[str, ...]
+    scale: float = 1.0
+
+
+class Mean(NamedTuple):
+    """Take the mean of a base metric over the instances of its unit, or its sum over their number."""
+
+    base: str
+
+
 class OverOwnRate(NamedTuple):
     """Divide any stored amount by its own rate per second, which ncu made with the duration; times `scale`."""
 
@@ -134,6 +148,14 @@ class MemoryBus(NamedTuple):
     shared: str = "device__attribute_integrated"
 
 
+class BusAtClock(NamedTuple):
+    """Multiply the width of the memory bus by two bits a pin and the clock named, as in `MemoryBus`."""
+
+    clock: str
+    pins: str = "device__attribute_global_memory_bus_width"
+    shared: str = "device__attribute_integrated"
+
+
 class ShareOfCycles(NamedTuple):
     """Multiply a per cent of peak by the cycles of all instances, which do one a cycle at most; times `scale`."""
 
@@ -171,6 +193,8 @@ Recipe: TypeAlias = (
     | Share
     | CyclesOverTime
     | CyclesOverRate
+    | CyclesOverClock
+    | Mean
     | OverOwnRate
     | SumOverRate
     | WhileActive
@@ -178,6 +202,7 @@ Recipe: TypeAlias = (
     | Quotient
     | Same
     | MemoryBus
+    | BusAtClock
     | ShareOfCycles
     | HostLink
 )
@@ -247,6 +272,9 @@ def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
     fma, instructions = base.format(f"{letter}fma").removeprefix("smsp"), f"{dtype} fma thread instructions"
     peaks = (Peak(f"sm{fma}", "sm_clock_hz"), Peak(f"smsp{fma}", "sm_clock_hz"))
     asked = (Ask("quick", instructions, patched=VOLTA),)
+    every = base.replace("_op_", "_ops_").format(f"{letter}add_{letter}mul_{letter}fma")
+    together = f"predicated-on {dtype} add, mul and fma thread instructions together"
+    rows.append(amount(f"{dtype.rpartition(' ')[2]}_threads", together, every))
     return (*rows, Counter(f"{letter}fma_peak_threads_per_s", f"peak rate of {instructions}", peaks, asked))
 
 
@@ -258,7 +286,7 @@ def pipe_rows(pipe: str, meaning: str, asked: Ask) -> tuple[Counter, ...]:
             f"{pipe}_inst", f"warp instructions of the {meaning}", base, f"smsp__inst_executed_pipe_{pipe}", asked=asks
         ),
         Counter(f"{pipe}_peak_inst_per_s", f"peak rate of the {meaning}", (Peak(base, "sm_clock_hz"),)),
-        share(f"{pipe}_share", meaning, base),
+        share(f"{pipe}_inst_share", meaning, base),
     )
 
 
@@ -271,12 +299,20 @@ def form_read(recipe: Recipe) -> str:
             return PEAK
         case Share():
             return SHARE
+        case Mean():
+            return "avg"
         case _:
             return "sum"
 
 
 def bases_of(recipe: Recipe) -> tuple[str, ...]:
     """Return the names, without roll-up, of the stored metrics that a recipe may read."""
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in _names_of(recipe)))
+
+
+def _names_of(recipe: Recipe) -> tuple[str, ...]:
+    """Return the names that a recipe holds, with the roll-ups that it states."""
+    names: tuple[str, ...] = ()
     match recipe:
         case (
             Exact(names=names)
@@ -288,18 +324,21 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
             | SumOverRate(names=names)
             | Waves(names=names)
         ):
-            return tuple(name.partition(".")[0] for name in names)
+            pass
         case Amount(groups=groups):
-            return tuple(base for group in groups for base in group)
-        case Peak(base=base):
-            return (base,)
+            names = tuple(base for group in groups for base in group)
+        case Peak(base=base) | Mean(base=base):
+            names = (base,)
         case MemoryBus(clock=clock, pins=pins, shared=shared):
-            return clock, pins, shared
+            names = (clock, pins, shared)
+        case BusAtClock(pins=pins, shared=shared):
+            names = (pins, shared)
+        case CyclesOverClock(cycles=cycles, clocks=clocks):
+            names = (*cycles, *clocks)
         case (
             RateOverShare(rate=first, share=second)
             | ShareOfCycles(cycles=first, share=second)
             | Quotient(part=first, whole=second)
         ):
-            return first.partition(".")[0], second.partition(".")[0]
-        case _:
-            return ()
+            names = (first, second)
+    return names

@@ -201,11 +201,16 @@ def blocks_by_registers(registers: float, block_size: float, sm_registers: float
     return int(warps // warps_of(block_size))
 
 
+def warp_slots(kernel: Kernel) -> float | None:
+    """Return how many warps an SM can hold, as stored or of its compute capability; None if neither is known."""
+    return kernel.counters.get("sm_warps") or _SM_WARPS.get(kernel.compute_capability or "")
+
+
 def allowed_by_registers(kernel: Kernel) -> float | None:
     """Return the occupancy that the registers of a launch allow at most, 0 to 1; None if one of them is unknown."""
     counters = kernel.counters
     registers, block = counters.get("registers_per_thread"), counters.get("block_size")
-    most = counters.get("sm_warps") or _SM_WARPS.get(kernel.compute_capability or "")
+    most = warp_slots(kernel)
     if not registers or not block or not most:
         return None
     blocks = blocks_by_registers(registers, block, counters.get("sm_registers") or SM_REGISTERS)
