@@ -51,8 +51,12 @@ MoveKind = Literal[
     "algorithm",
     "library",
     "collect",
+    "nvidia",
 ]
-"""What a move changes, in one word: a sentence may offer more ways to it, and programs count by this."""
+"""What a move changes, in one word: a sentence may offer more ways to it, and programs count by this.
+
+`nvidia` is a rule of NVIDIA's that is quoted: what it would change is NVIDIA's to say.
+"""
 
 Grain = Literal["line", "sass", "function"]
 
