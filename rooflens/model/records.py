@@ -195,7 +195,7 @@ class Run(Struct, frozen=True, gc=False):
     reader: str = "ncu-report"
 
 
-WaitFound = Literal["scoreboard", "registers", "queue", "barrier", "order"]
+WaitFound = Literal["scoreboard", "registers", "group", "queue", "barrier", "order"]
 
 
 class Wait(Struct, frozen=True, gc=False):
@@ -244,6 +244,9 @@ class Anatomy(Struct, frozen=True, gc=False):
         address_share: Part of the instructions that only count, move, jump and compute addresses, 0 to 1.
         copies_asynchronously: It copies to shared memory without waiting.
         unroll: How far its counter steps; None if no one register counts.
+        stages: Tiles in shared memory at once: the one that is read, and those whose copies are under way meanwhile;
+            None where copies form no groups, or nothing is read between them.
+        groups_left: Groups of copies that stay under way behind its waits for the oldest; 0 where it waits for all.
     """
 
     instructions: float
@@ -262,6 +265,8 @@ class Anatomy(Struct, frozen=True, gc=False):
     address_share: float | None
     copies_asynchronously: bool
     unroll: int | None = None
+    stages: int | None = None
+    groups_left: int | None = None
 
 
 class Loop(Struct, frozen=True, gc=False):
@@ -780,8 +785,9 @@ class Does(Struct, frozen=True, gc=False):
         registers: Registers of a thread.
         tile_bytes: Shared memory of a block, without the driver's part.
         copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
-        stages: Copies under way at once; None until machine code tells.
-        waits_for_oldest: It waits for the oldest of them; None until machine code tells.
+        stages: Tiles that asynchronous copies keep in shared memory: one that is read, and those under way; None where
+            no machine code tells, and for TMA.
+        waits_for_oldest: It waits for the oldest of them alone, not for all; None as above.
         products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
         older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
         load_bytes: The widest load of a thread from global memory.

@@ -223,3 +223,51 @@ def test_the_flow_of_control_is_that_of_nvidias_disassembler(
                     wrong.append(f"{path} {one.name[:60]}: {jumps[:4]}")
     assert functions > 10
     assert not wrong, "\n".join(wrong)
+
+
+_STAGES = {("cutlass__384.ncu-rep", 1): 3, ("cutlass__384.ncu-rep", 2): 3}
+"""Report and kernel -> stages, the last number in the name of `MmaMultistage`."""
+
+
+def _reaching(graph: Graph, position: int) -> set[int]:
+    """Return the positions that some way leads from to a position, found backward."""
+    before: dict[int, list[int]] = {}
+    for block, following in enumerate(graph.after):
+        for one in following:
+            before.setdefault(one, []).append(block)
+    block = graph.block_of(position)
+    found = set(range(graph.blocks[block].first, position))
+    blocks, seen = list(before.get(block, ())), set[int]()
+    while blocks:
+        one = blocks.pop()
+        if one not in seen:
+            seen.add(one)
+            found |= set(range(graph.blocks[one].first, graph.blocks[one].end))
+            blocks += before.get(one, ())
+    return found
+
+
+def test_no_wait_for_copies_names_one_that_was_not_issued(corpus: Path) -> None:
+    """Each copy that a wait names reaches it on some way, and stages are what a kernel's own name says."""
+    files = [*corpus.glob("*.ncu-rep"), *(corpus.parent / "outcomes" / "reports").rglob("*.ncu-rep")]
+    asked, impossible, stages = 0, [], {}
+    for file in sorted(files):
+        try:
+            kernels = list(_looked_into(file))
+        except InputError:
+            continue  # no report
+        for index, kernel, code in kernels:
+            if not any(one.base == "LDGSTS" for one in code.instructions):
+                continue
+            inside = look_inside(code)
+            stages[file.name, index] = [loop.anatomy.stages for loop in inside.loops if loop.anatomy is not None]
+            for graph in find_rows(code).graphs:
+                at = {one.offset: position for position, one in enumerate(graph.instructions)}
+                for pc, waits in inside.waits.items():
+                    named = {at[wait.pc] for wait in waits if wait.how == "group" and wait.pc in at}
+                    asked += bool(named)
+                    if pc in at and named - _reaching(graph, at[pc]):
+                        impossible.append((file.name, index, kernel.function_name, hex(pc)))
+    assert asked >= 15
+    assert not impossible
+    assert {key: number for key, number in _STAGES.items() if number not in stages[key]} == {}

@@ -359,9 +359,12 @@ def decode(
         waits=waits,
         file=file,
         line=line,
+        leaves_groups=bits >> 38 & 0x3F if form.name == "DEPBAR" and bits >> 44 & 15 == _AT_MOST_GROUPS else None,
     )
 
 
+_AT_MOST_GROUPS = 8
+"""What bits 44 to 47 of a `DEPBAR.LE SB0` say: the scoreboard, and that it may still count some."""
 _NONE: frozenset[int] = frozenset()
 _BOARDS = (*range(SCOREBOARDS), None, None)
 """What 3 bits say of a scoreboard that is set."""
@@ -458,7 +461,12 @@ _OF_WARPGROUPS: Mapping[str, Callable[[int], str]] = {"HGMMA": _of_hgmma, "IGMMA
 """The same of products of four warps, whose width stands where others have an immediate."""
 
 _TOLD_BY_MORE = (
-    _OF_WARPGROUPS.keys() | _AT_BARRIERS | _MULTIPLY_ADDS | _STEPPING.keys() | _PACKED | {"IMAD", "UTCHMMA", "LDC"}
+    _OF_WARPGROUPS.keys()
+    | _AT_BARRIERS
+    | _MULTIPLY_ADDS
+    | _STEPPING.keys()
+    | _PACKED
+    | {"IMAD", "UTCHMMA", "LDC", "DEPBAR"}
 )
 """Operations of which bits that no form depends on tell more than registers."""
 

@@ -67,6 +67,7 @@ class Instruction(Struct, frozen=True):
         sets_written, sets_read: Scoreboards that it sets until its result is written, or its operands are read; None
             for none.
         waits: Mask of the scoreboards that it waits for.
+        leaves_groups: It waits for groups of asynchronous copies, all but so many of the newest; None for others.
         file, line: What it was compiled from; None if unknown.
     """
 
@@ -89,6 +90,7 @@ class Instruction(Struct, frozen=True):
     waits: int = 0
     file: str | None = None
     line: int | None = None
+    leaves_groups: int | None = None
 
     @property
     def is_conditional(self) -> bool:
