@@ -534,6 +534,13 @@ LOOP = fixed(
     Key("file", TEXT_OR_NULL, "source file", value=attrgetter("loop.file")),
     Key("line", NUMBER, "its first line, from 1; null without line information", value=attrgetter("loop.line")),
     Key("last_line", NUMBER, "its last line", value=attrgetter("loop.last_line")),
+    Key(
+        "library_file",
+        TEXT_OR_NULL,
+        "header of a library that it stands in, inlined at `line`; null for the program's own",
+        value=attrgetter("loop.library_file"),
+    ),
+    Key("library_line", NUMBER, "its line there", value=attrgetter("loop.library_line")),
     Key("trips", NUMBER, "how often the body runs for each warp that enters", value=attrgetter("loop.trips")),
     Key("share", NUMBER, "of the kernel's samples, inner loops too: of warps' time, not the clock's", "share"),
     Key("share_self", NUMBER, "the same without inner loops", "share"),

@@ -279,6 +279,7 @@ class Loop(Struct, frozen=True, gc=False):
         parent: Id of the loop around it; None for an outermost one.
         start, end: Offsets in bytes of its first and its last instruction, from the start of the kernel's code.
         file, line, last_line: Where it was compiled from; None if unknown.
+        library_file, library_line: Its place in a library's header, which was inlined at that line; None for others.
         trips: How often its body runs for each warp that enters; None for straight parts, and where not known.
         amounts: Sum over its instructions, inner loops too, by measure: those of hot spots, and `global_sectors`.
         own: The same without inner loops.
@@ -296,6 +297,8 @@ class Loop(Struct, frozen=True, gc=False):
     file: str | None = None
     line: int | None = None
     last_line: int | None = None
+    library_file: str | None = None
+    library_line: int | None = None
     trips: float | None = None
     amounts: Mapping[str, float] = field(default_factory=_nothing)
     own: Mapping[str, float] = field(default_factory=_nothing)

@@ -311,8 +311,14 @@ def is_known(capability: int) -> bool:
     return capability in _CAPABILITIES
 
 
-def decode(
-    offset: int, code: bytes, capability: int, *, file: str | None = None, line: int | None = None
+def decode(  # noqa: PLR0913 - one for each thing that is known of an instruction
+    offset: int,
+    code: bytes,
+    capability: int,
+    *,
+    file: str | None = None,
+    line: int | None = None,
+    path: tuple[tuple[str, int], ...] = (),
 ) -> Instruction:
     """Read an instruction; its opcode is empty if its operation is unknown.
 
@@ -322,6 +328,7 @@ def decode(
         capability: Compute capability that it is compiled for: 90 for 9.0.
         file: Source file that it was compiled from.
         line: Line of it.
+        path: As `Instruction.path`.
     """
     bits = int.from_bytes(code, "little")
     form = _form(bits & _OF_FORM, capability)
@@ -336,7 +343,7 @@ def decode(
         # By place, as most instructions are: names cost a third of the time.
         return Instruction(
             *(offset, form.opcode, form.name, form.kind, guard, None, False, None, writes, reads, None, None, False),
-            *(False, written, read, waits, file, line),
+            *(False, written, read, waits, file, line, None, path),
         )
     opcode = _opcode(form, bits)
     return Instruction(
@@ -359,6 +366,7 @@ def decode(
         waits=waits,
         file=file,
         line=line,
+        path=path,
         leaves_groups=bits >> 38 & 0x3F if form.name == "DEPBAR" and bits >> 44 & 15 == _AT_MOST_GROUPS else None,
     )
 

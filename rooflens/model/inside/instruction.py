@@ -68,7 +68,8 @@ class Instruction(Struct, frozen=True):
             for none.
         waits: Mask of the scoreboards that it waits for.
         leaves_groups: It waits for groups of asynchronous copies, all but so many of the newest; None for others.
-        file, line: What it was compiled from; None if unknown.
+        file, line: What it was compiled from, as NVIDIA's tools say it; None if unknown.
+        path: Files and lines of the calls that inlined it, outermost first, and its own; empty if unknown.
     """
 
     offset: int
@@ -91,6 +92,7 @@ class Instruction(Struct, frozen=True):
     file: str | None = None
     line: int | None = None
     leaves_groups: int | None = None
+    path: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_conditional(self) -> bool:
