@@ -151,7 +151,8 @@ _TEXT, _AT = re.compile(r"\.text\.(\S+):"), re.compile(r"\s+/\*([0-9a-f]{4,})\*/
 
 def _paths_of_nvdisasm(cubin: Path) -> Iterator[tuple[bytes, int, tuple[tuple[str, int], ...]]]:
     """Yield function, offset and path of each instruction with a line, outermost first."""
-    done = subprocess.run((nvdisasm(), "-gi", "-c", cubin), capture_output=True, text=True, check=True)
+    command = (nvdisasm(), "-gi", "-c", cubin)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - our own
     function, path, is_read = b"", [], True
     for text in done.stdout.splitlines():
         if match := _TEXT.match(text):
@@ -177,6 +178,8 @@ def test_paths_through_inlined_calls_are_those_of_nvidias_disassembler(
             (tmp_path / "one.cubin").write_bytes(binary)
             budget = CubinBudget()
             lines = read_lines(Cubin(binary, budget), budget)
+            if not lines:
+                continue
             for function, offset, expected in _paths_of_nvdisasm(tmp_path / "one.cubin"):
                 asked += 1
                 inlined += len(expected) > 1
