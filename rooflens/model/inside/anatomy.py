@@ -29,7 +29,8 @@ _VALUE_BYTES: Mapping[str, float] = {
     "int1": 0.125,
 }
 _LOADS = {"global load": "global", "shared load": "shared"}
-_COPIES = frozenset({"LDGSTS", "UTMALDG", "UBLKCP"})
+_BULK_COPIES = frozenset({"UTMALDG", "UBLKCP"})
+_COPIES = frozenset({"LDGSTS", *_BULK_COPIES})
 _MOVING = frozenset({"integer", "moves and selects", "control", "uniform data path", "constants"})
 _MOST_UNROLLED = 128
 
@@ -61,7 +62,8 @@ class _Body:
         kind = kind_of_opcode(base)
         self.groups[opcode_group(opcode)] += int(runs)
         self.by_kind["barrier" if base == "BAR" else "" if kind == "barrier" else kind] += runs
-        if (where := _LOADS.get(kind)) is not None:
+        # What TMA and bulk copies move stands in no modifier.
+        if (where := _LOADS.get(kind)) is not None and base not in _BULK_COPIES:
             width = width_bytes(opcode)
             self.widths[where][width] += int(runs)
             self.loaded_bytes[where] += threads * width
