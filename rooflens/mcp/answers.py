@@ -280,7 +280,7 @@ class Answers:
 
 _MOVE_BYTES = 400
 _FORECAST = (
-    *("flop", "bytes", "intensity", "regime", "t_lower_s"),
+    *("flop", "bytes", "intensity", "regime", "t_lower_s", "t_fused_s", "t_upper_s", "roof_flop_per_s"),
     *("time_over_floor", "time_over_attainable", "time_verdict"),
 )
 """Keys of a forecast's JSON that clients get as numbers."""

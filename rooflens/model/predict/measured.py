@@ -392,10 +392,11 @@ def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> Pre
 
 
 def _datasheet_peak(prediction: Prediction, gpu: Datasheet) -> tuple[str | None, float | None]:
-    """Choose the pipe for an operation's type, and its peak by the datasheet."""
+    """Choose the pipe for an operation's type, and its peak by the datasheet at the highest clock."""
     operation = OPERATIONS.get(prediction.operation)
     pipes = pipes_for(operation.unit if operation else "counted", prediction.dtype)
-    return next(((name, gpu.peaks[name].value) for name in pipes if name in gpu.peaks), (None, None))
+    known = ((name, gpu.peak(name)) for name in pipes)
+    return next(((name, peak.value * gpu.above_boost) for name, peak in known if peak is not None), (None, None))
 
 
 def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:

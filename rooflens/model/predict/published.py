@@ -150,15 +150,20 @@ def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
     return max(factor * floor_s, min(factor * floor_s + launch_s, factor * LONG_S))
 
 
-def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None = None) -> str:
+def floor_words(
+    floor_s: float, found: Attainable | None, warm_s: float | None = None, fused_s: float | None = None
+) -> str:
     """Write the floors and what published kernels attain: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
 
     Args:
         floor_s: From cold caches.
         found: What published kernels attain; None if none are published.
         warm_s: With operands and results in L2; None if they do not fit.
+        fused_s: Of one kernel for all steps of a composite operation; None for another one.
     """
     floor = f"floor {duration(floor_s * 1e9)}"
+    if fused_s is not None:
+        floor = f"{floor} as separate kernels, {duration(fused_s * 1e9)} fused"
     if warm_s is not None:
         warm = f", {duration(warm_s * 1e9)} with" if warm_s < floor_s else " or with"
         floor += f" from cold caches{warm} its data in L2"

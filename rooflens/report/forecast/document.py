@@ -71,6 +71,8 @@ _WORTH: Mapping[str, int] = {
     "sent": 1,
     "of peak": 2,
     "ridge": 2,
+    "at most": 2,
+    "attainable FLOP/s": 3,
     "T math": 3,
     "T memory": 4,
     "T comms": 5,
@@ -80,8 +82,12 @@ _WORTH: Mapping[str, int] = {
 }
 """Columns that leave a narrow terminal; sizes, regime and floor stay longest."""
 
-NOTE = "floor: no kernel is faster from cold caches; peaks are dense; `rooflens about columns`"
-"""Printed below all tables."""
+NOTE = "floor: no kernel is faster from cold caches; at most: nothing overlaps; peaks are dense; `rooflens about columns`"
+NOTE_OF_STEPS = (
+    "floor: a kernel for each step; fused: no kernel is faster from cold caches; at most: nothing overlaps; "
+    "peaks are dense; `rooflens about columns`"
+)
+"""Printed below all tables of a simple operation, and of one that a single kernel could do."""
 
 
 def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Document:
@@ -107,7 +113,7 @@ def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Docu
         table, meaning = Table(columns, tuple(table_rows(row)), row_heading(row)), bullets([*notes(row)])
         blocks += [Folded(table.title, (table, meaning), on_text=False)] if folds else [table, meaning]
         blocks += _measured(row.steps[-1][1])
-    return (*blocks, Paragraph((NOTE,), "note"), _on_pages(Folded("How it was counted", tuple(_method(rows)))))
+    return (*blocks, Paragraph((NOTE_OF_STEPS if rows[0].operation.fused else NOTE,), "note"), _on_pages(Folded("How it was counted", tuple(_method(rows)))))
 
 
 def _measured(result: Forecast) -> Iterator[Block]:
@@ -117,7 +123,8 @@ def _measured(result: Forecast) -> Iterator[Block]:
     found = result.attainable
     unproven = found is not None and not found.proven
     yield compared_table([cells_of(row, unproven=unproven) for row in result.compared], "Predicted against measured")
-    if advice := time_advice(result.measured_s, result.t_lower_s, found, result.t_without_dram_s):
+    times_s = result.measured_s, result.floor_s
+    if advice := time_advice(*times_s, found, result.t_without_dram_s, result.clock_hz):
         yield bullets([advice])
 
 
@@ -268,10 +275,12 @@ def _times(result: Forecast) -> list[tuple[str, float, Style]]:
         ("T math", result.t_math_s, "compute"),
         ("T memory", result.t_memory_s, "memory"),
         ("T comms", result.t_comms_s, "communication"),
+        ("T vector", result.t_vector_s, "compute"),
         ("T MUFU", result.t_special_s, "compute"),
         ("T issue", result.t_issue_s, "compute"),
         ("T L2", result.t_l2_s, "memory"),
         ("floor", result.t_lower_s, result.regime),
+        ("fused", result.t_fused_s, result.regime),
         ("warm floor", result.t_lower_warm_s, "memory"),
         ("typical of published", result.attainable.typical_s if result.attainable else None, "unknown"),
         ("measured", result.measured_s, "unknown"),
