@@ -68,7 +68,8 @@ def predict(  # noqa: PLR0913 - the words of a command line
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them. By default `h100-sxm` for an
             operation, and its own GPU for a measured kernel.
         dtype: Type of the operands: `bf16`, `fp8`, `nvfp4`, ..., with that of its sums where that is not `fp32`
-            ("fp16:fp16"); by default the operation's usual type, mostly `bf16`, or `fp16` or `fp32` on a GPU without it.
+            ("fp16:fp16"); by default the operation's usual type, mostly `bf16`, or `fp16` or `fp32` on a GPU without
+            it.
         out_dtype: Type of a matrix product's result; by default the operands' type, or `bf16` for operands of 8 or 4
             bits.
         link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest link that joins so many.

@@ -264,7 +264,9 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         for name in ("link", "network_gb_per_s"):
             if given[name]:
                 option = f"--{name.replace('_', '-')}"
-                raise UsageError(f"{option} has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs")
+                raise UsageError(
+                    f"{option} has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs"
+                )
     for failure in lacking:
         say(f"warning: {failure}")
     deliver(of_forecasts(rows, [str(failure) for failure in lacking]), style, output)

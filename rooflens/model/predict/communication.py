@@ -73,9 +73,7 @@ def ring_reduced(amount: float, gpus: int) -> float:
 
 
 def tree_reduced(amount: float, gpus: int) -> float:
-    """Return what a GPU sends in an all-reduce by two trees, each for half: as a leaf of one, with children in the
-    other.
-    """
+    """Return what a GPU sends in an all-reduce by two trees, each for half: it is a leaf of one of them."""
     return 2 * amount if gpus > 2 else amount
 
 

@@ -123,6 +123,7 @@ class Forecast(Struct, frozen=True):
         rates: The rates behind these four times; infinite if not known.
         data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
         l2_size_bytes: What L2 holds; None if unknown.
+        rereads: Bytes that kernels move over those of the floor: above 1 where rows are too long for an SM.
         clock_hz: The clock of the floor: the highest that the card is known, or assumed, to run at.
         above_boost: That over the rated boost clock: 1 for a card that stops there.
         measured_s: Its measured time, if that was given.
@@ -162,6 +163,7 @@ class Forecast(Struct, frozen=True):
     rates: SideRates = SideRates()
     data_bytes: float = 0.0
     l2_size_bytes: float | None = None
+    rereads: float = 1.0
     clock_hz: float = 0.0
     above_boost: float = 1.0
     measured_s: float | None = None
@@ -175,7 +177,7 @@ class Forecast(Struct, frozen=True):
         """What published kernels of this operation would take; None if there is none, or launches take longer."""
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
-        return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
+        return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s, rereads=self.rereads)
 
     @property
     def compared(self) -> tuple[Compared, ...]:
@@ -412,9 +414,23 @@ def _simple(part: Part, widths: Widths, dtype: str, gpu: Datasheet, over: Path |
         found,
         data_bytes=_work_of_part(once, widths)[1] if once is not part else found.moved_bytes,
         l2_size_bytes=gpu.l2_size.value if gpu.l2_size else None,
+        rereads=rereads_of(part, widths),
         clock_hz=gpu.clock_of(peak[0]).value * gpu.above_boost,
         above_boost=gpu.above_boost,
     )
+
+
+ROW_KEPT = 228 * 1024 // 4
+"""The longest row that an SM can keep as numbers of fp32, in the shared memory of the largest ones (CC 9.0, 10.0)."""
+
+
+def rereads_of(part: Part, widths: Widths) -> float:
+    """Return by what kernels that read long rows twice move more than the floor allows for."""
+    operation = OPERATIONS[part.operation]
+    if operation.read_again is None or part.sizes["width"] <= ROW_KEPT:
+        return 1.0
+    again = part.count * widths.operand * operation.read_again(part.sizes)
+    return 1 + again / _work_of_part(part, widths)[1]
 
 
 def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to

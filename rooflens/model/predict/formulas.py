@@ -425,7 +425,8 @@ def _weights(part: Part) -> float:
     if part.operation not in _PRODUCTS:
         return 0.0
     s = part.sizes
-    return part.count * s.get("groups", 1) * s["n"] * share_of(s["k"], s.get("tensor_parallel", 1))
+    matrices: float = s.get("groups", 1)
+    return part.count * matrices * s["n"] * share_of(s["k"], s.get("tensor_parallel", 1))
 
 
 _PRODUCTS = frozenset({"gemm", "grouped-gemm"})
@@ -434,7 +435,7 @@ _PRODUCTS = frozenset({"gemm", "grouped-gemm"})
 
 def norm_elements(parts: Iterable[Part]) -> float:
     """Count the weights of norms."""
-    return sum(part.count * part.sizes["width"] for part in parts if part.operation == "rmsnorm")
+    return float(sum(part.count * part.sizes["width"] for part in parts if part.operation == "rmsnorm"))
 
 
 def block_kept(s: Sizes) -> float:

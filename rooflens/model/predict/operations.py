@@ -13,7 +13,7 @@ from types import MappingProxyType
 from rooflens.errors import UnknownNameError
 from rooflens.model.predict import formulas
 from rooflens.model.predict.communication import ALL_REDUCED, COLLECTIVES, EXCHANGED
-from rooflens.model.predict.rows import Operation, Size
+from rooflens.model.predict.rows import Operation, Size, Sizes
 
 _BATCH = Size("batch", "batch size", 1)
 _HEADS = (
@@ -86,6 +86,10 @@ _L2_TILES = "L2: an operand element once for each row or column of tiles of l2_t
 _UNPACKED = f"a packed weight takes {formulas.UNPACK_INSTRUCTIONS} instructions for each row of these tiles"
 _EXPONENTIALS = "one exponential per pair of tokens"
 _ONCE = "every operand read once, the result written once"
+
+
+def _all_rows(s: Sizes) -> float:
+    return s["rows"] * s["width"]
 
 
 def _with_residual(norm: str, weights: int) -> Operation:
@@ -247,6 +251,7 @@ _TABLE = (
         "rows, weight and bias read, rows written",
         lambda s: formulas.LAYERNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + 2 * s["width"],
+        read_again=_all_rows,
     ),
     Operation(
         "rmsnorm",
@@ -257,6 +262,7 @@ _TABLE = (
         "rows and weight read, rows written",
         lambda s: formulas.RMSNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + s["width"],
+        read_again=_all_rows,
     ),
     _with_residual("layernorm", 2),
     _with_residual("rmsnorm", 1),
@@ -271,6 +277,7 @@ _TABLE = (
         lambda s: 2 * s["rows"] * s["width"],
         special=lambda s: s["rows"] * s["width"],
         extra_costs="one exponential per element",
+        read_again=_all_rows,
     ),
     Operation(
         "attention",
@@ -616,7 +623,6 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
         "bmm": "batched-gemm",
         "flash": "attention-flash",
         "flash-attention": "attention-flash",
-        "ffn": "mlp",
         "feed-forward": "mlp",
         "mha": "attention-flash",
         "sdpa": "attention-flash",

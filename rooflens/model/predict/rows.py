@@ -106,6 +106,8 @@ class Operation(Struct, frozen=True):
         l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None if equal to those at
             DRAM.
         extra_costs: How special functions, instructions and L2 bytes are counted; empty if none are.
+        read_again: Elements that kernels read once more where a row, of the size `width`, is too long for an SM to
+            keep; None if rows do not matter. The floor has them once.
         dtype: The default type of its operands.
         collective: How algorithms of libraries send its buffer; None if it is no collective.
     """
@@ -134,6 +136,7 @@ class Operation(Struct, frozen=True):
     issued: Amount | None = None
     l2_bytes: Callable[[Sizes, float], float] | None = None
     extra_costs: str = ""
+    read_again: Amount | None = None
     dtype: str = "bf16"
     collective: Collective | None = None
 
@@ -189,6 +192,7 @@ def the_dtype(text: str) -> str:
     if dtype not in DTYPES:
         raise UnknownNameError("type", text, DTYPES)
     return dtype
+
 
 USUAL_RESULT = "bf16"
 """Result type of products of 8 and 4 bits: their sums do not fit the operands' type."""

@@ -137,7 +137,12 @@ PREDICTION = fixed(
         "where the clock of the floors is from; it begins with `assumed` where nobody has said",
         value=attrgetter("row.gpu.fastest_clock.source"),
     ),
-    Key("algorithms", items(TAKEN), "of libraries for a collective, the least first", value=attrgetter("result.algorithms")),
+    Key(
+        "algorithms",
+        items(TAKEN),
+        "of libraries for a collective, the least first",
+        value=attrgetter("result.algorithms"),
+    ),
     Key(
         "algorithm_bytes_per_s",
         NUMBER,

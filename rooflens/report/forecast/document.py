@@ -82,11 +82,8 @@ _WORTH: Mapping[str, int] = {
 }
 """Columns that leave a narrow terminal; sizes, regime and floor stay longest."""
 
-NOTE = "floor: no kernel is faster from cold caches; at most: nothing overlaps; peaks are dense; `rooflens about columns`"
-NOTE_OF_STEPS = (
-    "floor: a kernel for each step; fused: no kernel is faster from cold caches; at most: nothing overlaps; "
-    "peaks are dense; `rooflens about columns`"
-)
+NOTE = "floor: no kernel is faster from cold caches; peaks are dense; `rooflens about columns`"
+NOTE_OF_STEPS = f"floor: a kernel for each step; {NOTE.replace('floor', 'fused', 1)}"
 """Printed below all tables of a simple operation, and of one that a single kernel could do."""
 
 
@@ -113,7 +110,11 @@ def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Docu
         table, meaning = Table(columns, tuple(table_rows(row)), row_heading(row)), bullets([*notes(row)])
         blocks += [Folded(table.title, (table, meaning), on_text=False)] if folds else [table, meaning]
         blocks += _measured(row.steps[-1][1])
-    return (*blocks, Paragraph((NOTE_OF_STEPS if rows[0].operation.fused else NOTE,), "note"), _on_pages(Folded("How it was counted", tuple(_method(rows)))))
+    return (
+        *blocks,
+        Paragraph((NOTE_OF_STEPS if rows[0].operation.fused else NOTE,), "note"),
+        _on_pages(Folded("How it was counted", tuple(_method(rows)))),
+    )
 
 
 def _measured(result: Forecast) -> Iterator[Block]:

@@ -14,7 +14,7 @@ from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold,
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import floor_words, published_points
 from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for, stored_type
-from rooflens.model.roofline.datasheets import ASSUMED, Datasheet
+from rooflens.model.roofline.datasheets import ASSUMED, Datasheet, Link
 from rooflens.model.verdict.sentences import resource_label
 
 SPARSE_FROM = 8
@@ -225,8 +225,7 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
         found.append(("special functions", fmt.si(gpu.special_rate.value, "/s"), gpu.special_rate.source))
     if gpu.issue_rate and not result.parts and result.issue_s:
         found.append(("instructions", fmt.si(gpu.issue_rate.value, "/s"), gpu.issue_rate.source))
-    if result.link in gpu.links:
-        link = gpu.links[result.link]
+    if link := _link_of(row, result):
         found.append((link.name, f"{fmt.si(link.bytes_per_s_per_direction, 'B/s')} in one direction", link.source))
     return found
 
@@ -487,15 +486,19 @@ def _fit_notes(row: Row) -> list[str]:
     return [f"does not fit{at}: {taken}; it takes {needed} such GPUs or more to hold them"]
 
 
+def _link_of(row: Row, result: Forecast) -> Link | None:
+    """Return the link over which GPUs share a step; None for one GPU, and for a network."""
+    return next((link for link in row.gpu.links.values() if link.kind == result.link), None)
+
+
 def _link_notes(row: Row) -> list[str]:
     """Name each link over which GPUs share the work, the largest number of GPUs, and where T math equals T comms."""
     over = {result.link: (row.operation.group(sizes), result) for sizes, result in row.steps if result.link}
     said = []
-    for kind, (gpus, result) in over.items():
+    for gpus, result in over.values():
         rate = si(result.link_bytes_per_s, "B/s")
         named = f"a network of {rate} each way, as given"
-        if kind in row.gpu.links:
-            link = row.gpu.links[kind]
+        if link := _link_of(row, result):
             named = f"{link.name}, {rate} each way, {si(link.bytes_per_s_total, 'B/s')} both ways"
         ridge = f"; ridge {significant(result.link_ridge)} FLOP/link B" if result.flop and result.link_ridge else ""
         said.append(f"link of {gpus} GPUs: {named}{ridge}")

@@ -312,7 +312,7 @@ def test_work_that_gpus_cannot_share_is_refused(operation: str, sizes: dict[str,
 
 
 NCCL_TESTS = Path(__file__).with_name("nccl_tests.csv")
-"""What nccl-tests printed on three generations of NVLink, as people have published it: address, size, time, bandwidths."""
+"""What nccl-tests printed on three generations of NVLink, as people have published it, with addresses."""
 
 
 def test_no_published_collective_is_faster_than_its_floor_and_bus_bandwidth_is_theirs() -> None:

@@ -425,7 +425,10 @@ def test_a_decoder_of_experts_reads_those_that_its_tokens_choose() -> None:
     one = 3 * 4096 * 14336 * 2 * 32
     assert sparse.moved_bytes - dense.moved_bytes == pytest.approx(one, rel=0.01)
     sizes = checked_sizes(OPERATIONS["decode"], {"experts": 8})
-    held = held_bytes(OPERATIONS["decode"], sizes, "bf16"), held_bytes(OPERATIONS["decode"], {**sizes, "experts": 0}, "bf16")
+    held = (
+        held_bytes(OPERATIONS["decode"], sizes, "bf16"),
+        held_bytes(OPERATIONS["decode"], {**sizes, "experts": 0}, "bf16"),
+    )
     assert (held[0] or 0) - (held[1] or 0) == pytest.approx(7 * one, rel=0.01)
 
 
