@@ -425,8 +425,7 @@ def _weights(part: Part) -> float:
     if part.operation not in _PRODUCTS:
         return 0.0
     s = part.sizes
-    matrices: float = s.get("groups", 1)
-    return part.count * matrices * s["n"] * share_of(s["k"], s.get("tensor_parallel", 1))
+    return float(part.count * s.get("groups", 1) * s["n"] * share_of(s["k"], s.get("tensor_parallel", 1)))
 
 
 _PRODUCTS = frozenset({"gemm", "grouped-gemm"})
