@@ -18,7 +18,7 @@ from oracle_tensors import products, published_warpgroup, tensor_activity, tenso
 
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.analyze import analyze
-from rooflens.model.roofline.levels import L2_INTERNAL, SHARED_DATA, leading_stage
+from rooflens.model.roofline.units import L2_INTERNAL, SHARED_DATA
 from rooflens.model.verdict.nvidia_rules import agrees, read_nvidia
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def _dram_share(results: Iterable[Result]) -> Row:
     pairs = []
     for result in results:
         theirs, sources = result.number(DRAM_PCT), result.kernel.counter_sources
-        known = {"dram_bytes", "dram_peak_bytes_per_s"} <= sources.keys()
-        if theirs and known and " / " not in sources["dram_peak_bytes_per_s"]:
+        known = {"dram_bytes", "dram_bus_peak_bytes_per_s"} <= sources.keys()
+        if theirs and known and " / " not in sources["dram_bus_peak_bytes_per_s"]:
             ours = result.analysis.levels["dram"].share or 0.0
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     return Row(
@@ -101,7 +101,7 @@ def _smem_share(results: Iterable[Result]) -> Row:
     pairs = []
     for result in results:
         theirs = result.number(SMEM_PCT)
-        known = {"smem_bytes", "l1_peak_bytes_per_s"} <= result.kernel.counters.keys()
+        known = {"l1_shared_data_bytes", "l1_data_peak_bytes_per_s"} <= result.kernel.counters.keys()
         if theirs and known:
             ours = result.analysis.levels["l1"].stages[SHARED_DATA]
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
@@ -195,7 +195,7 @@ def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
         reason = "" if same else f"NVIDIA: {theirs}; ours: {blind.verdict.bound}"
         if not same and result.analysis.verdict.bound == "unknown":
             reason += ", with NVIDIA's summary too: the report lacks the counters of one side"
-        if not same and leading_stage(blind.levels["l2"]) == L2_INTERNAL:
+        if not same and blind.levels["l2"].leading_stage == L2_INTERNAL:
             reason += " at L2, by a part of it that NVIDIA's summary leaves out: the fabric of a split L2"
         if not same and blind.phases is not None:
             reason += f", {blind.verdict.cause}: a series that the summary averages"

@@ -41,9 +41,9 @@ _SHORTEST_ARGUMENTS = 6
 
 _NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
 _BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that move the cursor, change colours, ring, break lines or reverse the text: control characters (but line
-end and tab), direction marks, line and paragraph separators."""
+end and tab), direction marks, line and paragraph separators; and halves of characters, which cannot be written."""
 
 _DIGITS = re.compile("([0-9]+)")
 
@@ -226,7 +226,7 @@ def as_unicode(text: str) -> str:
 
 def printable(text: str, instead: str = "?") -> str:
     """Replace control characters: names of files and kernels must not steer a terminal, and XML forbids them."""
-    return "".join(char if char.isprintable() else instead for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else instead for char in text)
 
 
 def natural(text: str) -> tuple[tuple[str, int, str, str], ...]:

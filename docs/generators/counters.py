@@ -12,10 +12,13 @@ from rooflens.model.about import FAMILIES
 from rooflens.model.counters.chips import EVERY_CHIP
 from rooflens.model.counters.recipes import (
     Amount,
+    BusAtClock,
+    CyclesOverClock,
     CyclesOverRate,
     CyclesOverTime,
     Exact,
     HostLink,
+    Mean,
     MemoryBus,
     OverOwnRate,
     Peak,
@@ -33,8 +36,10 @@ from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import MEASURES, STORED_AS
 from rooflens.model.needs import CODE
-from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.records import LEVELS
+from rooflens.model.roofline.levels import AMOUNTS
+from rooflens.model.roofline.roof import counters_of
+from rooflens.model.roofline.units import PIPE_ROWS, STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,6 +107,10 @@ def _ways(recipe: Recipe) -> Iterator[str]:
             yield from (f"per cent of `{base}`" for base in bases)
         case CyclesOverTime(names=names):
             yield from (f"`{name}` / time" for name in names)
+        case CyclesOverClock(cycles=cycles, clocks=clocks):
+            yield f"{_either(cycles)} / {_either(clocks)}"
+        case Mean(base=base):
+            yield from (f"`{base}.avg`", f"`{base}.sum` / SMs")
         case CyclesOverRate(bases=bases):
             yield from (f"`{base}` / its rate" for base in bases)
         case Quotient(part=part, whole=whole, scale=scale):
@@ -110,6 +119,11 @@ def _ways(recipe: Recipe) -> Iterator[str]:
             yield from _derived(recipe)
         case _:
             yield _formula(recipe)
+
+
+def _either(names: Sequence[str]) -> str:
+    """Name the first of several metrics that are alike, and say that there are others."""
+    return f"`{names[0]}` or its like"
 
 
 def _derived(recipe: SumOverRate | WhileActive | OverOwnRate | Waves) -> Iterator[str]:
@@ -124,7 +138,7 @@ def _derived(recipe: SumOverRate | WhileActive | OverOwnRate | Waves) -> Iterato
             yield "`grid_size` / (`sm_count` x the least of `blocks_limit_*`)"
 
 
-def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus | ShareOfCycles | HostLink) -> str:
+def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus | BusAtClock | ShareOfCycles | HostLink) -> str:
     match recipe:
         case Peak(base=base, clock=clock, scale=scale):
             said = f"peak of `{base}`{_times(scale)} x `{clock}`"
@@ -136,6 +150,8 @@ def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus | ShareOfCy
             said = f"= `{counter}`"
         case MemoryBus(clock=clock, pins=pins):
             said = f"`{clock}` x 2 x `{pins}` / 8"
+        case BusAtClock(clock=clock, pins=pins):
+            said = f"`{pins}` x 2 / 8 x `{clock}`"
         case ShareOfCycles(share=share, cycles=cycles, scale=scale):
             said = f"per cent of `{share}` x `{cycles}`{_times(scale)}"
         case HostLink(names=names):
@@ -149,7 +165,7 @@ def _times(scale: float) -> str:
 
 def _uses(name: str) -> Iterator[str]:
     yield from (f"bytes of `{level}`" for level, names in AMOUNTS.items() if name in names)
-    yield from (f"roof of `{level}`" for level, names in ROOFS.items() if name in names)
+    yield from (f"roof of `{level}`" for level in LEVELS if name in counters_of(level))
     for stage in STAGES:
         if name in {stage.share, stage.amount, stage.peak}:
             yield f"stage `{stage.name}` of `{stage.level}`"

@@ -513,7 +513,9 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         return []
     _announce(plan)
     skipped = ("--no-trial", "--no-unprofiled")
-    own = (sys.executable, "-m", "rooflens", "collect", *_repeated(options), *skipped, "-o", str(output), "--")
+    # Isolated: what settings decided is among the options.
+    rank = (sys.executable, "-m", "rooflens", "--isolated", "collect")
+    own = (*rank, *_repeated(options), *skipped, "-o", str(output), "--")
     with Shown() as shown:
         if not options["no_trial"]:
             for warning in check_machine(plan, shown):

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -21,6 +22,8 @@ from rooflens.writing.outputs import check_folder, check_free, format_of, refuse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rich.progress import Progress, TaskID
+
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
     from rooflens.ingest.load import Ingested
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from rooflens.report.document import Document
     from rooflens.writing.answers import Answer
 
+
+_SHORT_SECONDS = 1.0
+"""Nobody wonders about a command that ends by then."""
 
 TABLE = "table"
 """The only format for terminals; the others are texts that may go into a file."""
@@ -84,18 +90,63 @@ def show_error(error: RooflensError, about: str = "") -> None:
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Callable[[object], None]]:
-    """Show a progress bar on stderr while reports are read; nothing if stderr is no terminal."""
+def progress(total: int, what: str = "reports") -> Iterator[Callable[[float], None]]:
+    """Show a progress bar on stderr while files are read for over a second; nothing if stderr is no terminal.
+
+    Args:
+        total: How many files.
+        what: What they are.
+
+    Yields:
+        What moves the bar, by whole files or by parts of one.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    bar = _Bar(total, what)
+    late = threading.Timer(_SHORT_SECONDS, bar.show)
+    late.daemon = True
+    late.start()
+    try:
+        yield bar.move
+    finally:
+        late.cancel()
+        late.join()
+        bar.hide()
 
-    columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda _: bar.advance(task)
+
+class _Bar:
+    """A progress bar, which most commands end too soon to need."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self._total, self._what = total, what
+        self._done = 0.0
+        self._shown: tuple[Progress, TaskID] | None = None
+
+    def show(self) -> None:
+        """Show it."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+        count = f"{self._total:,} {self._what}" if self._total > 1 else self._what.removesuffix("s")
+        columns = (TextColumn(f"reading {count}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        task = bar.add_task("", total=self._total)
+        bar.update(task, completed=self._done)
+        bar.start()
+        self._shown = bar, task
+
+    def move(self, by: float) -> None:
+        """Move it by so many files."""
+        self._done += by
+        if self._shown is not None:
+            bar, task = self._shown
+            bar.update(task, completed=self._done)
+
+    def hide(self) -> None:
+        """Take it away."""
+        if self._shown is not None:
+            self._shown[0].stop()
 
 
 def show_failures(read: Ingested | Analyzed) -> None:

@@ -38,11 +38,14 @@ _MIN_FREE_BYTES = 1e9
 _NOT_FOR_READING = "reading reports does not need it"
 _ON_A_GPU = "collect on a machine with an NVIDIA GPU"
 _TORCH = """
+import sys
+sys.path[:] = filter(None, sys.path)
 import torch
 there = torch.cuda.is_available()
 print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name() if there else "", sep="|")
 """
-"""Runs in a process of its own: importing torch takes seconds, and a broken torch may crash."""
+"""Runs in a process of its own: importing torch takes seconds, and a broken torch may crash. A `torch.py` that lies in
+the working directory is not imported."""
 
 
 @dataclass(frozen=True, slots=True)

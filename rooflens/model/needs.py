@@ -94,11 +94,11 @@ def untold(kernels: Collection[Kernel], *, traced: bool) -> tuple[Untold, ...]:
     return tuple(found)
 
 
-_OF_LEVELS = {"dram": "dram_share", "l2": "l2_tag_share", "l1": "l1_data_share"}
+_OF_LEVELS = {"dram": "dram_bus_share", "l2": "l2_tag_share", "l1": "l1_data_share"}
 _OF_PIPES = {
-    "issue": "issue_share",
-    "alu": "alu_share",
-    "xu": "xu_share",
+    "issue": "issue_active_share",
+    "alu": "alu_inst_share",
+    "xu": "xu_inst_share",
     "fma": "fma_busy_share",
     "tensor_pipe": "tensor_busy_share",
 }

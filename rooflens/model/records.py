@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import prod
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -69,11 +71,47 @@ PredictedVerdict = Literal[AmountVerdict, FloorVerdict, AttainedVerdict]
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
+NO_VALUES: Mapping[Any, Any] = {}
+"""One for all records: an empty dict for each missing field would be a twentieth of a kernel."""
+
+
+def _nothing() -> Mapping[Any, Any]:
+    return NO_VALUES
+
+
+_MOST_HELD = 1 << 15
+_held: defaultdict[type, dict[Any, Any]] = defaultdict(dict)
+_Held = TypeVar("_Held")
+_Value = TypeVar("_Value")
+
+
+def held_once(value: _Held) -> _Held:
+    """Return the object that is held already for an equal value, if there is one; what holds a mapping stays itself.
+
+    Launches of a kernel have sizes, peaks, texts and findings in common: of 100,000 launches each that is held anew
+    takes megabytes. Values are held by their type: 1, 1.0 and True are equal, and are written otherwise.
+    """
+    of_type = _held[value.__class__]
+    if len(of_type) > _MOST_HELD:
+        of_type.clear()
+    try:
+        held: _Held = of_type.setdefault(value, value)
+    except TypeError:  # no hash
+        return value
+    return held
+
+
+@lru_cache(maxsize=1024)
+def mapping_of(items: tuple[tuple[str, _Value], ...]) -> Mapping[str, _Value]:
+    """Return the mapping of these items: one for all kernels that hold the same."""
+    return dict(items)
+
+
 RESIDENT = "resident"
 """The series of resident warps: it shows when the GPU is full, and is not a unit with a roof."""
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, gc=False):
     """One of NVIDIA's own rule results, as the report holds it.
 
     Attributes:
@@ -90,7 +128,7 @@ class Rule(Struct, frozen=True):
     unit_speedup_pct: float | None = None
 
 
-class Hotspot(Struct, frozen=True):
+class Hotspot(Struct, frozen=True, gc=False):
     """The share of a kernel that one source line, SASS instruction or function takes.
 
     Attributes:
@@ -112,10 +150,10 @@ class Hotspot(Struct, frozen=True):
     pc: int | None = None
     sass: str | None = None
     text: str | None = None
-    measures: Mapping[str, float] = field(default_factory=dict)
+    measures: Mapping[str, float] = field(default_factory=_nothing)
 
 
-class Series(Struct, frozen=True):
+class Series(Struct, frozen=True, gc=False):
     """Units sampled while a kernel ran, all at the same moments.
 
     Attributes:
@@ -128,7 +166,7 @@ class Series(Struct, frozen=True):
     shares: Mapping[str, tuple[float | None, ...]]
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, gc=False):
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
@@ -158,7 +196,7 @@ class Run(Struct, frozen=True):
 WaitFound = Literal["scoreboard", "registers", "queue", "barrier", "order"]
 
 
-class Wait(Struct, frozen=True):
+class Wait(Struct, frozen=True, gc=False):
     """An instruction that sampled warps wait for: its result, its place in a queue, or its end.
 
     Attributes:
@@ -185,7 +223,7 @@ class Wait(Struct, frozen=True):
 LoopKind = Literal["loop", "straight"]
 
 
-class Anatomy(Struct, frozen=True):
+class Anatomy(Struct, frozen=True, gc=False):
     """What one trip through the body of a loop takes of a warp, inner loops left out.
 
     Attributes:
@@ -224,7 +262,7 @@ class Anatomy(Struct, frozen=True):
     unroll: int | None = None
 
 
-class Loop(Struct, frozen=True):
+class Loop(Struct, frozen=True, gc=False):
     """One loop of a kernel's machine code, or a straight part before, between or after its loops.
 
     Attributes:
@@ -252,14 +290,14 @@ class Loop(Struct, frozen=True):
     line: int | None = None
     last_line: int | None = None
     trips: float | None = None
-    amounts: Mapping[str, float] = field(default_factory=dict)
-    own: Mapping[str, float] = field(default_factory=dict)
-    flop: Mapping[str, float] = field(default_factory=dict)
-    own_flop: Mapping[str, float] = field(default_factory=dict)
+    amounts: Mapping[str, float] = field(default_factory=_nothing)
+    own: Mapping[str, float] = field(default_factory=_nothing)
+    flop: Mapping[str, float] = field(default_factory=_nothing)
+    own_flop: Mapping[str, float] = field(default_factory=_nothing)
     anatomy: Anatomy | None = None
 
 
-class JudgedLoop(Struct, frozen=True):
+class JudgedLoop(Struct, frozen=True, gc=False):
     """A loop or straight-line part of a kernel: its share of the time, its place in the plane and its class.
 
     Attributes:
@@ -298,7 +336,7 @@ class JudgedLoop(Struct, frozen=True):
     pipe: str | None
 
 
-class Inside(Struct, frozen=True):
+class Inside(Struct, frozen=True, gc=False):
     """The inside of a kernel by its machine code.
 
     Attributes:
@@ -308,19 +346,19 @@ class Inside(Struct, frozen=True):
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
         indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
-        note: Why nothing is known; empty where something is.
+        note: Why nothing is known; or, beside loops, how far it is known what waits wait for; else empty.
     """
 
     loops: tuple[Loop, ...] = ()
-    waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
-    pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
-    row_of: Mapping[int, int] = field(default_factory=dict)
+    waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=_nothing)
+    pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=_nothing)
+    row_of: Mapping[int, int] = field(default_factory=_nothing)
     indexes_constants: bool = False
     code_digest: str = ""
     note: str = ""
 
 
-class Kernel(Struct, frozen=True):
+class Kernel(Struct, frozen=True, gc=False):
     """One profiled result with its resolved counters: one row of the table `kernels`.
 
     Attributes:
@@ -363,16 +401,16 @@ class Kernel(Struct, frozen=True):
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     synthetic: bool = False
-    counters: Mapping[str, float] = field(default_factory=dict)
-    counter_sources: Mapping[str, str] = field(default_factory=dict)
-    thread_opcodes: Mapping[str, int] = field(default_factory=dict)
-    warp_opcodes: Mapping[str, int] = field(default_factory=dict)
-    tensor_ops: Mapping[str, float] = field(default_factory=dict)
-    tensor_peaks_per_s: Mapping[str, float] = field(default_factory=dict)
-    stalls: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=_nothing)
+    counter_sources: Mapping[str, str] = field(default_factory=_nothing)
+    thread_opcodes: Mapping[str, int] = field(default_factory=_nothing)
+    warp_opcodes: Mapping[str, int] = field(default_factory=_nothing)
+    tensor_ops: Mapping[str, float] = field(default_factory=_nothing)
+    tensor_peaks_per_s: Mapping[str, float] = field(default_factory=_nothing)
+    stalls: Mapping[str, float] = field(default_factory=_nothing)
     rules: tuple[Rule, ...] = ()
     hotspots: tuple[Hotspot, ...] = ()
-    code_totals: Mapping[str, float] = field(default_factory=dict)
+    code_totals: Mapping[str, float] = field(default_factory=_nothing)
     series: Series | None = None
     status_reason: str | None = None
     inside: Inside | None = None
@@ -430,7 +468,7 @@ class Kernel(Struct, frozen=True):
     @property
     def dram_clock_part(self) -> float:
         """DRAM's peak at the profiled clock over that at its own top clock, 0 to 1; 1 where either is unknown."""
-        now, top = (self.counters.get(f"{of}dram_peak_bytes_per_s") for of in ("", "device_"))
+        now, top = (self.counters.get(f"{of}_peak_bytes_per_s") for of in ("dram_bus", "device_dram"))
         return ratio(now, top) or 1.0
 
 
@@ -438,8 +476,35 @@ def _size(stated: float | None, axes: tuple[int, int, int] | None) -> int | None
     return int(stated) if stated is not None else prod(axes) if axes else None
 
 
-class Level(Struct, frozen=True):
-    """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
+RoofSource = Literal["report", "rate", "datasheet"]
+"""Where a peak comes from, most trusted first: the report's own, a rate over its per cent, what is published."""
+RoofClock = Literal["profiled", "rated"]
+"""The clock that a peak holds for: that of the profiled run, or the one that the maker states."""
+
+
+class Roof(Struct, frozen=True, gc=False):
+    """What a unit of the GPU does at most, as `rooflens.model.roofline.roof.roof` finds it.
+
+    Attributes:
+        value: Per second, in `unit`.
+        unit: `byte`, or as in `Pipe`.
+        of: What it is made of: stored metrics or a formula, or the GPU whose datasheet it is.
+    """
+
+    value: float
+    unit: str
+    source: RoofSource
+    clock: RoofClock
+    of: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Return whether it holds for this very run; else it is drawn dashed."""
+        return self.source != "datasheet" and self.clock == "profiled"
+
+
+class Level(Struct, frozen=True, gc=False):
+    """A kernel's traffic at one memory level, and that level's roof.
 
     Attributes:
         amount_bytes: Bytes moved; None if not measured.
@@ -453,22 +518,51 @@ class Level(Struct, frozen=True):
     amount_bytes: float | None = None
     source: str | None = None
     bytes_per_s: float | None = None
-    peak_bytes_per_s: float | None = None
+    roof: Roof | None = None
     share: float | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=_nothing)
     intensity_flop_per_byte: float | None = None
     attainable_per_s: float | None = None
     accuracy: Accuracy = "exact"
 
+    @property
+    def peak_bytes_per_s(self) -> float | None:
+        """The value of its roof."""
+        return self.roof.value if self.roof is not None else None
 
-class Pipe(Struct, frozen=True):
-    """A kernel's use of one execution pipe, and that pipe's roof at the profiled clock.
+    @property
+    def peak_source(self) -> RoofSource | None:
+        """Where its roof comes from."""
+        return self.roof.source if self.roof is not None else None
+
+    @property
+    def leading_stage(self) -> str | None:
+        """The busiest of the stages that set its share; None if none was measured."""
+        share = self.share or 0.0
+        return max(self.stages, key=lambda name: min(self.stages[name], share), default=None)
+
+    @property
+    def binding_stage(self) -> str | None:
+        """The stage that sets its share; None if its bytes over its roof do."""
+        if self.share is None or not self.stages:
+            return None
+        of_roof = ratio(self.bytes_per_s, self.peak_bytes_per_s)
+        is_roof = of_roof is not None and abs(of_roof - self.share) < _SAME_SHARE
+        return None if is_roof else self.leading_stage
+
+    @property
+    def stage_peak_bytes_per_s(self) -> float | None:
+        """The bytes a second at which its binding stage would be full, at this traffic; None where its roof binds."""
+        return ratio(self.bytes_per_s, self.share) if self.binding_stage is not None else None
+
+
+class Pipe(Struct, frozen=True, gc=False):
+    """A kernel's use of one execution pipe, and that pipe's roof.
 
     Attributes:
         unit: `FLOP`, `op` (integer tensor operations), `inst` (warp instructions) or `cycle` (busy cycles).
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
         source: `opcode`, `tensor_ops`, `sass`, `counter`, `estimated` or `upper_bound`.
-        peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
         attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None if none is known.
     """
 
@@ -476,10 +570,19 @@ class Pipe(Struct, frozen=True):
     unit: str
     source: str
     amount_per_s: float | None = None
-    peak_per_s: float | None = None
+    roof: Roof | None = None
     share: float | None = None
-    peak_source: str | None = None
     attainable_per_s: float | None = None
+
+    @property
+    def peak_per_s(self) -> float | None:
+        """The value of its roof."""
+        return self.roof.value if self.roof is not None else None
+
+    @property
+    def peak_source(self) -> RoofSource | None:
+        """Where its roof comes from."""
+        return self.roof.source if self.roof is not None else None
 
     @property
     def is_arithmetic(self) -> bool:
@@ -487,7 +590,11 @@ class Pipe(Struct, frozen=True):
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
-class Bottleneck(Struct, frozen=True):
+_SAME_SHARE = 0.02
+"""Bytes over roof and a stage's own share differ by up to 2 points between passes."""
+
+
+class Bottleneck(Struct, frozen=True, gc=False):
     """The busiest unit, whether it bounds the kernel or not.
 
     Attributes:
@@ -510,13 +617,13 @@ FAR = 10.0
 """From here on texts say that a kernel is far from any limit, and no factor."""
 
 
-class Limit(Struct, frozen=True):
+class Limit(Struct, frozen=True, gc=False):
     """What no change can beat that keeps a kernel's arithmetic, its types and the bytes that it needs.
 
     It bounds no change of algorithm, of types or of instructions.
 
     Attributes:
-        factor: Time over the floor; None if neither the arithmetic nor the traffic is known.
+        over_floor: Time over the floor; None if neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
         by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
         proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
@@ -524,19 +631,40 @@ class Limit(Struct, frozen=True):
         missing: What would tell it; None if it is known.
     """
 
-    factor: float | None = None
+    over_floor: float | None = None
     floor_ns: float | None = None
     by: str = ""
     proven: bool = False
     missing: str | None = None
 
     @property
-    def is_far(self) -> bool:
-        """Return whether it is too far away to be useful."""
-        return self.factor is not None and self.factor > FAR
+    def far(self) -> bool:
+        """Whether the floor is too far away for its factor to tell anything."""
+        return self.over_floor is not None and self.over_floor > FAR
+
+    @property
+    def factor(self) -> float | None:
+        """How much faster the kernel could be at most; None if unknown or far."""
+        return None if self.far else self.over_floor
 
 
-class Gain(Struct, frozen=True):
+class UnitFloor(Struct, frozen=True, gc=False):
+    """The time that a kernel's busiest unit works: with today's instructions and traffic it takes no less.
+
+    It bounds no change that asks less of the unit, as other accesses of L1 do.
+
+    Attributes:
+        resource: The level or pipe.
+        share: Fraction of the time in which it is busy, 0 to 1.
+        floor_ns: That time.
+    """
+
+    resource: str
+    share: float
+    floor_ns: float
+
+
+class Gain(Struct, frozen=True, gc=False):
     """What a move brings, alone: gains of several moves do not add up.
 
     Attributes:
@@ -552,7 +680,7 @@ class Gain(Struct, frozen=True):
     changes: str | None = None
 
 
-class Phases(Struct, frozen=True):
+class Phases(Struct, frozen=True, gc=False):
     """How a kernel's run divides into ramp, plateau and tail, by its series.
 
     Attributes:
@@ -570,7 +698,7 @@ class Phases(Struct, frozen=True):
     warps_in_tail: float | None = None
 
 
-class Evidence(Struct, frozen=True):
+class Evidence(Struct, frozen=True, gc=False):
     """One number that supports a finding.
 
     Attributes:
@@ -584,7 +712,7 @@ class Evidence(Struct, frozen=True):
     source: str
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """Where in the code a finding is.
 
     Attributes:
@@ -595,7 +723,19 @@ class Place(Struct, frozen=True):
     share: float
 
 
-class Finding(Struct, frozen=True):
+class Cost(Struct, frozen=True, gc=False):
+    """The share of a kernel's elapsed time that goes to a waste, 0 to 1.
+
+    Attributes:
+        low: What is proven: the time in which its unit works in vain.
+        high: What it can be: the time that goes with it.
+    """
+
+    low: float
+    high: float
+
+
+class Finding(Struct, frozen=True, gc=False):
     """Why a kernel is slower than it could be, where, and what to do.
 
     Attributes:
@@ -603,6 +743,7 @@ class Finding(Struct, frozen=True):
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
         gain: What the move brings, alone; None if that cannot be modelled, and for notes.
+        cost: What goes to it of the kernel's time; None if nothing tells.
         where: Lines or instructions it is at, worst first; empty if the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
         kind: What the move changes, in one word.
@@ -617,9 +758,59 @@ class Finding(Struct, frozen=True):
     gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
+    cost: Cost | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """What it is ranked by: its gain or, where an open class keeps that untold, what it costs; None if unknown."""
+        if self.gain is not None:
+            return self.gain.factor
+        is_told = self.cost is not None and self.confidence != "low"
+        return 1 / (1 - self.cost.high) if self.cost is not None and is_told else None
 
 
-class Move(Struct, frozen=True):
+class Does(Struct, frozen=True, gc=False):
+    """What a kernel already does, as far as something tells; None where nothing does.
+
+    Attributes:
+        sources: What each field that is known was told by.
+        results: Sums that a thread keeps in registers; None on tensor cores.
+        registers: Registers of a thread.
+        tile_bytes: Shared memory of a block, without the driver's part.
+        copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
+        stages: Copies under way at once; None until machine code tells.
+        waits_for_oldest: It waits for the oldest of them; None until machine code tells.
+        products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
+        older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
+        load_bytes: The widest load of a thread from global memory.
+        lanes: Threads at work in an instruction, up to 32.
+        reduces_by: How threads cooperate: `shuffles`, `barriers`, `atomics`.
+        persistent: It launches as many blocks as SMs hold, a multiple of their number.
+        specialised: Warps hand registers to others, as those that copy for those that multiply.
+    """
+
+    sources: Mapping[str, str] = {}
+    results: int | None = None
+    registers: float | None = None
+    tile_bytes: float | None = None
+    copies: tuple[str, ...] | None = None
+    stages: int | None = None
+    waits_for_oldest: bool | None = None
+    products: str | None = None
+    older_products: bool | None = None
+    load_bytes: int | None = None
+    lanes: float | None = None
+    reduces_by: tuple[str, ...] | None = None
+    persistent: bool | None = None
+    specialised: bool | None = None
+
+    @property
+    def uses_tensor_cores(self) -> bool:
+        """Whether its products are matrix instructions."""
+        return bool(self.products) and not (self.products or "").startswith("FMA")
+
+
+class Move(Struct, frozen=True, gc=False):
     """One thing to do, in one sentence with the kernel's own numbers.
 
     Attributes:
@@ -641,11 +832,13 @@ class Move(Struct, frozen=True):
     command: str = ""
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """What limits the kernel, and what to do about it.
 
     Attributes:
         or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
+        unmeasured: What of these sides was not measured: levels, `other pipes`, or the side where nothing of it was;
+            empty of a class that is sure.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
@@ -656,6 +849,9 @@ class Verdict(Struct, frozen=True):
         memory: The busiest memory level; None if nothing is known of memory.
         compute: The busiest pipe; None if nothing is known of compute.
         is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
+        today: The floor with today's instructions and traffic; None if no unit or no time was measured.
+        does: What it already does, and no move advises again.
+        done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
     """
 
     bound: Bound
@@ -672,6 +868,10 @@ class Verdict(Struct, frozen=True):
     compute: Bottleneck | None = None
     is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
+    today: UnitFloor | None = None
+    done: str = ""
+    does: Does = Does()
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def sides(self) -> tuple[Bottleneck, ...]:
@@ -688,12 +888,22 @@ class Verdict(Struct, frozen=True):
         return tuple(move.text for move in self.moves)
 
     @property
+    def best(self) -> Move | None:
+        """The move with the largest gain, the first one if none has any; None without moves.
+
+        Where nearly the whole GPU is idle it is the first, though nobody can tell what that brings.
+        """
+        if self.is_nearly_alone and self.moves:
+            return self.moves[0]
+        return max(self.moves, key=lambda move: move.gain.factor if move.gain else 0.0, default=None)
+
+    @property
     def gain(self) -> Gain | None:
-        """What the first move brings; None if that cannot be modelled."""
-        return self.moves[0].gain if self.moves else None
+        """What the best move brings; None if that can be modelled of none."""
+        return self.best.gain if self.best else None
 
 
-class Nvidia(Struct, frozen=True):
+class Nvidia(Struct, frozen=True, gc=False):
     """What NVIDIA's own rules in the report say."""
 
     bottleneck: str | None = None
@@ -701,7 +911,7 @@ class Nvidia(Struct, frozen=True):
     fp64_pct_of_peak: float | None = None
 
 
-class Outside(Struct, frozen=True):
+class Outside(Struct, frozen=True, gc=False):
     """Facts about a kernel from outside its profile.
 
     Attributes:
@@ -731,7 +941,7 @@ class Outside(Struct, frozen=True):
         return self.in_program if self.in_program is not None and self.in_program.gap_outweighs else None
 
 
-class Analysis(Struct, frozen=True):
+class Analysis(Struct, frozen=True, gc=False):
     """Everything the model says about a kernel: the record that every output is made from.
 
     Attributes:
@@ -739,7 +949,7 @@ class Analysis(Struct, frozen=True):
         pipes: By pipe name: dtypes (`fp32`, `tensor_bf16`, ...), `alu`, `xu`, `lsu`, `issue`.
         flop: Floating-point operations by dtype key; absent where unknown.
         flop_source: For each key of `flop`: opcode, tensor_ops, sass, estimated or upper_bound.
-        flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
+        flop_total: Sum of `flop`, upper bounds left out; None if nothing was counted, or a part is known to be missing.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
         launches: Number of launches that this one represents; 0 where a timeline has none.
@@ -751,6 +961,7 @@ class Analysis(Struct, frozen=True):
         role: What it is to its reader.
         library: The library that it is part of; None if its name tells none.
         loops: Its loops and straight parts, each with its class; empty if nobody looked inside.
+        flop_uncounted: Types that were not counted: `fp64`, `fp32`, `fp16`, `tensor`.
     """
 
     kernel: Kernel
@@ -773,6 +984,7 @@ class Analysis(Struct, frozen=True):
     role: Role = "kernel"
     library: str | None = None
     loops: tuple[JudgedLoop, ...] = ()
+    flop_uncounted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.short_name or self.kernel.name!r}>"
@@ -801,7 +1013,12 @@ def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 
-class AnalyzedReport(Struct, frozen=True):
+def at_work(analyses: Iterable[Analysis]) -> list[Analysis]:
+    """Leave out what failed and what only fills inputs: the program of nobody gets faster or slower by these."""
+    return [analysis for analysis in timed(analyses) if analysis.role != "fill"]
+
+
+class AnalyzedReport(Struct, frozen=True, gc=False):
     """One report with the analyses of its kernels, in its order, failed ones too; with its un-profiled run, if any."""
 
     run: Run

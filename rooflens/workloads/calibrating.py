@@ -30,11 +30,10 @@ _LONGEST_S = 600
 """A run takes well under a minute; after this time it hangs."""
 
 
-def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
+def calibrate(repetitions: int = REPETITIONS) -> str:
     """Measure the first GPU of this machine; return the JSON document about it.
 
     Args:
-        cache: Folder of compiled programs; None for `cache_folder()`.
         repetitions: How often each rate is measured.
 
     Raises:
@@ -42,16 +41,16 @@ def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
         ProgramError: The program fails, hangs, or prints something else.
     """
     local_gpu()
-    return run_program(compile_program(cache), repetitions)
+    return run_program(compile_program(), repetitions)
 
 
-def compile_program(cache: Path | None = None) -> Path:
+def compile_program() -> Path:
     """Compile the calibration program for this machine's GPU, unless it is compiled already.
 
     Raises:
         EnvironmentMissingError: There is no nvcc, or nvcc fails.
     """
-    return build(PROGRAM, cache=cache)
+    return build(PROGRAM)
 
 
 def run_program(program: Path, repetitions: int = REPETITIONS) -> str:

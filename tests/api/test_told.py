@@ -18,7 +18,7 @@ from rooflens.model.knowledge.items import KINDS
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.records import LEVELS
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS
 
 RECORDS = (
     *(

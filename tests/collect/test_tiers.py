@@ -22,8 +22,7 @@ from rooflens.model.counters import chips, execution, memory, metric, recipes, t
 from rooflens.model.counters.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
 from rooflens.model.counters.metric import DETAILS, Detail
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.levels import STAGES
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS, STAGES
 
 ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
 each_family = for_all("chip", ONE_OF_EACH)
@@ -31,14 +30,15 @@ each_detail = for_all("detail", DETAILS)
 
 QUICK_COUNTERS = {
     "duration_ns", "sm_clock_hz", "l2_clock_hz", "sm_count", "elapsed_cycles", "l2_bytes", "l2_tag_bytes",
-    "l2_tag_peak_bytes_per_s", "issued_inst", "issue_share", "achieved_occupancy", "ffma_peak_threads_per_s",
+    "l2_tag_peak_bytes_per_s", "issued_inst", "issue_active_share", "achieved_occupancy", "ffma_peak_threads_per_s",
     "dfma_peak_threads_per_s", "hfma_peak_threads_per_s", "grid_size", "block_size", "waves", "registers_per_thread",
     "smem_per_block_bytes", "blocks_limit_registers", "blocks_limit_smem", "blocks_limit_warps", "blocks_limit_blocks",
 }  # fmt: skip
 STANDARD_COUNTERS = QUICK_COUNTERS | {
     "l1_clock_hz", "l2_return_bytes", "l2_return_peak_bytes_per_s", "l2_return_share", "l2_input_share", "l1_tag_bytes",
-    "l1_tag_peak_bytes_per_s", "l1_tag_share", "l1_data_bytes", "l1_data_share", "l1_peak_bytes_per_s",
-    "smem_bytes", "smem_share", "smem_conflict_bytes", "alu_share", "xu_share", "lsu_share", "fma_busy_share",
+    "l1_tag_peak_bytes_per_s", "l1_tag_share", "l1_data_bytes", "l1_data_share", "l1_data_peak_bytes_per_s",
+    "l1_shared_data_bytes", "l1_shared_data_share", "smem_conflict_bytes",
+    "alu_inst_share", "xu_inst_share", "lsu_inst_share", "fma_busy_share",
     "tensor_busy_share", "sm_cycles_active_avg", "sm_cycles_active_max", "theoretical_occupancy",
     "eligible_warps_per_cycle", "issue_active_per_cycle", "stall_samples",
     "global_touched_sectors", "global_ideal_sectors", "local_touched_sectors", "smem_access_wavefronts",
@@ -50,7 +50,8 @@ DEEP_COUNTERS = STANDARD_COUNTERS | {
     "smem_useful_bytes", "global_load_sectors", "global_load_requests", "global_store_sectors", "global_store_requests",
     "l1_hit_rate", "l2_hit_rate", "l2_data_share",
     "l2_write_bytes", "l1_from_l2_share", "l1_to_l2_share", "l1_bank_read_share", "l1_bank_write_share",
-    "l1_writeback_bytes", "l1_writeback_share", "fp64_busy_share", "adu_share", "cbu_share", "mio_share",
+    "l1_writeback_bytes", "l1_writeback_share", "fp64_busy_share", "adu_inst_share", "cbu_inst_share",
+    "mio_issue_share",
     "mio_return_share", "sol_compute", "sol_memory", "sol_l1_share",
     "l2_cycles_active_avg", "l2_cycles_active_max", "warp_latency_cycles", "threads_per_inst",
     "threads_on_per_inst",
@@ -60,7 +61,8 @@ DEEP_COUNTERS = STANDARD_COUNTERS | {
 }  # fmt: skip
 PROMISED = {"quick": QUICK_COUNTERS, "standard": STANDARD_COUNTERS, "deep": DEEP_COUNTERS}
 DRAM_COUNTERS = {
-    "dram_bytes", "dram_read_bytes", "dram_write_bytes", "dram_peak_bytes_per_s", "dram_share", "dram_controller_share",
+    "dram_bytes", "dram_read_bytes", "dram_write_bytes", "dram_bus_peak_bytes_per_s", "dram_bus_share",
+    "dram_controller_share",
 }  # fmt: skip
 BALANCE_OF_DRAM = {"dram_cycles_active_avg", "dram_cycles_active_max", "dram_cycles_elapsed_avg"}
 BY_ADDRESS = {"warp_inst", "thread_inst", "load_sectors", "load_excess_sectors", "store_sectors"} | {
@@ -148,7 +150,8 @@ def test_standard_explains_latency(chip: str) -> None:
     assert analysis.verdict.bound == "latency"
     assert analysis.verdict.confidence == "high"
     costing = {finding.id: finding for finding in analysis.findings if finding.severity != "note"}
-    assert "warps spend 40 % of their time waiting for global memory" in costing["stall_long_scoreboard"].move
+    found = {finding.id: finding for finding in analysis.findings}
+    assert "warps spend 40 % of their time waiting for global memory" in found["stall_long_scoreboard"].move
     assert analysis.verdict.cause == next(iter(costing.values())).title
 
 

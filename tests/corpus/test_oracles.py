@@ -80,7 +80,7 @@ def test_the_peak_of_dram_is_the_datasheet_s(analyses: list[Analysis]) -> None:
         checked += 1
         kinds.add(gpu.chip)
         assert device == pytest.approx(gpu.dram_bandwidth.value, rel=0.01), analysis.kernel.source
-        profiled = counters.get("dram_peak_bytes_per_s", device)
+        profiled = counters.get("dram_bus_peak_bytes_per_s", device)
         assert profiled < 1.03 * device, analysis.kernel.source
         assert ("dram_clock_low" in analysis.flags) == (profiled < 0.9 * device)
         low += "dram_clock_low" in analysis.flags

@@ -89,7 +89,7 @@ DELETIONS = (
         "DRAM's share",
         ("gpu__dram_throughput", "dram__throughput", "dram__cycles_active", "dram__bytes.sum.pct", "fbpa__"),
         _share("dram"),
-        lambda one: {"dram_bytes", "dram_peak_bytes_per_s", "duration_ns"} <= one.kernel.counters.keys(),
+        lambda one: {"dram_bytes", "dram_bus_peak_bytes_per_s", "duration_ns"} <= one.kernel.counters.keys(),
     ),
     Deletion("L2's share, by NVIDIA's", ("lts__t_", "lts__d", "lts__l", "lts__x", "l1tex__m_"), _share("l2")),
     Deletion(
@@ -121,7 +121,7 @@ DELETIONS = (
         Deletion(
             f"share of the {pipe} pipe",
             tuple(f"sm__inst_executed_pipe_{pipe}.{form}.pct_of_peak_sustained_elapsed" for form in ("sum", "avg")),
-            _counter(f"{pipe}_share"),
+            _counter(f"{pipe}_inst_share"),
             lambda one, pipe=pipe: f"sm__inst_executed_pipe_{pipe}.avg.pct_of_peak_sustained_active" in one.numbers,
         )
         for pipe in _PIPES
@@ -129,7 +129,7 @@ DELETIONS = (
     Deletion(
         "share of the issue slots",
         tuple(f"{name}.{form}.pct" for name in _ISSUED for form in ("sum", "avg")),
-        _counter("issue_share"),
+        _counter("issue_active_share"),
         _counts_issue_of_its_own_cycles,
     ),
     Deletion(

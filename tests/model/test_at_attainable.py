@@ -13,8 +13,8 @@ COUNTERS = {
     "sm_clock_hz": 1.5e9,
     "dram_bytes": 1.16e9,
     "dram_write_bytes": 0.0,
-    "dram_peak_bytes_per_s": 1.55e12,
-    "issue_share": 0.1,
+    "dram_bus_peak_bytes_per_s": 1.55e12,
+    "issue_active_share": 0.1,
 }
 
 
@@ -44,7 +44,7 @@ def test_a_rate_above_the_peak_is_the_peak() -> None:
 def test_writes_do_not_count_at_the_roof_of_l2() -> None:
     """Only the bytes that L2 returns are compared with the rate of reading from it."""
     l2 = {"l2_bytes": 3e9, "l2_tag_bytes": 3e9, "l2_tag_peak_bytes_per_s": 4.2e12, "l2_return_bytes": 1e9}
-    kernel = make_kernel({"sm_clock_hz": 1.5e9, "issue_share": 0.1, **l2})
+    kernel = make_kernel({"sm_clock_hz": 1.5e9, "issue_active_share": 0.1, **l2})
     judged = analyze(kernel, outside=Outside(attainable=calibrated(l2=3e12)))
     assert judged.verdict.resource == "l2"
     assert not judged.verdict.at_roof

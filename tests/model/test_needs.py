@@ -96,13 +96,16 @@ def test_every_measure_by_instruction_names_its_metrics() -> None:
 def test_a_report_lacks_what_no_way_is_complete_for() -> None:
     """One complete alternative is enough; otherwise the missing names are given for each alternative."""
     rule = BY_ID["bank_conflicts"]
-    half = replace(KERNEL, counters={"smem_bytes": 1.0, "smem_load_wavefronts": 1.0})
+    half = replace(KERNEL, counters={"l1_shared_data_bytes": 1.0, "smem_load_wavefronts": 1.0})
     assert lacking(rule, half, traced=False) == (
         ("smem_access_wavefronts", "smem_ideal_wavefronts"),
         ("smem_load_conflict_wavefronts",),
         ("smem_conflict_bytes",),
     )
-    assert lacking(rule, replace(half, counters={"smem_bytes": 1.0, "smem_conflict_bytes": 0.0}), traced=False) == ()
+    assert (
+        lacking(rule, replace(half, counters={"l1_shared_data_bytes": 1.0, "smem_conflict_bytes": 0.0}), traced=False)
+        == ()
+    )
 
 
 def test_what_a_hint_shows_is_found_and_never_ruled_out() -> None:

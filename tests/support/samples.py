@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+from support.roofs import own_roof
 
 from rooflens.model.records import (
     LEVELS,
@@ -142,7 +143,7 @@ def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis
 def integer_product(index: int = 0) -> Analysis:
     """Make an int8 product of 1e12 operations in 10 ms, with 1 GB at DRAM and an epilogue of 1e9 FLOP."""
     product = analysis(Sample("igemm", "latency", 1e4, None, {"dram": 1e9}, {"fp32": 1e9}), index)
-    int8 = Pipe(1e12, "op", "opcode", amount_per_s=1e14, peak_per_s=6.24e14, share=1e14 / 6.24e14)
+    int8 = Pipe(1e12, "op", "opcode", amount_per_s=1e14, roof=own_roof(6.24e14), share=1e14 / 6.24e14)
     return replace(product, pipes=product.pipes | {"tensor_int8": int8})
 
 
@@ -233,10 +234,18 @@ def _level(sample: Sample, name: str, seconds: float, flop_total: float | None) 
     peak = sample.chip.level_peaks[name]
     amount = sample.level_bytes.get(name)
     if amount is None:
-        return Level(peak_bytes_per_s=peak)
+        return Level(roof=own_roof(peak, "byte"))
     share = amount / seconds / peak
     intensity = flop_total / amount if flop_total and amount else None
-    return Level(amount, f"{name}_read + {name}_write", amount / seconds, peak, share, {"return": share}, intensity)
+    return Level(
+        amount,
+        f"{name}_read + {name}_write",
+        amount / seconds,
+        own_roof(peak, "byte"),
+        share,
+        {"return": share},
+        intensity,
+    )
 
 
 def _pipes(sample: Sample, seconds: float) -> dict[str, Pipe]:
@@ -248,7 +257,7 @@ def _pipes(sample: Sample, seconds: float) -> dict[str, Pipe]:
 
 
 def _pipe(peak: float, amount: float, unit: str, source: str, seconds: float) -> Pipe:
-    return Pipe(amount, unit, source, amount / seconds, peak, amount / seconds / peak, "report")
+    return Pipe(amount, unit, source, amount / seconds, own_roof(peak, unit), amount / seconds / peak)
 
 
 def _kernel(sample: Sample, index: int, digest: str) -> Kernel:

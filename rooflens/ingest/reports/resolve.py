@@ -9,19 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache, reduce
-from itertools import chain, product
+from itertools import chain, islice, product
 from math import ceil, inf, isfinite, isnan, nan
 from operator import add
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from rooflens.model.counters.families import (
+    CLOCK_OF_UNIT,
+    INSTANCES_PER_SM,
+    SM_CYCLES,
+    in_sectors,
+    spellings,
+    unit_of,
+)
 from rooflens.model.counters.recipes import (
     Amount,
+    BusAtClock,
+    CyclesOverClock,
     CyclesOverRate,
     CyclesOverTime,
     Exact,
     HostLink,
+    Mean,
     MemoryBus,
     OverOwnRate,
     Peak,
@@ -37,6 +48,7 @@ from rooflens.model.counters.recipes import (
     WhileActive,
 )
 from rooflens.model.counters.table import COUNTERS
+from rooflens.model.records import NO_VALUES, held_once
 
 NS_PER_S = 1e9
 BITS_PER_BYTE = 8
@@ -50,14 +62,6 @@ MIN_PCT_FOR_PEAK = 0.01
 
 _PERCENT = 0.01
 _ROLLUPS = ("avg", "max", "sum")
-
-_CLOCK_OF_UNIT = {
-    "sm": "sm_clock_hz",
-    "smsp": "sm_clock_hz",
-    "l1tex": "l1_clock_hz",
-    "lts": "l2_clock_hz",
-    "dram": "dram_clock_hz",
-}
 _TENSOR = "sm__ops_path_tensor_"
 _SETS_KEPT = 256
 """Plans cached by set of names; a report has only a handful of sets."""
@@ -94,6 +98,17 @@ _FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
     "share of cycles": lambda way, stored, _: stored[way.needs[0]] / 100 * stored[way.needs[1]] * way.scale,
     "rate": lambda way, stored, known: stored[way.needs[0]] * _duration_s(known),
     "cycle rate": lambda way, stored, known: stored[way.needs[0]] * known.get(way.by[0], nan) * _duration_s(known),
+    "of cycles": lambda way, stored, _: stored[way.needs[0]] * _positive(stored[way.needs[1]]),
+    "of all SMs": lambda way, stored, known: (
+        way.parts[0].value(stored, known) * way.scale * _positive(known.get("sm_count", nan))
+    ),
+    "of one SM": lambda way, stored, known: (
+        way.parts[0].value(stored, known) / (way.scale * _positive(known.get("sm_count", nan)))
+    ),
+    "of all instances": lambda way, stored, known: (
+        way.parts[0].value(stored, known) * stored[way.needs[-2]] / _positive(stored[way.needs[-1]])
+    ),
+    "scaled": lambda way, stored, known: way.parts[0].value(stored, known) * way.scale,
     "over time": lambda way, stored, known: stored[way.needs[0]] / _duration_s(known),
     "over": lambda way, stored, _: stored[way.needs[0]] / _positive(stored[way.needs[1]]) * way.scale,
     "over share": lambda way, stored, known: (
@@ -107,6 +122,9 @@ _FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
     "per SM": lambda way, _, known: way.scale * known.get("sm_count", nan) * known.get(way.by[0], nan),
     "same": lambda way, _, known: known.get(way.by[0], nan),
     "memory bus": lambda way, stored, _: _memory_bus_bytes_per_s(stored, *way.needs, *way.by),
+    "bus at clock": lambda way, stored, known: (
+        nan if stored.get(way.by[1], 0.0) else known.get(way.by[0], nan) * _bytes_a_cycle(stored[way.needs[0]])
+    ),
     "while active": lambda way, stored, known: stored[way.needs[0]] * way.scale * _active_part(stored, known),
     "own while active": lambda way, stored, _: (
         stored[way.needs[0]] * way.scale * stored[way.needs[1]] / _positive(stored[way.needs[2]])
@@ -145,7 +163,12 @@ def _active_part(stored: Values, resolved: Values) -> float:
 def _memory_bus_bytes_per_s(stored: Values, clock: str, pins: str, integrated: str) -> float:
     if stored.get(integrated, 0.0):
         return nan
-    return (stored[clock] or nan) * 1e3 * BITS_PER_PIN_AND_CYCLE * (stored[pins] or nan) / BITS_PER_BYTE
+    return (stored[clock] or nan) * 1e3 * _bytes_a_cycle(stored[pins])
+
+
+def _bytes_a_cycle(pins: float) -> float:
+    """Return what a memory bus carries a cycle of its clock."""
+    return BITS_PER_PIN_AND_CYCLE * (pins or nan) / BITS_PER_BYTE
 
 
 _BLOCK_LIMITS = tuple(f"blocks_limit_{resource}" for resource in ("registers", "smem", "blocks"))
@@ -207,8 +230,8 @@ class Resolved(Struct, frozen=True):
 
     values: dict[str, float]
     sources: dict[str, str]
-    tensor_ops: dict[str, float]
-    tensor_peaks_per_s: dict[str, float]
+    tensor_ops: Mapping[str, float]
+    tensor_peaks_per_s: Mapping[str, float]
 
 
 def resolve(stored: Values) -> Resolved:
@@ -224,7 +247,7 @@ def resolve(stored: Values) -> Resolved:
     peaks: dict[str, float] = {}
     _run(tensor_ops, stored, values, ops)
     _run(tensor_peaks, stored, values, peaks)
-    return Resolved(values, shared((*sources, *sources.values())), ops, peaks)
+    return Resolved(values, shared((*sources, *sources.values())), ops or NO_VALUES, peaks or NO_VALUES)
 
 
 def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
@@ -238,7 +261,7 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
             value = way.value(stored, resolved)
             # NaN, as from a missing duration, lets the next way try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
-                found[name], sources[name] = value, way.source
+                found[name], sources[name] = held_once(value), way.source
                 break
     return sources
 
@@ -279,15 +302,15 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield from (Way((name,), "read", name, scale) for name in names if name in stored)
         case Amount():
             yield from _ways_to_amount(recipe, stored)
-        case Peak(base=base, clock=clock, scale=scale):
-            a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
-            yield Way((a_cycle,), "peak a cycle", f"{a_cycle} x f", scale, (clock,))
-            yield Way((direct,), "peak", direct, scale)
-            yield from _ways_over_share(base, base, scale)
+        case Peak():
+            yield from _ways_to_peak(recipe)
         case RateOverShare(rate=rate, share=share):
             yield from _ways_over_share(rate, share)
-        case PerSm() | Same() | MemoryBus() | HostLink():
+        case PerSm() | Same() | MemoryBus() | BusAtClock() | HostLink():
             yield from _ways_by_chip(recipe)
+        case Mean(base=base):
+            yield Way((f"{base}.avg",), "read", f"{base}.avg")
+            yield from _ways_to_mean(base)
         case OverOwnRate() | SumOverRate() | WhileActive() | Waves():
             yield from _ways_by_rate(recipe, stored)
         case Share(bases=bases):
@@ -296,7 +319,44 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield from _ways_by_cycles(recipe)
 
 
-def _ways_by_chip(recipe: PerSm | Same | MemoryBus | HostLink) -> Iterator[Way]:
+def _ways_to_peak(recipe: Peak) -> Iterator[Way]:
+    """Yield the ways to a peak: those of the metric itself, then those of its twin unit, which has the same."""
+    scale = recipe.scale
+    names = spellings(recipe.base)
+    for base in names:
+        a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
+        yield Way((a_cycle,), "peak a cycle", f"{a_cycle} x f", scale, (recipe.clock,))
+        yield Way((direct,), "peak", direct, scale)
+        yield from _ways_over_share(base, base, scale)
+    for base in names:
+        whole, mean = f"{base}.sum.peak_sustained_elapsed", f"{base}.avg.peak_sustained"
+        over_time = Way((whole,), "over time", f"{whole} / t")
+        yield Way((whole,), "scaled", over_time.source, scale, parts=(over_time,))
+        of_one = Way((mean,), "peak a cycle", f"{mean} x f", scale, (recipe.clock,))
+        yield from _of_all_instances(of_one, unit_of(base))
+
+
+def _of_all_instances(mean: Way, unit: str) -> Iterator[Way]:
+    """Yield the ways from what one instance of a unit does to what all of them do together."""
+    if unit in INSTANCES_PER_SM:
+        an_sm = INSTANCES_PER_SM[unit]
+        times = " x SMs" if an_sm == 1 else f" x {an_sm:g} x SMs"
+        yield Way(mean.needs, "of all SMs", f"{mean.source}{times}", an_sm, parts=(mean,))
+        return
+    for cycles in (f"{unit}__cycles_elapsed", f"{unit}__cycles_active"):
+        needs, ratio = (*mean.needs, f"{cycles}.sum", f"{cycles}.avg"), f"{cycles}.sum / {cycles}.avg"
+        yield Way(needs, "of all instances", f"{mean.source} x {ratio}", parts=(mean,))
+
+
+def _ways_to_mean(base: str) -> Iterator[Way]:
+    unit = unit_of(base)
+    if unit in INSTANCES_PER_SM:
+        whole = Way((f"{base}.sum",), "read", f"{base}.sum")
+        an_sm = INSTANCES_PER_SM[unit]
+        yield Way(whole.needs, "of one SM", f"{whole.source} / ({an_sm:g} x SMs)", an_sm, parts=(whole,))
+
+
+def _ways_by_chip(recipe: PerSm | Same | MemoryBus | BusAtClock | HostLink) -> Iterator[Way]:
     """Yield the ways that use facts about the chip and its links."""
     match recipe:
         case PerSm(units_per_cycle=units, clock=clock):
@@ -305,6 +365,8 @@ def _ways_by_chip(recipe: PerSm | Same | MemoryBus | HostLink) -> Iterator[Way]:
             yield Way((), "same", f"= {counter}", by=(counter,))
         case MemoryBus(clock=clock, pins=pins, shared=integrated):
             yield Way((clock, pins), "memory bus", f"{clock} x 2 x {pins} / 8", by=(integrated,))
+        case BusAtClock(clock=clock, pins=pins, shared=integrated):
+            yield Way((pins,), "bus at clock", f"{pins} x 2 / 8 x f", by=(clock, integrated))
         case HostLink(names=names):
             yield Way(names[:1], "host link", "rate x width of the PCIe link, or NVLink-C2C", by=names)
 
@@ -331,9 +393,10 @@ _PER_SECOND = ".per_second"
 
 def _ways_to_share(bases: Iterable[str]) -> Iterator[Way]:
     """Yield the ways that use percentages of a period; percentages of active cycles come last."""
-    yield from (Way((pct,), "share", pct) for base in bases for pct in _pcts(base, "elapsed"))
-    for base in bases:
-        for pct in _pcts(base, "active"):
+    names = [name for base in bases for name in spellings(base)]
+    yield from (Way((pct,), "share", pct) for name in names for pct in _pcts(name, "elapsed"))
+    for name in names:
+        for pct in _pcts(name, "active"):
             yield from _ways_while_active(pct, _PERCENT)
 
 
@@ -349,7 +412,9 @@ def _ways_while_active(name: str, scale: float) -> Iterator[Way]:
         yield Way((name,), "while active", f"{name}{times} x active / elapsed cycles", scale)
 
 
-def _ways_by_cycles(recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | Quotient) -> Iterator[Way]:
+def _ways_by_cycles(
+    recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | CyclesOverClock | Quotient,
+) -> Iterator[Way]:
     """Yield the ways that use counts of cycles."""
     match recipe:
         case ShareOfCycles(share=share, cycles=cycles, scale=scale):
@@ -360,6 +425,9 @@ def _ways_by_cycles(recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | Qu
         case CyclesOverRate(bases=bases, scale=scale):
             for name in (f"{base}.{rollup}" for base in bases for rollup in _ROLLUPS):
                 yield Way((name, f"{name}.per_second"), "over", f"{name} / {name}.per_second", scale)
+        case CyclesOverClock(cycles=cycles, clocks=clocks, scale=scale):
+            for name, rate in product(cycles, clocks):
+                yield Way((name, rate), "over", f"{name} / {rate}", scale)
         case Quotient(part=part, whole=whole, scale=scale):
             yield Way((part, whole), "over", f"{part} / {whole}", scale)
 
@@ -367,38 +435,74 @@ def _ways_by_cycles(recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | Qu
 _IN_SMS = frozenset({"sm", "smsp", "l1tex"})
 """Units that are active whenever their SM is."""
 
-_FORMS: tuple[tuple[str, str, str], ...] = (
-    (".sum", "read", ""),
-    (".sum.per_second", "rate", " x t"),
-    (".sum.per_cycle_elapsed", "cycle rate", " x f x t"),
-    ("", "read", ""),
-)
-"""Endings of an amount's names, and how each gives the amount. Pascal and reports of 2018 and 2019 have no endings."""
+_MOST_MIXED = 4096
+"""Ways to put a sum together of parts in different forms: the first ones are the most exact."""
+
+
+def _forms_of(base: str) -> Iterator[tuple[Way, ...]]:
+    """Yield the ways to an amount by the forms of one metric, the most exact form first.
+
+    Pascal and reports of 2018 and 2019 have names without endings.
+    """
+    unit = unit_of(base)
+    clock = (CLOCK_OF_UNIT.get(unit, ""),)
+    yield (Way((f"{base}.sum",), "read", f"{base}.sum"),)
+    yield (Way((f"{base}.sum.per_second",), "rate", f"{base}.sum.per_second x t"),)
+    a_cycle = f"{base}.sum.per_cycle_elapsed"
+    yield (Way((a_cycle,), "cycle rate", f"{a_cycle} x f x t", by=clock),)
+    yield (Way((base,), "read", base),)
+    yield tuple(_of_cycles(a_cycle, unit))
+    mean, mean_a_cycle = f"{base}.avg", f"{base}.avg.per_cycle_elapsed"
+    for ways in (
+        (Way((mean,), "read", mean),),
+        (Way((f"{mean}.per_second",), "rate", f"{mean}.per_second x t"),),
+        (Way((mean_a_cycle,), "cycle rate", f"{mean_a_cycle} x f x t", by=clock),),
+        _of_cycles(mean_a_cycle, unit),
+    ):
+        yield tuple(one for way in ways for one in _of_all_instances(way, unit))
+
+
+def _of_cycles(name: str, unit: str) -> Iterator[Way]:
+    """Yield the ways from a rate per cycle by the unit's own count of cycles."""
+    for counting in SM_CYCLES if unit in INSTANCES_PER_SM else (unit,):
+        for cycles in (f"{counting}__cycles_elapsed.{rollup}" for rollup in ("max", "avg")):
+            yield Way((name, cycles), "of cycles", f"{name} x {cycles}")
 
 
 def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways to compute an amount: all parts in the same form, then each part in any form."""
-    forms: dict[str, dict[int, Way]] = {}
-    for base in chain.from_iterable(recipe.groups):
-        clock = _CLOCK_OF_UNIT.get(base.partition("__")[0], "")
-        forms[base] = {
-            i: Way((f"{base}{ending}",), form, f"{base}{ending}{source}", by=(clock,))
-            for i, (ending, form, source) in enumerate(_FORMS)
-            if f"{base}{ending}" in stored
-        }
-    alike = [
-        tuple(forms[base][form] for base in group)
-        for form in range(len(_FORMS))
-        for group in recipe.groups
-        if all(form in forms[base] for base in group)
-    ]
-    mixed = (product(*(forms[base].values() for base in group)) for group in recipe.groups if len(group) > 1)
-    for parts in (*alike, *chain.from_iterable(mixed)):
+    """Yield the ways to compute an amount: all parts in the same form, then each part in any form.
+
+    A metric, and its twin of another unit, go before what counts sectors for bytes.
+    """
+    bases = dict.fromkeys(chain.from_iterable(recipe.groups))
+    own = {base: _stored_forms(spellings(base), 1.0, stored) for base in bases}
+    counted = {base: other for base in bases if (other := in_sectors(base))}
+    others = {base: _stored_forms(spellings(name), scale, stored) for base, (name, scale) in counted.items()}
+    for forms in (own, others):
+        for form in range(max(map(len, forms.values()), default=0)):
+            for group in recipe.groups:
+                if all(base in forms for base in group):
+                    yield from _summed(product(*(forms[base][form] for base in group)), recipe.scale)
+    anyhow = {base: [way for forms in (own, others) for form in forms.get(base, ()) for way in form] for base in bases}
+    for group in recipe.groups:
+        if len(group) > 1:
+            yield from _summed(islice(product(*(anyhow[base] for base in group)), _MOST_MIXED), recipe.scale)
+
+
+def _stored_forms(names: Iterable[str], scale: float, stored: Container[str]) -> list[list[Way]]:
+    """List by form the ways of some names that may be tried."""
+    forms = zip(*map(_forms_of, names), strict=True)
+    kept = [[way for ways in form for way in ways if all(need in stored for need in way.needs)] for form in forms]
+    if scale == 1:
+        return kept
+    return [[Way(way.needs, "scaled", way.source, scale, (), (way,)) for way in form] for form in kept]
+
+
+def _summed(choices: Iterable[tuple[Way, ...]], scale: float) -> Iterator[Way]:
+    for parts in choices:
         needs, source = tuple(name for part in parts for name in part.needs), " + ".join(part.source for part in parts)
         is_plain = len(parts) == 1 and parts[0].form == "read"
-        yield (
-            Way(needs, "read", source, recipe.scale) if is_plain else Way(needs, "sum", source, recipe.scale, (), parts)
-        )
+        yield Way(needs, "read", source, scale) if is_plain else Way(needs, "sum", source, scale, (), parts)
 
 
 def _ways_over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator[Way]:

@@ -22,7 +22,7 @@ from rooflens.model.counters.chips import (
     TU11X,
     VOLTA,
 )
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.counters.metric import DEEP, SHARE, SOURCE, SUM, Ask
 from rooflens.model.counters.recipes import Amount, Counter, HostLink, ShareOfCycles, amount, exact, share
 
@@ -112,9 +112,11 @@ USE: tuple[Counter, ...] = (
         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
         asked=DEEP,
     ),
-    amount(
+    exact(
         "divergent_branch_count",
         "branches at which the threads of a warp part",
+        "smsp__sass_branch_targets_threads_divergent.sum",
+        "smsp__branch_targets_threads_divergent.sum",
         "smsp__sass_branch_targets_threads_divergent",
         "smsp__branch_targets_threads_divergent",
         asked=_LATER_CHIPS,

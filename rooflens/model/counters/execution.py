@@ -120,7 +120,7 @@ PIPES: tuple[Counter, ...] = (
         ),
         meaning="cycles the {} was busy with floating-point work",
     ),
-    share("mio_share", "memory input/output queue", "sm__mio_inst_issued", asked=DEEP),
+    share("mio_issue_share", "memory input/output queue", "sm__mio_inst_issued", asked=DEEP),
     share(
         "mio_return_share", "return path of the memory input/output queue", "sm__mio2rf_writeback_active", asked=DEEP
     ),
@@ -137,7 +137,7 @@ PIPES: tuple[Counter, ...] = (
         "issue_peak_inst_per_s", "one instruction a cycle and scheduler", (PerSm(SCHEDULERS_PER_SM, "sm_clock_hz"),)
     ),
     Counter(
-        "issue_share",
+        "issue_active_share",
         "use of the issue slots",
         (
             Share(("sm__issue_active", "smsp__issue_active", "sm__inst_issued")),

@@ -17,13 +17,17 @@ from rooflens.model.counters.chips import (
     TU11X,
     VOLTA,
 )
+from rooflens.model.counters.families import SECTOR_BYTES, SM_CYCLES
 from rooflens.model.counters.metric import DEEP, LOAD, QUICK, SHARE, SOURCE, SPEED_OF_LIGHT, STANDARD, Ask
 from rooflens.model.counters.recipes import (
     Amount,
+    BusAtClock,
     Counter,
+    CyclesOverClock,
     CyclesOverRate,
     CyclesOverTime,
     Exact,
+    Mean,
     MemoryBus,
     OverOwnRate,
     Peak,
@@ -39,7 +43,6 @@ from rooflens.model.counters.recipes import (
 )
 
 NS_PER_S = 1e9
-SECTOR_BYTES = 32.0
 WAVEFRONT_BYTES = 128.0
 """Bytes one L1 data-stage wavefront carries at most: 32 banks of 4 bytes (Nsight Compute, memory tables)."""
 SM_COUNTS = ("device__attribute_multiprocessor_count", "launch__sm_count")
@@ -50,6 +53,22 @@ _RENAMED = GB20X | GR100
 _SMEM = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
 _SASS_SMEM = f"smsp__sass_{_SMEM.replace('__', '_')}"
 _WRITEBACK = "wavefronts returned from L1 to registers"
+
+
+def _cycles(unit: str) -> tuple[str, ...]:
+    return tuple(f"{unit}__cycles_elapsed.{rollup}" for rollup in ("max", "avg"))
+
+
+def _clocks(unit: str) -> tuple[str, ...]:
+    return tuple(f"{unit}__cycles_elapsed.{rollup}.per_second" for rollup in ("avg", "max"))
+
+
+_SM_CLOCKS = (
+    *(f"{unit}__cycles_elapsed.avg.per_second" for unit in ("sm", "smsp", "gpc")),
+    "gpc__frequency",
+    *(f"{unit}__cycles_elapsed.max.per_second" for unit in ("sm", "smsp", "gpc")),
+)
+_SM_COUNTS_OF_CYCLES = tuple(name for unit in SM_CYCLES for name in _cycles(unit))
 
 CLOCKS: tuple[Counter, ...] = (
     Counter(
@@ -74,6 +93,8 @@ CLOCKS: tuple[Counter, ...] = (
                 Quotient(f"{unit}__cycles_elapsed.max", f"{unit}__cycles_elapsed.avg.per_second", NS_PER_S)
                 for unit in ("gpc", "sm", "smsp")
             ),
+            CyclesOverClock(_SM_COUNTS_OF_CYCLES, _SM_CLOCKS, NS_PER_S),
+            *(CyclesOverClock(_cycles(unit), _clocks(unit), NS_PER_S) for unit in ("l1tex", "lts", "dram")),
         ),
         QUICK,
     ),
@@ -81,20 +102,14 @@ CLOCKS: tuple[Counter, ...] = (
         "sm_clock_hz",
         "SM clock while profiling",
         (
-            Exact(
-                (
-                    "sm__cycles_elapsed.avg.per_second",
-                    "smsp__cycles_elapsed.avg.per_second",
-                    "gpc__cycles_elapsed.avg.per_second",
-                    "gpc__frequency",
-                )
-            ),
+            Exact(_SM_CLOCKS),
             CyclesOverTime(
                 (
                     "sm__cycles_elapsed.max",
                     "sm__cycles_elapsed.avg",
                     "gpc__cycles_elapsed.max",
                     "sm__elapsed_cycles_avg",
+                    *_SM_COUNTS_OF_CYCLES,
                 )
             ),
         ),
@@ -103,21 +118,19 @@ CLOCKS: tuple[Counter, ...] = (
     Counter(
         "l1_clock_hz",
         "L1/TEX clock; equal to the SM clock wherever a report holds both",
-        (Exact(("l1tex__cycles_elapsed.avg.per_second",)), Same("sm_clock_hz")),
+        (Exact(_clocks("l1tex")), Same("sm_clock_hz")),
         asked=(Ask("standard", "L1 clock"),),
     ),
-    exact(
+    Counter(
         "l2_clock_hz",
         "L2 slice clock",
-        "lts__cycles_elapsed.avg.per_second",
-        "ltc__frequency",
+        (Exact((*_clocks("lts"), "ltc__frequency")), CyclesOverTime(_cycles("lts"))),
         asked=(Ask("quick", "L2 clock"),),
     ),
-    exact(
+    Counter(
         "dram_clock_hz",
         "DRAM clock",
-        "dram__cycles_elapsed.avg.per_second",
-        "dram__frequency",
+        (Exact((*_clocks("dram"), "dram__frequency")), CyclesOverTime(_cycles("dram"))),
         asked=(Ask("quick", chips=OWN_DRAM),),
     ),
     exact(
@@ -125,10 +138,10 @@ CLOCKS: tuple[Counter, ...] = (
         "streaming multiprocessors of the device",
         *SM_COUNTS,
     ),
-    exact(
+    Counter(
         "sm_cycles_active_avg",
         "cycles with work, mean over the SMs",
-        "sm__cycles_active.avg",
+        (Mean("sm__cycles_active"),),
         asked=(Ask("quick", "cycles in which an SM had work", forms=("avg", "max")),),
     ),
     exact("sm_cycles_active_max", "cycles with work, busiest SM", "sm__cycles_active.max"),
@@ -137,6 +150,8 @@ CLOCKS: tuple[Counter, ...] = (
         "elapsed GPC or SM cycles",
         "gpc__cycles_elapsed.max",
         "sm__cycles_elapsed.max",
+        "smsp__cycles_elapsed.max",
+        *(f"{unit}__cycles_elapsed.avg" for unit in SM_CYCLES),
         asked=(Ask("quick", "elapsed SM cycles", base="sm__cycles_elapsed"),),
     ),
 )
@@ -159,10 +174,6 @@ DRAM: tuple[Counter, ...] = (
                     ("dram__read_bytes", "dram__write_bytes"),
                 )
             ),
-            Amount(
-                (("dram__sectors_read", "dram__sectors_write"), ("dram__sectors_op_read", "dram__sectors_op_write")),
-                SECTOR_BYTES,
-            ),
         ),
         asked=(Ask("quick", forms=LOAD, chips=OWN_DRAM),),
     ),
@@ -179,7 +190,7 @@ DRAM: tuple[Counter, ...] = (
         asked=(Ask("quick", chips=OWN_DRAM - _RENAMED), Ask("quick", base="dram__bytes_op_write", chips=_RENAMED)),
     ),
     Counter(
-        "dram_peak_bytes_per_s",
+        "dram_bus_peak_bytes_per_s",
         "peak rate of DRAM at the profiled clock",
         (
             Peak("dram__bytes", "dram_clock_hz"),
@@ -193,7 +204,12 @@ DRAM: tuple[Counter, ...] = (
         (MemoryBus(),),
     ),
     Counter(
-        "dram_share",
+        "dram_pins_peak_bytes_per_s",
+        "what the memory bus carries at the profiled clock of DRAM",
+        (BusAtClock("dram_clock_hz"),),
+    ),
+    Counter(
+        "dram_bus_share",
         "use of DRAM",
         (
             Share(("dram__bytes", "dram__cycles_active")),
@@ -356,7 +372,7 @@ L1: tuple[Counter, ...] = (
             ),
         ),
     ),
-    Counter("l1_peak_bytes_per_s", "one wavefront a cycle and SM", (PerSm(WAVEFRONT_BYTES, "l1_clock_hz"),)),
+    Counter("l1_data_peak_bytes_per_s", "one wavefront a cycle and SM", (PerSm(WAVEFRONT_BYTES, "l1_clock_hz"),)),
     share(
         "l1_writeback_share",
         "return path from L1 to registers",
@@ -446,13 +462,13 @@ L1: tuple[Counter, ...] = (
 
 SMEM: tuple[Counter, ...] = (
     amount(
-        "smem_bytes",
+        "l1_shared_data_bytes",
         "shared-memory wavefronts of the L1 data stage x 128: shuffles and bank-conflict replays included",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared",
         scale=WAVEFRONT_BYTES,
         asked=(Ask("standard", "wavefronts of shared memory", forms=LOAD),),
     ),
-    share("smem_share", "shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
+    share("l1_shared_data_share", "shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
     Counter(
         "smem_op_bytes",
         "bytes of shared-memory loads, stores and atomics, bank-conflict replays included",

@@ -11,15 +11,18 @@ from msgspec import Struct
 
 from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
-from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
+from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.counters.memory import NS_PER_S, WAVEFRONT_BYTES
+from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, speedup, stalled, weigh
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
-from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, works_in_shared_memory
+from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.roof import roof
+from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
 
@@ -110,8 +113,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     return Found(
         evidence=use.evidence,
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
         severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
@@ -362,7 +364,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     if conflicts is None:
         return None if measures else _conflicts_alone(facts)
     collide_only = not conflicts.by_address and measures[0].by_address
-    all_bytes, ideal = facts.counter("smem_bytes"), conflicts.wavefronts - conflicts.excess
+    all_bytes, ideal = facts.counter("l1_shared_data_bytes"), conflicts.wavefronts - conflicts.excess
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
     stalls = ("short_scoreboard", "mio_throttle")
     parts = {"smem": conflicts.part * of_all}
@@ -388,8 +390,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     return Found(
         evidence=tuple(evidence),
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         where=places(facts.kernel, "shared_excess_wavefronts"),
         confidence="low" if collide_only else "high" if conflicts.by_address else "medium",
         severity="note" if collide_only else weigh(facts, waste),
@@ -414,7 +415,7 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         if excess is not None and wavefronts:
             source = sources.get(excess_name, "")
             sides.append(_Conflicts(wavefronts, excess, f"shared {side}s", source, by_address=False))
-    excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("smem_bytes")
+    excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("l1_shared_data_bytes")
     if sides:
         yield max(sides, key=lambda side: side.part)
     elif excess is not None and all_bytes:
@@ -522,8 +523,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
     return Found(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         confidence="medium",
         severity=severity,
         kind=kind,
@@ -557,10 +557,8 @@ def indexed_constants(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move="unroll the loop so that the index of its constants is one itself, or hold them in registers or shared "
         f"memory: {words}",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
-        severity=weigh(facts, waste),
     )
 
 
@@ -583,6 +581,8 @@ def local_memory(facts: Facts) -> Found | None:
             other = sum(counters.get(name, 0.0) for name in ("global_load_requests", "global_store_requests"))
         part = inst / (inst + other) if inst and other else None
         noun, source = "memory instructions", "local / local and global memory instructions"
+        if part is None and inst:
+            part, noun, source = _of_instructions(facts, inst)
     filled = _filled(facts)
     if part is None and filled:
         return _uncounted_local_memory(facts, filled)
@@ -604,11 +604,30 @@ def local_memory(facts: Facts) -> Found | None:
         evidence=(Evidence("local_share", part, "share", source), *filled, *shown, *registers),
         move=_keep_in_registers(kernel, cap, ", ".join(words), spills=bool(shown) if spills else None),
         bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        gain=None if noun == _OF_ALL else speedup(facts, waste),
         where=places(kernel, "local_sectors"),
         confidence="high" if spills else "medium" if is_cap_known else "low",
-        severity=weigh(facts, waste),
+        # Of all instructions they are a part that says nothing of what they cost among the accesses.
+        severity="contributes" if noun == _OF_ALL else weigh(facts, waste),
     )
+
+
+def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str]:
+    """Hold local loads and stores against the instructions of their kind, else against all; None if these are few.
+
+    A thread at the end of its registers spills, however few these instructions are.
+    """
+    if every := facts.counter("lsu_inst"):
+        return local / every, "loads and stores", "local loads and stores / instructions of the LSU pipe"
+    part = ratio(local, facts.counter("executed_inst"))
+    is_at_end = (facts.counter("registers_per_thread") or 0.0) >= _LAST_REGISTERS
+    is_told = part is not None and (part >= _LOCAL_INSTRUCTIONS or is_at_end)
+    return part if is_told else None, _OF_ALL, "local loads and stores / all instructions"
+
+
+_OF_ALL = "instructions"
+_LOCAL_INSTRUCTIONS, _LAST_REGISTERS = 0.02, 250
+"""Local accesses in fifty instructions are a pattern; a thread has 255 registers at most."""
 
 
 def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
@@ -688,7 +707,7 @@ def host_memory(facts: Facts) -> Found | None:
     words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     # With the data in DRAM, DRAM moves these bytes too, and only waits measured to be for memory disappear.
     waiting = sum(facts.stall_shares.get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
-    peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
+    peak = facts.levels["dram"].peak_bytes_per_s
     dram = facts.shares.get("dram", 0.0) + rate.value / peak if peak else 0.0
     left = max(dram, 1 - waiting if waiting else 0.0, *facts.shares.values(), 0.0)
     return Found(
@@ -711,15 +730,11 @@ def _host_flow(facts: Facts, way: Literal["read", "write"]) -> tuple[Evidence, E
         return None
     source = facts.measured(name, "B").source
     rate = Evidence(f"host_{way}_rate", moved_bytes / time_ns * NS_PER_S, "B/s", f"{source} / t")
-    gpu, link = datasheet_of(facts.kernel.gpu), "host_link_peak_bytes_per_s"
-    pcie = gpu.links.get("pcie") if gpu else None
-    link_bytes_per_s, said_by = (pcie.bytes_per_s_per_direction, pcie.source) if pcie else (None, "")
-    if facts.counter(link) is not None:
-        link_bytes_per_s, said_by = facts.counter(link), facts.measured(link, "B/s").source
-    share = rate.value / link_bytes_per_s if link_bytes_per_s else None
-    if share is None or share > facts.limits.share_over_one:
+    link = roof("host_link", facts.kernel)
+    share = rate.value / link.value if link is not None else None
+    if link is None or share is None or share > facts.limits.share_over_one:
         return rate, None
-    return rate, Evidence(f"host_{way}_share", share, "share", f"{source} / t / ({said_by})")
+    return rate, Evidence(f"host_{way}_share", share, "share", f"{source} / t / ({link.of})")
 
 
 def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: float) -> Severity | None:
@@ -886,6 +901,8 @@ MEMORY: tuple[FindingRule, ...] = (
             ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
             ("warp_opcodes",),
             ("local_touched_sectors", "global_touched_sectors"),
+            ("local_load_inst", "lsu_inst"),
+            ("local_load_inst", "executed_inst"),
             ("local_load_inst", "global_load_requests"),
             ("local_load_inst", "global_store_requests"),
             ("local_store_inst", "global_load_requests"),
@@ -909,7 +926,7 @@ MEMORY: tuple[FindingRule, ...] = (
         (
             ("smem_access_wavefronts", "smem_ideal_wavefronts"),
             ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
-            ("smem_conflict_bytes", "smem_bytes"),
+            ("smem_conflict_bytes", "l1_shared_data_bytes"),
         ),
         hints=tuple((f"smem_{side}_conflict_wavefronts",) for side in _SIDES),
     ),

@@ -267,7 +267,10 @@ class Datasheet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         peak = self.peak(key)
         part = (sm_count or self.sm_count.value) / self.sm_count.value
-        return None if peak is None else peak.value / self.clock_of(key).value * clock_hz * part
+        if peak is None:
+            return None
+        stated_hz = self.clock_of(key).value
+        return (peak.value if clock_hz == stated_hz else peak.value / stated_hz * clock_hz) * part
 
 
 @functools.cache

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
 
-from rooflens.model.roofline.datasheets import ACC16, datasheet_of
+from msgspec import Struct
+
+from rooflens.model.records import Kernel, Roof, RoofSource
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import (
     THREAD_FLOP,
     is_matrix,
@@ -20,12 +22,8 @@ from rooflens.model.roofline.opcodes import (
     thread_flop,
     uses_tensor_cores,
 )
+from rooflens.model.roofline.roof import DTYPE_OF_COUNTER, INSTRUCTIONS, SCALAR_DTYPES, TensorKind, roof
 
-if TYPE_CHECKING:  # fixtures are recorded with the standard library alone
-    from rooflens.model.records import Kernel
-
-SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
-"""Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
 SCALAR_COUNTERS = {
     dtype: tuple(f"{letter}{op}_threads" for op in ("add", "mul", "fma"))
     for dtype, (letter, _) in SCALAR_DTYPES.items()
@@ -45,9 +43,6 @@ TENSOR_NOISE_SHARE = 0.05
 """
 
 _TENSOR_CORES_FROM = (7, 0)
-_SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
-_MMA_PART_OF_PEAK = {(9, 0): dict.fromkeys(("bf16", "fp16", "tf32", "fp8", "int8", "int1"), 2 / 3)}
-"""Chips whose warp-wide mma reaches only a part of the dense peak: on GH100 2,731 of 4,096 bf16 FLOP a cycle and SM."""
 _NEWER_INSTRUCTION = {(9, 0): "wgmma", (10, 0): "tcgen05", (10, 3): "tcgen05", (11, 0): "tcgen05"}
 """Chips with matrix instructions besides mma, which read shared memory or tensor memory themselves."""
 _PLAIN_TENSOR_KEY = re.compile(r"^tensor_(?P<dtype>[a-z]+\d+)(?:_wgmma|_tcgen05)?$")
@@ -56,29 +51,36 @@ _COUNTER_NAME = re.compile(
     r"(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
 )
 """Name of a tensor counter without prefix and roll-up; twins for sampling (`_realtime`) do not match."""
-_DTYPE_OF_COUNTER = {"fp16_bf16_tf32": "fp16", "fp4_fp6": "fp6", "fp4_fp6_fp8": "fp8"}
 _SAME_COUNT = 0.001
 """Base and split counters are read in different passes: they agree to a tenth of a per cent."""
 _INTEGER = re.compile(r"^int\d$")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """Operations of a pipe and dtype, with that pipe's dense peak at the profiled clock.
 
     Attributes:
         key: `fp32`, `tensor_bf16`, `tensor_bf16_wgmma`, `tensor_fp16_acc16`, ...: a roof of its own.
         dtype_key: The key by dtype alone: `fp32`, `tensor_bf16`; 2:4 sparse work apart, as `tensor_bf16_sparse`.
         source: opcode, tensor_ops, sass, estimated or upper_bound.
-        peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
+        roof: The dense peak of its instruction; None if it is not known.
     """
 
     key: str
     dtype_key: str
     ops: float
     source: str
-    peak_ops_per_s: float | None
-    peak_source: str | None
+    roof: Roof | None
+
+    @property
+    def peak_ops_per_s(self) -> float | None:
+        """The value of its roof."""
+        return self.roof.value if self.roof is not None else None
+
+    @property
+    def peak_source(self) -> RoofSource | None:
+        """Where its roof comes from."""
+        return self.roof.source if self.roof is not None else None
 
     @property
     def is_float(self) -> bool:
@@ -91,22 +93,23 @@ class Work:
         return self.source != UPPER_BOUND
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+class Flops(Struct, frozen=True, dict=True):
     """All operations of a kernel.
 
     Attributes:
-        complete: False when a part is unknown, so that no total may be formed.
+        complete: False when nothing was counted, or a part is known to be there that was not: no total may be formed.
         flags: Traps met while counting.
+        uncounted: Types of which nothing was counted: `fp64`, `fp32`, `fp16`, `tensor`. A total is that of the others.
     """
 
     work: tuple[Work, ...]
     complete: bool
     flags: frozenset[str]
+    uncounted: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def total(self) -> float | None:
-        """Operations that are FLOPs and counted; None if a part is unknown."""
+        """Operations that are FLOPs and counted; None if nothing was counted, or a part is known to be missing."""
         return sum(work.ops for work in self.work if work.is_float and work.is_counted) if self.complete else None
 
     @property
@@ -121,9 +124,13 @@ class Flops:
     def peak_per_s(self) -> float | None:
         """The roof of a mix of precisions: total FLOP over the time each part needs at its own peak.
 
-        None when a part's peak is unknown, or when there is no floating-point work.
+        None when a part's peak is unknown, or when there is no floating-point work. Where none of the types was counted
+        that the kernel works in, it is the highest roof of those that were.
         """
-        parts = [work for work in self.work if work.is_float and work.ops and work.is_counted]
+        counted = [work for work in self.work if work.is_float and work.is_counted]
+        parts = [work for work in counted if work.ops]
+        if not parts and self.uncounted:
+            return max((work.peak_ops_per_s for work in counted if work.peak_ops_per_s), default=None)
         if not parts or any(not work.peak_ops_per_s for work in parts):
             return None
         time_s = sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s)
@@ -144,20 +151,20 @@ def has_matrix_work(kernel: Kernel) -> bool:
     return max(busy, counters.get("tensor_float_busy_share", 0.0)) > TENSOR_NOISE_SHARE
 
 
-def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
-    """Give the dense peaks of a tensor type by instruction, where a chip has two with roofs of their own.
+def instruction_roofs(kernel: Kernel, key: str) -> dict[str, Roof]:
+    """Give the roofs of a tensor type by instruction, where a chip has two with roofs of their own.
 
     Returns:
-        For any key of a type (`tensor_bf16`, `tensor_bf16_wgmma`): the peak of warp-wide mma as `tensor_bf16`, that of
+        For any key of a type (`tensor_bf16`, `tensor_bf16_wgmma`): the roof of warp-wide mma as `tensor_bf16`, that of
         wgmma or tcgen05 as `tensor_bf16_wgmma`; nothing if they are one roof, or one of them is not known.
     """
     newer = _NEWER_INSTRUCTION.get(kernel.capability)
     match = _PLAIN_TENSOR_KEY.match(key)
     if newer is None or match is None:
         return {}
-    kinds = [_TensorKind(match["dtype"], instruction=instruction) for instruction in ("mma", newer)]
-    peaks = {kind.key: peak for kind in kinds if (peak := _tensor_peak(kernel, kind)[0])}
-    return peaks if len(set(peaks.values())) == len(kinds) else {}
+    kinds = [TensorKind(match["dtype"], instruction=instruction) for instruction in ("mma", newer)]
+    roofs = {kind.key: one for kind in kinds if (one := roof(kind.unit, kernel))}
+    return roofs if len({one.value for one in roofs.values()}) == len(kinds) else {}
 
 
 def count_flops(kernel: Kernel) -> Flops:
@@ -166,8 +173,15 @@ def count_flops(kernel: Kernel) -> Flops:
     tensor, tensor_known, flags = _tensor(kernel)
     if any(work.ops and not work.is_counted for work in scalar):
         flags |= {"fp16_is_upper_bound"}
-    fp32_known = any(work.key == "fp32" for work in scalar)
-    return Flops((*scalar, *tensor), fp32_known and tensor_known, frozenset(flags))
+    work = (*scalar, *tensor)
+    is_counted = bool(scalar) or any(one.source != "estimated" for one in tensor)
+    counted = {one.dtype_key for one in scalar}
+    is_tensor_unseen = not tensor_known or "tensor_work_not_measured" in flags
+    uncounted = (
+        *(dtype for dtype in SCALAR_DTYPES if dtype not in counted),
+        *(("tensor",) if is_tensor_unseen else ()),
+    )
+    return Flops(work, is_counted and tensor_known, frozenset(flags), uncounted)
 
 
 def _scalar_counts(kernel: Kernel) -> list[tuple[str, float, str]]:
@@ -182,10 +196,15 @@ def _scalar_counts(kernel: Kernel) -> list[tuple[str, float, str]]:
     counts = []
     for dtype, (_, packed) in SCALAR_DTYPES.items():
         add, mul, fma = map(kernel.counters.get, SCALAR_COUNTERS[dtype])
-        if fma is not None:
+        together = kernel.counters.get(f"{dtype}_threads")
+        if fma is not None and together is not None and (add is None or mul is None):
+            counts.append((dtype, packed * (together + fma), "sass"))
+        elif any(one is not None for one in (add, mul, fma)):
             # Some sets collect FMAs alone: a floor of the FLOPs that still places the kernel, and is marked.
-            source = "estimated" if add is None or mul is None else "sass"
-            counts.append((dtype, packed * ((add or 0.0) + (mul or 0.0) + 2 * fma), source))
+            source = "sass" if None not in (add, mul, fma) else "estimated"
+            counts.append((dtype, packed * ((add or 0.0) + (mul or 0.0) + 2 * (fma or 0.0)), source))
+        elif together is not None:  # a multiply-add counts as one
+            counts.append((dtype, packed * together, "estimated"))
     return counts
 
 
@@ -204,19 +223,7 @@ def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
         # Compilers load packed constants with HFMA2.MMA, which computes nothing; without code it cannot be told apart.
         elif ops and is_packed:
             source = UPPER_BOUND
-    letter, packed = SCALAR_DTYPES[dtype]
-    threads_per_s = kernel.counters.get(f"{letter}fma_peak_threads_per_s")
-    peak, peak_source = (
-        datasheet_peak(kernel, dtype) if threads_per_s is None else (2 * packed * threads_per_s, "report")
-    )
-    return Work(dtype, dtype, ops, source, peak, peak_source)
-
-
-def datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
-    """Scale a published dense peak to the profiled clock: the fallback where the report holds no peak."""
-    gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
-    peak = gpu.peak_at(clock_hz, key, kernel.counters.get("sm_count")) if gpu and clock_hz else None
-    return (None, None) if peak is None else (peak, "datasheet")
+    return Work(dtype, dtype, ops, source, roof(dtype, kernel))
 
 
 def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
@@ -266,9 +273,9 @@ def _tensor_opcodes(
         flags = flags | {"wgmma_count_estimated"}
     if any(op.sparse for op, _ in operations):
         flags = flags | {"sparse_tensor_work"}
-    totals: dict[_TensorKind, float] = defaultdict(float)
+    totals: dict[TensorKind, float] = defaultdict(float)
     for op, count in operations:
-        totals[_TensorKind(op.dtype, op.half_accumulate, "wgmma" if op.warpgroup else "mma", op.sparse)] += (
+        totals[TensorKind(op.dtype, op.half_accumulate, "wgmma" if op.warpgroup else "mma", op.sparse)] += (
             op.ops * count
         )
     work = (
@@ -298,9 +305,9 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
         ending = f"_sparsity_{part}" if part else ""
         if match["dst"] is None and any(f"{plain}_dst_{dst}{ending}" in names for dst in ("fp16", "fp32")):
             continue
-        instruction = next((key for key, opcodes in _INSTRUCTIONS.items() if match["op"] in opcodes), "")
-        dtype = _DTYPE_OF_COUNTER.get(match["dtype"], match["dtype"])
-        kind = _TensorKind(dtype, match["dst"] == "fp16", instruction, match["sparsity"] == "on")
+        instruction = next((key for key, opcodes in INSTRUCTIONS.items() if match["op"] in opcodes), "")
+        dtype = DTYPE_OF_COUNTER.get(match["dtype"], match["dtype"])
+        kind = TensorKind(dtype, match["dst"] == "fp16", instruction, match["sparsity"] == "on")
         families[dtype][bool(match["op"])].append(_tensor_work(kernel, kind, ops, "tensor_ops"))
     counted: list[Work] = []
     for base, split in families.values():
@@ -310,64 +317,8 @@ def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
     return tuple(work for work in counted if work.ops)
 
 
-_INSTRUCTIONS: dict[str, tuple[str, ...]] = {
-    "mma": ("hmma", "imma", "bmma", "qmma", "omma", "dmma"),
-    "wgmma": ("hgmma", "igmma", "bgmma", "qgmma"),
-    "tcgen05": ("utchmma", "utcimma", "utcqmma", "utcomma"),
-}
-"""Instruction of the programming guide -> the opcodes in the names of its counters. Each has a roof of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class _TensorKind:
-    """A kind of tensor work that has a roof of its own; `instruction` is empty if a count does not tell."""
-
-    dtype: str
-    half_accumulate: bool = False
-    instruction: str = ""
-    sparse: bool = False
-
-    @property
-    def dtype_key(self) -> str:
-        return f"tensor_{self.dtype}" + ("_sparse" if self.sparse else "")
-
-    @property
-    def accumulator(self) -> str:
-        return ACC16 if self.half_accumulate else ""
-
-    @property
-    def key(self) -> str:
-        instruction = f"_{self.instruction}" if self.instruction in {"wgmma", "tcgen05"} else ""
-        return self.dtype_key + self.accumulator + instruction
-
-
-def _tensor_work(kernel: Kernel, kind: _TensorKind, ops: float, source: str) -> Work:
-    peak, peak_source = _tensor_peak(kernel, kind)
-    return Work(kind.key, kind.dtype_key, ops, source, peak and peak * (2 if kind.sparse else 1), peak_source)
-
-
-def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str | None]:
-    """Find the dense peak of a kind: of its own instruction first, then of its dtype, then the published one."""
-    peaks = kernel.tensor_peaks_per_s
-    types = (kind.dtype, *(name for name, alias in _DTYPE_OF_COUNTER.items() if alias == kind.dtype))
-    targets = ("_dst_fp16", "", "_dst_fp32") if kind.half_accumulate else ("_dst_fp32", "", "_dst_fp16")
-    sources = [f"src_{name}{target}" for name in types for target in targets]
-    parts = _MMA_PART_OF_PEAK.get(kernel.capability, {}) if kind.instruction == "mma" else {}
-    part = parts.get(kind.dtype, 1.0)
-    for prefix in (f"op_{op}_" for op in _INSTRUCTIONS.get(kind.instruction, ())):
-        for source in sources:
-            if (dense := peaks.get(f"{prefix}{source}_sparsity_off")) is not None:
-                return dense, "report"
-    for source in sources:
-        if (dense := peaks.get(f"{source}_sparsity_off")) is not None:
-            return part * dense, "report"
-    # A base name peaks at the sparse rate on CC 9.0 and later, for types that have one.
-    is_sparse = kernel.capability >= _SPARSE_PEAK_IN_BASE_NAME_FROM and kind.dtype not in {"fp64", "int1"}
-    for source in sources:
-        if (base := peaks.get(source)) is not None:
-            return part * base / (2 if is_sparse else 1), "report"
-    published, peak_source = datasheet_peak(kernel, f"tensor_{kind.dtype}{kind.accumulator}")
-    return published and part * published, peak_source
+def _tensor_work(kernel: Kernel, kind: TensorKind, ops: float, source: str) -> Work:
+    return Work(kind.key, kind.dtype_key, ops, source, roof(kind.unit, kernel))
 
 
 def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
@@ -377,11 +328,11 @@ def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...],
     """
     busy, duration_ns = kernel.counters.get("tensor_float_busy_share"), kernel.duration_ns
     if busy is not None and busy > TENSOR_NOISE_SHARE:
-        kind = _TensorKind("fp16")
-        peak, _ = _tensor_peak(kernel, kind)
+        kind = TensorKind("fp16")
+        peak = roof(kind.unit, kernel)
         if peak is None or duration_ns is None:
             return (), False, flags | {"tensor_flop_unknown"}
-        work = _tensor_work(kernel, kind, busy * peak * duration_ns / 1e9, "estimated")
+        work = _tensor_work(kernel, kind, busy * peak.value * duration_ns / 1e9, "estimated")
         return (work,), True, flags | {"tensor_flop_estimated"}
     busy = kernel.counters.get("tensor_busy_share", kernel.counters.get("tensor_active_share"))
     if busy is not None:

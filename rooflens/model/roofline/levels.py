@@ -17,60 +17,20 @@ from operator import itemgetter
 from msgspec import Struct
 
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.records import LEVELS, Accuracy, Kernel, Level, Pipe, ratio
-
-
-class Stage(Struct, frozen=True):
-    """One stage of a level: the counters of its amount and peak, and of its share where only that is stored."""
-
-    level: str
-    name: str
-    share: str
-    amount: str | None = None
-    peak: str | None = None
-
-
-LSU_INPUT = "lsu_input"
-"""The stage of L1 that takes the instructions of the LSU pipe: both are as busy wherever a report holds both."""
-
-SHARED_DATA = "shared_data"
-"""The part of L1's data stage that shared memory and shuffles fill."""
-
-L2_INTERNAL = "internal"
-"""NVIDIA's own per cent of the L2 slices: it sees units without a counter, as the fabric between halves of an L2."""
-
-WHOLE = "throughput"
-"""NVIDIA's own per cent of L1 or DRAM, where no stage is measured; that of L2 is `L2_INTERNAL`."""
-
-ACCESSES = "accesses"
-"""The wavefronts of counted accesses to shared memory, where those of its data stage are not: a lower bound."""
-
-STAGES: tuple[Stage, ...] = (
-    Stage("dram", "bus", "dram_share", "dram_bytes", "dram_peak_bytes_per_s"),
-    Stage("dram", "controller", "dram_controller_share"),
-    Stage("l2", "return", "l2_return_share", "l2_return_bytes", "l2_return_peak_bytes_per_s"),
-    Stage("l2", "tag", "l2_tag_share", "l2_tag_bytes", "l2_tag_peak_bytes_per_s"),
-    Stage("l2", "tag_requests", "l2_request_share"),
-    Stage("l2", "input", "l2_input_share"),
-    Stage("l2", "data", "l2_data_share"),
-    Stage("l2", L2_INTERNAL, "l2_internal_share"),
-    Stage("l1", LSU_INPUT, "l1_lsu_input_share", "lsu_inst", "lsu_peak_inst_per_s"),
-    Stage("l1", "data", "l1_data_share", "l1_data_bytes", "l1_peak_bytes_per_s"),
-    Stage("l1", SHARED_DATA, "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
-    Stage("l1", "writeback", "l1_writeback_share", "l1_writeback_bytes", "l1_peak_bytes_per_s"),
-    Stage("l1", "tag", "l1_tag_share", "l1_tag_bytes", "l1_tag_peak_bytes_per_s"),
-    Stage("l1", "bank_reads", "l1_bank_read_share"),
-    Stage("l1", "bank_writes", "l1_bank_write_share"),
-    Stage("l1", "texture_data", "l1_tex_data_share"),
-    Stage("l1", "texture_filter", "l1_filter_share"),
-    Stage("l1", "to_l2", "l1_to_l2_share"),
-    Stage("l1", "from_l2", "l1_from_l2_share"),
-    Stage("l1", WHOLE, "sol_l1_share"),
-    Stage("smem", "data", "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
+from rooflens.model.records import LEVELS, Accuracy, Kernel, Level, Pipe, mapping_of, ratio
+from rooflens.model.roofline.roof import CONTROLLERS_LEAD, reported, roof
+from rooflens.model.roofline.units import (
+    ACCESSES,
+    L2_INTERNAL,
+    LSU_INPUT,
+    SHARED_DATA,
+    SOC_CAPABILITIES,
+    STAGES,
+    WHOLE,
 )
 
 _NAMES_OF = {
-    level: tuple((one.name, one.share, one.amount or "", one.peak or "") for one in STAGES if one.level == level)
+    level: tuple((one.name, f"{level}_{one.name}", one.share, one.amount or "") for one in STAGES if one.level == level)
     for level in LEVELS
 }
 """Level -> its individual stages: every kernel passes through all of them."""
@@ -96,9 +56,6 @@ _NEARLY_ALL = 0.9
 _NEARLY = 0.005
 """Shares of the run made from those of active cycles are rounded, and cycles are those of a GPC."""
 
-_SAME_SHARE = 0.02
-"""Bytes over roof and the stage's own share differ by up to 2 points between passes."""
-
 AMOUNTS: dict[str, tuple[str, ...]] = {
     "dram": ("dram_bytes", "sysmem_bytes"),
     "l2": ("l2_bytes",),
@@ -108,18 +65,6 @@ AMOUNTS: dict[str, tuple[str, ...]] = {
 
 L1's write-back sees the returns of loads only.
 """
-
-SOC_CAPABILITIES = frozenset({"7.2", "8.7", "10.1", "11.0", "12.1"})
-"""Chips that share the host's memory and have no DRAM counters: Xavier, Orin, Thor (both its numbers) and GB10."""
-
-ROOFS: dict[str, tuple[str, ...]] = {
-    "dram": ("dram_peak_bytes_per_s",),
-    "l2": ("l2_tag_peak_bytes_per_s", "l2_return_peak_bytes_per_s"),
-    "l1": ("l1_peak_bytes_per_s",),
-    "smem": ("l1_peak_bytes_per_s",),
-}
-"""Level -> counters of the roof that is drawn, best first. L2's is the tag stage's: all its traffic passes there."""
-
 
 _ASYNC_COPIES_FROM = (8, 0)
 _WGMMA = "9.0"
@@ -171,7 +116,11 @@ def _delivered_bytes(kernel: Kernel) -> _Moved:
             is_unseen = is_unseen or not opcodes or any(op.startswith("LDGSTS") for op in opcodes)
         source = " + ".join(name for name in names if name)
         return _Moved(asked + (copied or 0.0) + wgmma, source, "lower" if is_unseen else "exact")
-    total, other, source = counters.get("smem_bytes"), counters.get("smem_other_bytes"), sources.get("smem_bytes", "")
+    total, other, source = (
+        counters.get("l1_shared_data_bytes"),
+        counters.get("smem_other_bytes"),
+        sources.get("l1_shared_data_bytes", ""),
+    )
     if total is not None and other is not None:
         return _Moved(max(0.0, total - other), f"{source} - {sources.get('smem_other_bytes', '')}", "lower")
     return _Moved(None, None) if total is None else _Moved(total, source, "upper")
@@ -185,10 +134,10 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
     """
     counters, duration_ns, levels = kernel.counters, kernel.duration_ns, {}
     for level in LEVELS:
-        roof = counters.get(next(filter(counters.__contains__, ROOFS[level]), ""))
+        of_level = roof(level, kernel)
         if level == "smem":
             if kernel.own_smem_bytes == 0:
-                levels[level] = Level(peak_bytes_per_s=roof)
+                levels[level] = Level(roof=of_level)
                 continue
             moved = _delivered_bytes(kernel)
         else:
@@ -198,15 +147,15 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
                 amount = ""
             moved = _Moved(counters.get(amount), kernel.counter_sources.get(amount))
         amount_bytes, stages = moved.amount_bytes, _stages_of(level, kernel)
-        if level == "smem" and not stages and amount_bytes is not None and roof and duration_ns:
-            stages[ACCESSES] = amount_bytes / (roof * duration_ns / 1e9)
+        if level == "smem" and not stages and amount_bytes is not None and of_level and duration_ns:
+            stages[ACCESSES] = amount_bytes / (of_level.value * duration_ns / 1e9)
         levels[level] = Level(
             amount_bytes,
             moved.source or None,
             kernel.per_s(amount_bytes),
-            roof,
+            of_level,
             _share_of(stages, counters.get("sol_memory")),
-            stages,
+            mapping_of(tuple(stages.items())),
             flop_total / amount_bytes if flop_total and amount_bytes else None,
             accuracy=moved.accuracy,
         )
@@ -214,14 +163,19 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
 
 
 def _stages_of(level: str, kernel: Kernel) -> dict[str, float]:
-    """Return the share of each stage that was measured: its rate over its peak, else its stored per cent."""
+    """Return the share of each stage that was measured: its rate over its peak, else its stored per cent.
+
+    Where neither is known it is the rate over the published peak, a lower bound where the clock was lower.
+    """
     counters, duration_ns, stages = kernel.counters, kernel.duration_ns, {}
-    for name, stored, amount_name, peak_name in _NAMES_OF[level]:
-        done, peak = counters.get(amount_name), counters.get(peak_name)
-        if done is not None and peak and duration_ns:
-            stages[name] = done / (peak * duration_ns / 1e9)
+    for name, unit, stored, amount_name in _NAMES_OF[level]:
+        done = counters.get(amount_name)
+        if done is not None and duration_ns and (peak := reported(unit, kernel)) is not None:
+            stages[name] = done / (peak.value * duration_ns / 1e9)
         elif (share := counters.get(stored)) is not None:
             stages[name] = share
+        elif done is not None and duration_ns and (known := roof(unit, kernel)) is not None:
+            stages[name] = done / (known.value * duration_ns / 1e9)
     if level == "dram":
         _settle_dram(stages, kernel)
     elif level == "l1":
@@ -241,15 +195,11 @@ def _share_of(stages: Mapping[str, float], sol_memory: float | None) -> float | 
     return max(rest, min(stages[L2_INTERNAL], sol_memory))
 
 
-_CONTROLLERS_LEAD = frozenset({"10.0", "10.3"})
-"""Chips on which NVIDIA's per cent of DRAM is that of its controllers, and not of its bus."""
-
-
 def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
     """Call NVIDIA's own per cent of DRAM after no stage, where it is not the bus's."""
-    if kernel.compute_capability not in _CONTROLLERS_LEAD or "controller" in stages:
+    if kernel.compute_capability not in CONTROLLERS_LEAD or "controller" in stages:
         return
-    source, said = kernel.counter_sources.get("dram_share", ""), kernel.counters.get("dram_share")
+    source, said = kernel.counter_sources.get("dram_bus_share", ""), kernel.counters.get("dram_bus_share")
     if said is not None and "dram_throughput" in source.replace("dram__", "dram_"):
         if stages.get("bus") == said:
             del stages["bus"]
@@ -323,22 +273,6 @@ def _settle_l1(stages: dict[str, float], kernel: Kernel) -> None:
         stages[LSU_INPUT] = memory or 0.0
     if {WHOLE, LSU_INPUT} <= stages.keys() and abs(stages[WHOLE] - stages[LSU_INPUT]) < _NEARLY:
         del stages[WHOLE]  # the same once more, of the active cycles or of another pass
-
-
-def binding_stage(level: Level) -> str | None:
-    """Name the stage that sets the level's share; None if its bytes over its roof do."""
-    if level.share is None or not level.stages:
-        return None
-    rate, peak = level.bytes_per_s, level.peak_bytes_per_s
-    if rate is not None and peak and abs(rate / peak - level.share) < _SAME_SHARE:
-        return None
-    return leading_stage(level)
-
-
-def leading_stage(level: Level) -> str | None:
-    """Name the busiest of the stages that set the level's share; None if none was measured."""
-    share = level.share or 0.0
-    return max(level.stages, key=lambda name: min(level.stages[name], share), default=None)
 
 
 def fullest(shares: Mapping[str, float], but: Collection[str] = ()) -> tuple[str, float] | None:

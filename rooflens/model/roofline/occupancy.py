@@ -135,16 +135,22 @@ def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
     if resource == "registers":
         used, size = counters.get("registers_per_thread"), counters.get("block_size")
         held = counters.get("sm_registers", SM_REGISTERS)
-        fewer = range(MOST_REGISTERS // _SAME_REGISTERS * _SAME_REGISTERS, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
         if not used or not size:
             return None
-        to = next((count for count in fewer if blocks_by_registers(count, size, held) >= blocks), None)
+        to = _most_registers(blocks, size, held)
         return None if to is None else Step(used, to, blocks, "registers")
     most, block, driver = sm_smem_bytes(kernel), block_smem_bytes(counters), counters.get("smem_driver_bytes", 0.0)
     if resource != "shared memory" or most is None or block is None:
         return None
     to_bytes = most // blocks // _SMEM_UNIT * _SMEM_UNIT - driver
     return Step(block - driver, to_bytes, blocks, "B") if to_bytes > 0 else None
+
+
+@lru_cache(maxsize=1024)
+def _most_registers(blocks: int, size: float, held: float) -> int | None:
+    """Return how many registers a thread may have for so many blocks; launches of few shapes ask again and again."""
+    fewer = range(MOST_REGISTERS // _SAME_REGISTERS * _SAME_REGISTERS, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
+    return next((count for count in fewer if blocks_by_registers(count, size, held) >= blocks), None)
 
 
 def warps_of(threads: float) -> int:
@@ -195,11 +201,16 @@ def blocks_by_registers(registers: float, block_size: float, sm_registers: float
     return int(warps // warps_of(block_size))
 
 
+def warp_slots(kernel: Kernel) -> float | None:
+    """Return how many warps an SM can hold, as stored or of its compute capability; None if neither is known."""
+    return kernel.counters.get("sm_warps") or _SM_WARPS.get(kernel.compute_capability or "")
+
+
 def allowed_by_registers(kernel: Kernel) -> float | None:
     """Return the occupancy that the registers of a launch allow at most, 0 to 1; None if one of them is unknown."""
     counters = kernel.counters
     registers, block = counters.get("registers_per_thread"), counters.get("block_size")
-    most = counters.get("sm_warps") or _SM_WARPS.get(kernel.compute_capability or "")
+    most = warp_slots(kernel)
     if not registers or not block or not most:
         return None
     blocks = blocks_by_registers(registers, block, counters.get("sm_registers") or SM_REGISTERS)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rooflens.model.records import Analysis
-from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import ROOFS, STAGES, leading_stage
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.records import Analysis, Roof
+from rooflens.model.roofline.roof import SCALAR_DTYPES
+from rooflens.model.roofline.units import PIPE_ROWS, STAGES
 
-PUBLISHED = "published peak, scaled to the profiled clock"
-_TENSOR_PEAK = "sm__ops_path_tensor_*.sum.peak_sustained x f"
 _COUNTED_BY = {
     "opcode": "opcode table of the report: sass__{}_per_opcode_with_modifier_all",
     "tensor_ops": "sm__ops_path_tensor_*.sum",
@@ -31,11 +28,18 @@ class Sources(Struct, frozen=True):
     share: str | None = None
 
 
+def _of(roof: Roof | None) -> str | None:
+    """Say what a roof is made of, and what it holds for where it is not the run itself."""
+    if roof is None or not roof.of:
+        return None
+    clock = "scaled to the profiled clock" if roof.clock == "profiled" else "at its rated clock"
+    return roof.of if roof.is_measured else f"{roof.of}, {clock}"
+
+
 def level_sources(analysis: Analysis, name: str) -> Sources:
     """Say where the bytes, the roof and the share of one memory level come from."""
     level, known = analysis.levels[name], analysis.kernel.counter_sources
-    peak = next((known[counter] for counter in ROOFS[name] if counter in known), None)
-    name_of_stage = leading_stage(level)
+    peak, name_of_stage = _of(level.roof), level.leading_stage
     stage = next((stage for stage in STAGES if (stage.level, stage.name) == (name, name_of_stage)), None)
     if stage is None:
         return Sources(level.source, peak)
@@ -51,15 +55,13 @@ def pipe_sources(analysis: Analysis, name: str) -> Sources:
     """
     pipe, row = analysis.pipes[name], next((row for row in PIPE_ROWS if row.key == name), None)
     known, counters = analysis.kernel.counter_sources, analysis.kernel.counters
+    peak = _of(pipe.roof)
     if row is not None:
         share = next((known.get(stored) for stored in row.shares if counters.get(stored) == pipe.share), None)
         amount = known.get(row.amount or "") if pipe.amount is not None else None
-        return Sources(amount, known.get(row.peak or "") if pipe.peak_per_s else None, share)
+        return Sources(amount, peak, share)
     letter, _ = SCALAR_DTYPES.get(name, ("", 0.0))
     amount = _COUNTED_BY.get(pipe.source, "").format("thread_inst_executed_true" if letter else "inst_executed") or None
     if pipe.source == "sass":
         amount = f"{known.get(f'{letter}fma_threads', '')}, with its add and mul"
-    if pipe.peak_source == "datasheet":
-        return Sources(amount, PUBLISHED)
-    peak = known.get(f"{letter}fma_peak_threads_per_s") if letter else _TENSOR_PEAK
-    return Sources(amount, peak if pipe.peak_per_s else None)
+    return Sources(amount, peak)

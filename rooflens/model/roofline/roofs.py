@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.records import LEVELS, Analysis, Pipe
-from rooflens.model.roofline.flops import instruction_peaks
+from rooflens.model.records import LEVELS, Analysis, Pipe, Roof, RoofSource
+from rooflens.model.roofline.flops import instruction_roofs
+from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.roofline.work import main_work
 
 ROOF_FROM_SHARE = 0.01
@@ -25,11 +27,14 @@ FULL_CLOCK_FROM_RATIO = 1.1
 """DRAM whose top clock gives more than this over the profiled one gets a second roof."""
 
 
-class Roof(Struct, frozen=True):
+class RoofLine(Struct, frozen=True):
     """One roof of the plane: the median of the launches' own peaks, and their spread.
+
+    Where launches know theirs by different sources, only the most trusted one counts: a rated clock bends no line.
 
     Attributes:
         keys: Levels or pipes that share this line.
+        roof: One of these peaks: where they are from, and at which clock they hold.
         peak: Bytes per second for a level, FLOP per second for a pipe.
         attainable: Median of the attainable roofs of the keys, in the same unit; None if none is known.
         instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this tensor type; else empty.
@@ -40,6 +45,7 @@ class Roof(Struct, frozen=True):
     peak: float
     low: float
     high: float
+    roof: Roof
     attainable: float | None = None
     instruction: str = ""
     full_clock: float | None = None
@@ -49,23 +55,28 @@ class Roof(Struct, frozen=True):
         """Whether the peaks of its launches differ by more than a line is wide."""
         return self.high / self.low > BAND_FROM_RATIO
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether it holds for the profiled runs; else it is drawn dashed, with its name (`roof.of`)."""
+        return self.roof.is_measured
+
 
 class Peak(Struct, frozen=True):
     """One launch's peak at one level or pipe."""
 
     key: str
-    per_s: float
+    roof: Roof
     attainable_per_s: float | None = None
     instruction: str = ""
     full_clock_per_s: float | None = None
 
 
-def level_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
+def level_roofs(analyses: Iterable[Analysis]) -> tuple[RoofLine, ...]:
     """Make one roof per memory level, the fastest first."""
     return _roofs([peak for analysis in analyses for peak in _level_peaks(analysis)])
 
 
-def pipe_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
+def pipe_roofs(analyses: Iterable[Analysis]) -> tuple[RoofLine, ...]:
     """Make one roof per pipe that does main work worth drawing, the highest first; dense, at the profiled clock."""
     return _roofs([peak for analysis in analyses for peak in _pipe_peaks(analysis)])
 
@@ -73,40 +84,40 @@ def pipe_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
 def _level_peaks(analysis: Analysis) -> Iterator[Peak]:
     for name in LEVELS:
         level = analysis.levels.get(name)
-        if level is not None and level.peak_bytes_per_s:
-            full = analysis.kernel.counters.get("device_dram_peak_bytes_per_s") if name == "dram" else None
-            yield Peak(name, level.peak_bytes_per_s, level.attainable_per_s, full_clock_per_s=full)
+        if level is not None and level.roof is not None:
+            top = at_top_clock(analysis.kernel) if name == "dram" else None
+            yield Peak(name, level.roof, level.attainable_per_s, full_clock_per_s=None if top is None else top.value)
 
 
 def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:
     work = main_work(analysis)
     least = ROOF_FROM_SHARE * (work.total or inf)
     for name, pipe in analysis.pipes.items():
-        if pipe.unit == work.unit and pipe.is_arithmetic and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
-            yield from _instruction_peaks(analysis, name, pipe, pipe.peak_per_s)
+        if pipe.unit == work.unit and pipe.is_arithmetic and pipe.roof and (pipe.amount or 0.0) >= least:
+            yield from _instruction_peaks(analysis, name, pipe, pipe.roof)
 
 
-def _instruction_peaks(analysis: Analysis, name: str, pipe: Pipe, peak_per_s: float) -> Iterator[Peak]:
+def _instruction_peaks(analysis: Analysis, name: str, pipe: Pipe, own: Roof) -> Iterator[Peak]:
     """Yield the pipe's peak, or those of both instructions: the one that was not used is what could be reached."""
-    both = instruction_peaks(analysis.kernel, name)
+    both = instruction_roofs(analysis.kernel, name)
     if not both:
-        yield Peak(name, peak_per_s, pipe.attainable_per_s)
-    for key, per_s in both.items():
-        used = max(per_s, peak_per_s) / min(per_s, peak_per_s) < SAME_ROOF_RATIO
-        yield Peak(key, per_s, pipe.attainable_per_s if used else None, _instruction(key))
+        yield Peak(name, own, pipe.attainable_per_s)
+    for key, roof in both.items():
+        used = max(roof.value, own.value) / min(roof.value, own.value) < SAME_ROOF_RATIO
+        yield Peak(key, roof, pipe.attainable_per_s if used else None, _instruction(key))
 
 
 def _instruction(key: str) -> str:
     return next((name for name in ("wgmma", "tcgen05") if key.endswith(name)), "mma")
 
 
-def _roofs(peaks: Iterable[Peak]) -> tuple[Roof, ...]:
+def _roofs(peaks: Iterable[Peak]) -> tuple[RoofLine, ...]:
     """Make one roof per key, the highest first, and merge those that would be drawn on top of each other."""
     by_key: dict[str, list[Peak]] = {}
     for peak in peaks:
         by_key.setdefault(peak.key, []).append(peak)
     one_each = sorted((_roof(key, own) for key, own in by_key.items()), key=lambda roof: -roof.peak)
-    roofs: list[Roof] = []
+    roofs: list[RoofLine] = []
     for roof in one_each:
         if roofs and roofs[-1].peak / roof.peak < SAME_ROOF_RATIO:
             roofs[-1] = _merged(roofs[-1], roof)
@@ -115,32 +126,41 @@ def _roofs(peaks: Iterable[Peak]) -> tuple[Roof, ...]:
     return tuple(roofs)
 
 
-def _roof(key: str, own: Sequence[Peak]) -> Roof:
+def _roof(key: str, own: Sequence[Peak]) -> RoofLine:
     from statistics import median  # noqa: PLC0415 - only where a plane is drawn
 
-    values = [peak.per_s for peak in own]
+    first = min((peak.roof for peak in own), key=_trust)
+    own = [peak for peak in own if _trust(peak.roof) == _trust(first)]
+    values = [peak.roof.value for peak in own]
     known = [peak.attainable_per_s for peak in own if peak.attainable_per_s]
     instruction = next((peak.instruction for peak in own if peak.instruction), "")
     # What is attained is never drawn above the roof itself.
     attainable = min(median(known), median(values)) if known else None
     full_clock = median([peak.full_clock_per_s or 0.0 for peak in own])
-    return Roof(
+    return RoofLine(
         (key,),
         median(values),
         min(values),
         max(values),
+        first,
         attainable,
         instruction,
         full_clock if full_clock > FULL_CLOCK_FROM_RATIO * median(values) else None,
     )
 
 
-def _merged(one: Roof, other: Roof) -> Roof:
+def _trust(roof: Roof) -> tuple[int, bool]:
+    """Order roofs, the most trusted first: by source, and the clock of the run before a rated one."""
+    return get_args(RoofSource).index(roof.source), roof.clock == "rated"
+
+
+def _merged(one: RoofLine, other: RoofLine) -> RoofLine:
     attained = [roof.attainable for roof in (one, other) if roof.attainable]
     lowest = min(attained) if attained else None
     return replace(
         one,
         keys=(*one.keys, *other.keys),
+        roof=min(one.roof, other.roof, key=_trust),
         attainable=lowest,
         instruction=one.instruction or other.instruction,
         full_clock=one.full_clock or other.full_clock,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import Analysis, Kernel, ratio
 
 
@@ -61,9 +62,9 @@ def find_traffic(kernel: Kernel) -> Traffic:
     """Compare the bytes one kernel asked for with those that were moved."""
     counters = kernel.counters
     return Traffic(
-        shared=_useful(kernel, "smem_useful_bytes", "smem_bytes"),
+        shared=_useful(kernel, "smem_useful_bytes", "l1_shared_data_bytes"),
         shared_excess=_ratio(kernel, "smem_access_wavefronts", "smem_ideal_wavefronts"),
-        conflict_share=_ratio(kernel, "smem_conflict_bytes", "smem_bytes"),
+        conflict_share=_ratio(kernel, "smem_conflict_bytes", "l1_shared_data_bytes"),
         global_memory=_useful(kernel, "global_ideal_sectors", "global_touched_sectors", SECTOR_BYTES),
         load_sectors_per_request=_ratio(kernel, "global_load_sectors", "global_load_requests"),
         store_sectors_per_request=_ratio(kernel, "global_store_sectors", "global_store_requests"),

@@ -27,7 +27,7 @@ from rooflens.model.records import Analysis, Evidence, Hotspot, Inside, Kernel, 
 from rooflens.model.store.columns import field_of, lists, map_column, maps, packed, struct_lists, table_of, values_of
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Increased whenever a column changes name, type or meaning; not for new columns, which older files lack."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()

@@ -12,13 +12,15 @@ from collections.abc import Mapping
 
 from rooflens.format import percent
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
-from rooflens.model.records import Bottleneck, Kernel, Level, ratio
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.records import Bottleneck, Kernel, Level, held_once, ratio
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
-from rooflens.model.roofline.levels import LSU_INPUT, PARTIAL, SHARED_DATA, fullest, leading_stage
+from rooflens.model.roofline.levels import PARTIAL, fullest
 from rooflens.model.roofline.opcodes import thread_flop
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.pipes import are_pipes_seen
+from rooflens.model.roofline.roof import at_top_clock, roof
+from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, SHARED_DATA
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.unmeasured import COMPUTE_PER_CENTS
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
 """What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is counted as L1's input stage."""
@@ -39,18 +41,12 @@ _ROUNDED = 0.02
 """So much of a share made from one of active cycles: cycles and clocks are rounded, too."""
 _ONE_UNIT = 0.00025
 """Two per cents that are equal to the digits printed are of one unit."""
-_SEVERAL = 2
-COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
 _COUNTED = tuple(
     (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *NEVER_LEAD}
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
-_SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio"})
-"""What an instruction passes on its way to the pipes that compute: alone, they leave the busiest open."""
-_ALONE = frozenset({"tensor_pipe", "fp64_pipe", "fp16_pipe"})
-"""Pipes that lists of a few counters hold: how busy the others are, they do not say."""
 _MOST_UTILIZED = re.compile(r"(\w[\w ()/]*?) is the highest-utilized pipeline")
 _DOMINATED = re.compile(r"dominated by its (\w[\w ()/]*?) sub-pipeline")
 _FIGURES_ONLY = re.compile(r"busiest pipe: (\w[\w ()/]*)")
@@ -70,6 +66,7 @@ _NVIDIA_PIPES = {
 }
 """How NVIDIA's rule calls a pipe -> its key here."""
 _RUNS = {row.key: row.runs for row in PIPE_ROWS if row.runs}
+_WHOLE_OF = {row.key: row.part_of for row in PIPE_ROWS if row.part_of}
 
 
 def memory_bottleneck(facts: Facts) -> Bottleneck | None:
@@ -92,7 +89,7 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
         if unit is None or not is_that or stand_in is None or stand_in.resource is not None:
             return stand_in
     name, share = unit
-    if name == "l1" and (leading_stage(levels["l1"]) or "data") in _SERVES_BOTH:
+    if name == "l1" and (levels["l1"].leading_stage or "data") in _SERVES_BOTH:
         wavefronts = levels["l1"].stages.get("data", share)
         if (levels["smem"].share or 0.0) > facts.limits.smem_part_of_l1 * wavefronts:
             name = "smem"
@@ -102,7 +99,7 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
 def _named(name: str, unit: str, share: float, own: float | None) -> Bottleneck:
     """Name a unit after what fills it; if the filler has a share of its own, say whose share this is."""
     is_own = name == unit or (own is not None and percent(own) == percent(share))
-    return Bottleneck(name, share, None if is_own else unit)
+    return held_once(Bottleneck(name, share, None if is_own else unit))
 
 
 def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
@@ -115,11 +112,8 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
         known = [counters[name] for name in ("dram_read_bytes", "dram_write_bytes") if name in counters]
         missed = None if kernel.compute_capability in _SPLIT_L2 else counters.get("l2_read_miss_bytes")
         moved = sum(known) if known else missed
-    sheet = datasheet_of(kernel.gpu)
     # A share of the highest peak is a lower bound whatever the clock was.
-    peaks = [counters.get("dram_peak_bytes_per_s"), counters.get("device_dram_peak_bytes_per_s")]
-    peaks.append(sheet.dram_bandwidth.value if sheet else None)
-    peak = max((peak for peak in peaks if peak), default=None)
+    peak = max((one.value for one in (roof("dram", kernel), at_top_clock(kernel)) if one is not None), default=None)
     if moved is not None and peak and kernel.duration_ns:
         dram.append(moved / (peak * kernel.duration_ns / 1e9))
     # NVIDIA's per cent of the whole side leaves out what L2 and L1 do besides traffic.
@@ -133,12 +127,7 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
 def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
     unit = fullest(facts.shares, {*facts.levels, *NEVER_LEAD})
-    seen = (facts.pipes.keys() & facts.shares.keys()) - _SLOTS - _ALONE
-    # Operations over their peak measure one pipe, and say nothing of another.
-    are_pipes_seen = sum(not facts.pipes[name].is_arithmetic for name in seen) >= _SEVERAL or (
-        "issue" in facts.pipes and any(facts.pipes[name].is_arithmetic for name in seen)
-    )
-    stand_in = None if are_pipes_seen else _compute_stand_in(facts)
+    stand_in = None if are_pipes_seen(facts.pipes) else _compute_stand_in(facts)
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
     key, share = unit
@@ -209,7 +198,7 @@ def _filling(facts: Facts) -> str | None:
     warps that can hold them.
     """
     kernel, counters, pipes, issue = facts.kernel, facts.kernel.counters, facts.pipes, facts.pipes["issue"]
-    issued, peak = issue.amount, issue.peak_per_s or counters.get("issue_peak_inst_per_s")
+    issued, peak = issue.amount, issue.peak_per_s
     if issued is None and issue.share is not None and peak is not None and kernel.duration_ns is not None:
         issued = issue.share * peak * kernel.duration_ns / 1e9
     counts = {key: counters.get(amount, 0.0) for key, amount in _COUNTED if key in pipes}
@@ -248,14 +237,14 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
 
 def is_lsu_full(resource: str | None, l1: Level) -> bool:
     """Return whether the limiter is L1 because load and store instructions fill its input, whatever their bytes."""
-    return resource == "l1" and leading_stage(l1) == LSU_INPUT
+    return resource == "l1" and l1.leading_stage == LSU_INPUT
 
 
 def _explained(facts: Facts, key: str, busy: float) -> str:
     """Name the work that keeps a pipe busy; the pipe itself where none explains it."""
     runs = _RUNS.get(key)
     if runs is None:
-        return key
+        return _WHOLE_OF.get(key, key)
     works = {
         name: pipe.share
         for name, pipe in facts.pipes.items()

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from rooflens.format import percent
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, in_order, ratio
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
+from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
-    COMPUTE_PER_CENTS,
     busiest_unit,
     compute_bottleneck,
     is_lsu_full,
@@ -28,10 +27,12 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.facts import Facts, earned, room_of
+from rooflens.model.verdict.done import done_words
+from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
-from rooflens.model.verdict.limit import find_limit
+from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
+from rooflens.model.verdict.pipelined import beside_waits, fitting, with_tensor_moves
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     busy_words,
@@ -39,6 +40,7 @@ from rooflens.model.verdict.sentences import (
     longest_wait,
     verdict_sentence,
 )
+from rooflens.model.verdict.unmeasured import unmeasured
 from rooflens.model.verdict_classes import Bound
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
@@ -97,14 +99,6 @@ _LOW_OCCUPANCY = 0.25
 """A quarter of the warp slots: where nothing else is known, fewer warps count as the reason for waiting."""
 _ONE_UNIT = 0.002
 """Per cents of one unit differ by their rounding to hundredths, and by a thousandth between passes."""
-_OF_MEMORY = (
-    "sol_memory",
-    "sol_memory_access_share",
-    "sol_memory_request_share",
-    "sol_sm_memory_share",
-    "sol_l2_share",
-)
-"""NVIDIA's per cents of the memory side, but for L1's, which tells nothing of L2 and DRAM."""
 
 
 def decide(facts: Facts) -> Facts:
@@ -113,7 +107,8 @@ def decide(facts: Facts) -> Facts:
     sides = in_order(memory, compute)
     facts = replace(facts, memory=memory, compute=compute, sides=sides)
     bound, limiter = _class_of(facts)
-    unseen = _unseen(facts, bound, limiter)
+    missing = unmeasured(facts, bound, limiter)
+    unseen: tuple[Bound, ...] = tuple(missing)
     busiest = sides[0].share if sides else None
     top_share = None if unseen and limiter is None else busiest
     decided = replace(
@@ -123,6 +118,7 @@ def decide(facts: Facts) -> Facts:
         at_roof=limiter is not None and not unseen and _is_at_roof(facts, limiter),
         top_share=top_share,
         unseen=unseen,
+        unmeasured=tuple(one for what in missing.values() for one in what),
         # Gaps that outweigh a launch make it overhead, whatever the sides that were not measured do.
         or_bound=() if bound == "overhead" and facts.outside.waiting else unseen,
         room=room_of(top_share, bound, facts.limits.open_room),
@@ -138,35 +134,24 @@ def _confidence(facts: Facts) -> Confidence:
     itself.
     """
     sides = (*facts.sides, *filter(None, [facts.limiter]))
-    is_stood_in = any((side.resource or "") not in facts.shares for side in sides)
+    is_stood_in = any((side.resource or "") not in facts.shares or _is_by_name(facts, side) for side in sides)
     if facts.bound == "unknown" or is_stood_in or facts.or_bound:
         return "low"
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]
 
 
-def _unseen(facts: Facts, bound: Bound, limiter: Bottleneck | None) -> tuple[Bound, ...]:
-    """Return the sides that were not measured where one of them may be busier than all that was.
+def _is_by_name(facts: Facts, side: Bottleneck) -> bool:
+    """Return whether the share of a level is that of a peak which is published, or holds for another clock."""
+    level = facts.levels.get(side.resource or "")
+    is_known = level is None or level.roof is None or level.roof.is_measured
+    return level is not None and not is_known and not facts.kernel.counters.keys() & _SHARE_OF[side.resource or ""]
 
-    A kernel that waits may be at one of them, and one whose limiter is busy, but not full, at the other side. Shares of
-    L1 alone do not count as memory.
-    """
-    is_memory_seen = (
-        not facts.shares.keys().isdisjoint({"dram", "l2"})
-        or any(facts.counter(name) is not None for name in _OF_MEMORY)
-        or (facts.memory is not None and facts.memory.resource == "dram")
-        or (facts.levels["dram"].bytes_per_s is not None and datasheet_of(facts.kernel.gpu) is not None)
-    )
-    # NVIDIA's per cent of the SM may be that of loads and stores: then the pipes are no busier.
-    is_compute_seen = facts.compute is not None or any(facts.counter(name) is not None for name in COMPUTE_PER_CENTS)
-    if limiter is None and bound in {"latency", "overhead"}:
-        return (*(() if is_memory_seen else ("memory",)), *(() if is_compute_seen else ("compute",)))
-    if limiter is None:
-        return ()
-    if bound == "memory":
-        return ("compute",) if not is_compute_seen and limiter.share < facts.limits.at_roof_share else ()
-    is_full = facts.shares.get(limiter.resource or "", 0.0) >= facts.limits.at_roof_share
-    return ("memory",) if bound == "compute" and not is_memory_seen and not is_full else ()
+
+_SHARE_OF: Mapping[str, frozenset[str]] = {
+    level: frozenset(stage.share for stage in STAGES if stage.level == level) for level in LEVELS
+}
+"""Level -> counters of the shares of its stages."""
 
 
 def _class_of(facts: Facts) -> tuple[Bound, Bottleneck | None]:
@@ -243,11 +228,9 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
-    sure = {finding.id: finding.confidence for finding in costing}
-    moves = tuple(
-        replace(move, gain=earned(move.gain, facts.confidence, sure.get(move.finding or "", "high")))
-        for move in _moves(facts, costing, unmeasured=unmeasured)
-    )
+    moves, done = _moves(facts, costing, unmeasured=unmeasured), done_words(facts, findings)
+    moves = tuple(map(held_once, moves))
+    sentence = verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured, done=done)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
@@ -255,14 +238,18 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause=cause,
         limit=facts.limit,
         confidence=facts.confidence,
-        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
-        evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
+        sentence=held_once(sentence),
+        evidence=tuple(map(held_once, evidence_lines(facts, causes, unmeasured=unmeasured))) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
         memory=facts.memory,
         compute=facts.compute,
         is_nearly_alone=facts.is_nearly_alone,
         or_bound=facts.or_bound,
+        today=floor_of_today(facts),
+        does=facts.does,
+        done=done,
+        unmeasured=facts.unmeasured if facts.or_bound else (),
     )
 
 
@@ -297,7 +284,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if (library := facts.library) is not None:
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
-    moves = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
+    ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
+    moves = beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":
@@ -317,7 +305,7 @@ def _in_order(
     Where the launch leaves nearly the whole GPU idle, more blocks go first, though nobody can tell what they bring.
     """
     of_limiter = math.inf if facts.at_roof else _UNTOLD
-    untold = {finding.id: _UNTOLD if finding.severity == "limiter" else 1.0 for finding in costing}
+    untold = {finding.id: finding.factor or (_UNTOLD if finding.severity == "limiter" else 1.0) for finding in costing}
     has_waste = any(finding.kind in _WASTE for finding in costing)
     wasted = [
         finding.gain.factor if finding.gain else _UNTOLD

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
-from rooflens.model.records import Kernel
-from rooflens.model.roofline.flops import SCALAR_DTYPES
+from rooflens.model.records import Kernel, held_once
 from rooflens.model.roofline.levels import fullest
 from rooflens.model.roofline.opcodes import copies_asynchronously
+from rooflens.model.roofline.roof import SCALAR_DTYPES
 from rooflens.model.verdict.facts import Facts
 
 
@@ -38,7 +38,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     kernel, levels, limits, work = facts.kernel, facts.levels, facts.limits, facts.flops.work
     counters, duration_ns, slowdown = kernel.counters, kernel.duration_ns, facts.outside.slowdown
     to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
-    delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
+    delivered, replayed = counters.get("l1_shared_data_bytes"), counters.get("smem_conflict_bytes")
     unit = fullest(facts.shares)
     cycles, clock_hz, spread = counters.get("elapsed_cycles"), counters.get("sm_clock_hz"), 0.0
     if cycles and clock_hz and duration_ns:
@@ -47,6 +47,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     is_filled = counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS and not counters.get("l1_writeback_bytes")
     copies_past_l1 = is_filled or copies_asynchronously(kernel.warp_opcodes)
     is_short = duration_ns is not None and duration_ns < limits.short_duration_ns
+    is_fp32_known = facts.flops.complete and "fp32" not in facts.flops.uncounted
     is_known, is_scalar_known = not kernel.failed, any(item.dtype_key in SCALAR_DTYPES for item in work)
     has_shares = not facts.pipes.keys().isdisjoint(facts.shares)
     # What is known of L1 alone tells nothing of memory.
@@ -81,16 +82,19 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         and not has_bytes
         and "sol_compute" in counters
         and "sol_memory" in counters,
-        "fp16_not_measured": is_known and is_scalar_known and not any(item.key == "fp16" for item in work),
+        **{
+            f"{dtype}_not_measured": is_known and is_scalar_known and dtype in facts.flops.uncounted
+            for dtype in SCALAR_DTYPES
+        },
         "one_side_only": is_known and (has_compute or has_memory or shown) and not (has_compute and has_memory),
-        "no_flop": is_known and facts.flops.complete and not any(item.ops for item in work if item.is_counted),
+        "no_flop": is_known and is_fp32_known and not any(item.ops for item in work if item.is_counted),
         "peak_from_datasheet": is_known and any(item.ops and item.peak_source == "datasheet" for item in work),
         "slower_while_profiled": slowdown is not None and slowdown > limits.slowdown,
         "short_and_replayed": is_short and counters.get("passes", 0.0) > 1,
         "share_over_one": unit is not None and unit[1] > limits.share_over_one,
         "clocks_moved": duration_ns is not None and not is_short and spread > limits.clock_spread,
     }
-    return tuple(sorted({*facts.flops.flags, *(flag for flag, is_held in holds.items() if is_held)}))
+    return held_once(tuple(sorted({*facts.flops.flags, *(flag for flag, is_held in holds.items() if is_held)})))
 
 
 def _atomic_part(kernel: Kernel) -> float:

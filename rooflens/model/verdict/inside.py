@@ -52,6 +52,7 @@ def judged(facts: Facts, inside: Inside) -> tuple[JudgedLoop, ...]:
         flop=flop,
         total_flop=sum(sum(loop.own_flop.values()) for loop in inside.loops),
         counts_flop=any(loop.flop for loop in inside.loops) or not facts.flops.total,
+        no_flop=frozenset(work.dtype_key for work in facts.flops.work if not (work.is_float and work.is_counted)),
         bytes_at={name: level.amount_bytes for name, level in facts.levels.items() if name in _TOLD},
         memory={name: share for name, share in facts.shares.items() if name in facts.levels},
         compute={name: share for name, share in facts.shares.items() if name in facts.pipes},
@@ -72,6 +73,7 @@ class _Whole(Struct, frozen=True):
         measures: What all rows do themselves, by measure.
         flop: Their operations, by type; `total_flop` adds them up.
         counts_flop: Operations are counted by loop, or there are none.
+        no_flop: Types whose operations are in no total of FLOPs: integers, and mere upper bounds.
         memory: Share of each level that has one; `compute` of each pipe.
         dtypes: Pipe -> the type that it computes.
     """
@@ -80,6 +82,7 @@ class _Whole(Struct, frozen=True):
     flop: Mapping[str, float]
     total_flop: float
     counts_flop: bool
+    no_flop: frozenset[str]
     bytes_at: Mapping[str, float | None]
     memory: Mapping[str, float]
     compute: Mapping[str, float]
@@ -90,7 +93,8 @@ class _Whole(Struct, frozen=True):
 def _judged(whole: _Whole, limits: Thresholds, loop: Loop) -> JudgedLoop:
     samples = whole.measures.get("samples", 0.0)
     share, share_self = (ratio(amounts.get("samples", 0.0), samples) for amounts in (loop.amounts, loop.own))
-    flop = sum(loop.flop.values()) if whole.counts_flop else None
+    counted = (amount for dtype, amount in loop.flop.items() if dtype not in whole.no_flop)
+    flop = sum(counted, 0.0) if whole.counts_flop else None
     time_s = whole.duration_ns / 1e9 * share if whole.duration_ns and share else None
     l2_bytes = _bytes(whole, loop, "l2")
     resource, busy, bound = _class_of(whole, limits, loop, share_self)

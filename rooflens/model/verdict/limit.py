@@ -20,18 +20,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.counters.memory import NS_PER_S
 from rooflens.model.failed import failure_words
-from rooflens.model.records import FAR, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Kernel, Limit, UnitFloor, held_once, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
     TENSOR_NOISE_SHARE,
+    Work,
     has_matrix_work,
     has_newer_instruction,
-    instruction_peaks,
+    instruction_roofs,
 )
 from rooflens.model.roofline.opcodes import opcode_group
+from rooflens.model.roofline.roof import at_top_clock
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import Thresholds
@@ -88,7 +91,7 @@ def find_limit(facts: Facts) -> Limit:
         known = [*known, moved]
     if integer_share := _integer_share(facts):
         known = [*known, _Side(integer_share * time_ns, INTEGERS)]
-    if not arithmetic and not is_read_again and all(side.is_far_from(time_ns) for side in known):
+    if not is_read_again and all(side.is_far_from(time_ns) for side in known):
         known = [*known, *_inner_traffic(facts, time_ns)]
     if not known and moved is None:
         if facts.levels["dram"].amount_bytes is not None:
@@ -104,6 +107,16 @@ def find_limit(facts: Facts) -> Limit:
     # What a share or a rounded counter puts above the time is the time.
     floor_ns = min(floor.floor_ns, time_ns)
     return Limit(time_ns / floor_ns, floor_ns, floor.by, proven=floor.proven)
+
+
+def floor_of_today(facts: Facts) -> UnitFloor | None:
+    """Return the time that the busiest unit needs for what it does today; None if no unit or no time was measured."""
+    time_ns = facts.kernel.duration_ns
+    if not time_ns or not facts.shares:
+        return None
+    unit, share = max(facts.shares.items(), key=lambda item: item[1])
+    share = min(1.0, share)
+    return UnitFloor(unit, share, share * time_ns) if share else None
 
 
 def _is_idle(facts: Facts) -> bool:
@@ -125,16 +138,14 @@ def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_Side]:
     kernel, flops = facts.kernel, facts.flops
     work = [one for one in flops.work if one.ops and one.is_counted and one.peak_ops_per_s]
     # Another instruction of the same chip may do the same work faster.
-    peaks = {one.key: max((one.peak_ops_per_s or 1.0, *instruction_peaks(kernel, one.key).values())) for one in work}
+    peaks = {one.key: _fastest(kernel, one) for one in work}
     needs = {one.key: one.ops / peaks[one.key] * NS_PER_S for one in work}
     tensor = [one for one in work if one.key.startswith("tensor")]
     if tensor:  # they share one pipe
         top = max(tensor, key=lambda one: needs[one.key])
         is_counted = all(one.source != "estimated" for one in tensor) or not has_newer_instruction(kernel)
-        yield _Side(sum(needs[one.key] for one in tensor), f"{_label(top.key)} {ARITHMETIC}", is_counted)
-    yield from (
-        _Side(needs[one.key], f"{_label(one.key)} {ARITHMETIC}", proven=True) for one in work if one not in tensor
-    )
+        yield _Side(sum(needs[one.key] for one in tensor), _label(top.key), is_counted)
+    yield from (_Side(needs[one.key], _label(one.key), proven=True) for one in work if one not in tensor)
     if flops.complete and (work or not flops.work):
         return
     yield from _of_pipes(facts, time_ns, {one.key for one in work})
@@ -163,11 +174,17 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     nvidia = read_nvidia(kernel.rules)
     for dtype, per_cent in (("fp32", nvidia.fp32_pct_of_peak), ("fp64", nvidia.fp64_pct_of_peak)):
         if dtype not in counted and per_cent is not None and (least := per_cent / 100 - _HALF_A_PER_CENT) > 0:
-            yield _Side(least * time_ns, f"{dtype.upper()} {ARITHMETIC}", proven=True)
+            yield _Side(least * time_ns, _label(dtype), proven=True)
+
+
+def _fastest(kernel: Kernel, work: Work) -> float:
+    """Return the peak of the fastest instruction that may do some work, in operations per second."""
+    others = instruction_roofs(kernel, work.key).values()
+    return max(work.peak_ops_per_s or 1.0, *(roof.value for roof in others), 0.0)
 
 
 def _label(key: str) -> str:
-    return key.replace("_", " ") if key.startswith("tensor") else key.upper()
+    return held_once(f"{key.replace('_', ' ') if key.startswith('tensor') else key.upper()} {ARITHMETIC}")
 
 
 def _bytes(facts: Facts, time_ns: float) -> _Side | None:
@@ -179,9 +196,10 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
     """
     needed, measured, share = facts.outside.compulsory_bytes, facts.counter("dram_bytes"), facts.shares.get("dram")
     stayed = facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
-    peak = facts.counter("device_dram_peak_bytes_per_s") or facts.counter("dram_peak_bytes_per_s")
-    if peak is None and (share is None or needed) and (gpu := datasheet_of(facts.kernel.gpu)) is not None:
-        peak = gpu.dram_bandwidth.value  # the published one is never too low
+    top = at_top_clock(facts.kernel)
+    # A share of the run says more than a peak that is published, which is never too low.
+    is_told = top is not None and (top.source == "report" or share is None or needed)
+    peak = top.value if top is not None and is_told else None
     if needed is not None:
         needed = needed if measured is None else min(needed, measured + stayed)
         return _Side(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
@@ -273,9 +291,9 @@ def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -
     Where that is not known, matrix work that takes a good part of the time of its traffic moves more than a tiled
     product would.
     """
-    gpu = datasheet_of(facts.kernel.gpu)
-    if gpu is not None and gpu.dram_size is not None:
-        held, moved = gpu.dram_size.value, moved_ns / NS_PER_S * gpu.dram_bandwidth.value
+    gpu, top = datasheet_of(facts.kernel.gpu), at_top_clock(facts.kernel)
+    if gpu is not None and gpu.dram_size is not None and top is not None:
+        held, moved = gpu.dram_size.value, moved_ns / NS_PER_S * top.value
         if (facts.counter("dram_read_bytes") or 0.0) > held or moved > 2 * held:
             return True
     math_ns = max((side.floor_ns for side in arithmetic), default=moved_ns)
@@ -300,7 +318,8 @@ def _integer_share(facts: Facts) -> float:
 
     0 where that cannot be told, or where floating-point pipes are not idle.
     """
-    opcodes, threads, alu = facts.kernel.warp_opcodes, facts.kernel.thread_opcodes, facts.shares.get("alu", 0.0)
+    opcodes, threads = facts.kernel.warp_opcodes, facts.kernel.thread_opcodes
+    alu = max(facts.shares.get(pipe, 0.0) for pipe in ("alu", "alu_heavy"))
     floats = [facts.shares.get(name, 0.0) for name, pipe in facts.pipes.items() if pipe.is_arithmetic]
     if alu < facts.limits.contributing_share or max(floats, default=0.0) >= facts.limits.contributing_cost_share:
         return 0.0

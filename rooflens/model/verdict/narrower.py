@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflens.model.records import Kernel, Pipe
-from rooflens.model.roofline.flops import datasheet_peak
 from rooflens.model.roofline.mix import mix_of
 from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.roofline.roof import roof
 from rooflens.model.verdict.thresholds import Thresholds
 
 WORTH_FROM = 1.1
@@ -42,11 +42,11 @@ def could_use_tensor_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: Th
 
 
 def peak_of(kernel: Kernel, pipes: Mapping[str, Pipe], key: str) -> float | None:
-    """Return a peak as the report has it, else the published one at the profiled clock; None if unknown."""
-    pipe = pipes.get(key)
+    """Return the peak of a type, whether the kernel uses it or not; None if unknown."""
+    pipe, other = pipes.get(key), roof(key, kernel)
     if pipe is not None and pipe.peak_per_s:
         return pipe.peak_per_s
-    return datasheet_peak(kernel, key)[0]
+    return other.value if other is not None else None
 
 
 def roofs_over_fp32(kernel: Kernel, pipes: Mapping[str, Pipe]) -> dict[str, float]:

@@ -11,14 +11,15 @@ from msgspec.structs import replace
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
+from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
-from rooflens.model.roofline.levels import LSU_INPUT, WHOLE, binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import LAUNCH
+from rooflens.model.verdict.unmeasured import COMPUTE, MEMORY, OTHER_PIPES
 from rooflens.model.verdict_classes import Bound, is_open
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
@@ -144,20 +145,32 @@ def limit_factor_words(verdict: Verdict) -> str:
     one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
     limit = verdict.limit
-    if limit.factor is None:
+    if limit.over_floor is None:
         return ""
     unit, _, what = limit.by.rpartition(" ")
     is_at_another = verdict.resource is not None and _spoken(verdict.resource, None).upper() not in limit.by.upper()
-    if limit.is_far and is_at_another:
+    if limit.far and is_at_another:
         today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
         return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
-    if limit.proven or (limit.is_far and limit.by == LAUNCH):
-        return f"far from any limit ({limit.by})" if limit.is_far else f"limit {factor(limit.factor)} ({limit.by})"
-    if limit.is_far:
+    if limit.proven or (limit.far and limit.by == LAUNCH):
+        return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
+    if limit.far:
         return f"far from any limit of its {what} ({unit})"
     if limit.by == LAUNCH:
         return f"at the length of {LAUNCH} {factor(limit.factor)}"
     return f"at today's {what} {factor(limit.factor)} ({unit})"
+
+
+def today_words(verdict: Verdict, gpu: str | None) -> str:
+    """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
+
+    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it.
+    """
+    today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
+    if today is None or today.share * FAR < 1 or today.floor_ns <= _SEEN_APART * least_ns:
+        return ""
+    unit = resource_label(today.resource, gpu)
+    return f"with today's instructions and traffic {duration(today.floor_ns)}: {unit} is {percent(today.share)} busy"
 
 
 def _relieved(resource: str | None) -> str:
@@ -181,8 +194,10 @@ def at_full_clock(analysis: Analysis) -> str:
 
 def _over_profiled_clock(analysis: Analysis) -> float:
     """Return DRAM's peak at its own top clock over that at the profiled one; 1 where either is unknown."""
-    level, rated = analysis.levels.get("dram"), analysis.kernel.counters.get("device_dram_peak_bytes_per_s")
-    return ratio(rated, level.peak_bytes_per_s if level else None) or 1.0
+    level, top = analysis.levels.get("dram"), at_top_clock(analysis.kernel)
+    if level is None or top is None:
+        return 1.0
+    return ratio(top.value, level.peak_bytes_per_s) or 1.0
 
 
 def limit_in_short(analysis: Analysis) -> str:
@@ -193,7 +208,7 @@ def limit_in_short(analysis: Analysis) -> str:
     limit, level = analysis.verdict.limit, analysis.levels.get("dram")
     words = limit_factor_words(analysis.verdict).partition(" (")[0]
     today = ratio(1.0, level.share) if level else None
-    if limit.by != "DRAM traffic" or limit.proven or limit.is_far or not limit.factor or not today:
+    if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
         return words
     clock = at_full_clock(analysis)
     if not (analysis.verdict.at_roof or clock) or limit.factor < _SEEN_APART * today:
@@ -210,17 +225,17 @@ TODAY = "~ at today's traffic, no proven limit"
 
 def limit_cell(limit: Limit, missing: str = MISSING) -> str:
     """Say the limit where only a number fits: `2.1x`, `~3.0x` where it is not proven, `far` where it is no news."""
-    if limit.factor is None:
+    if limit.over_floor is None:
         return missing
-    return f"{'' if limit.proven else '~'}{'far' if limit.is_far else factor(limit.factor)}"
+    return f"{'' if limit.proven else '~'}{'far' if limit.far else factor(limit.factor)}"
 
 
 GAIN_NOT_KNOWN = "gain not known"
 """Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
 
 
-def first_gain_words(verdict: Verdict, time_ns: float | None) -> str:
-    """Say what the first move brings, or that this is unknown; empty without a move."""
+def best_gain_words(verdict: Verdict, time_ns: float | None) -> str:
+    """Say what the best move brings, or that this is unknown; empty without a move."""
     return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
 
 
@@ -251,14 +266,14 @@ def gain_how(gain: Gain) -> str:
 
 def bytes_part(level: Level) -> str:
     """Write which part of a level's roof its bytes are, where a stage of it is busier than that; else empty."""
-    if binding_stage(level) is None or not level.bytes_per_s or not level.peak_bytes_per_s:
+    if level.binding_stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
         return ""
     return percent(level.bytes_per_s / level.peak_bytes_per_s)
 
 
 def level_share_words(level: Level) -> str:
     """Write how busy a level is; if a stage sets that, name it, and give the bytes as a share of their roof."""
-    share, stage, by_bytes = percent(level.share or 0.0), binding_stage(level), bytes_part(level)
+    share, stage, by_bytes = percent(level.share or 0.0), level.binding_stage, bytes_part(level)
     what = stage_label(stage) if stage in _STAGES else f"{stage_label(stage)} stage" if stage else ""
     return f"{share} ({what}{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
 
@@ -267,7 +282,7 @@ def stage_full_words(analysis: Analysis) -> str:
     """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
     limiter = analysis.verdict.bottleneck
     level = analysis.levels.get(limiter.resource or "") if limiter else None
-    stage = binding_stage(level) if level else None
+    stage = level.binding_stage if level else None
     if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
         return ""
     busy = percent(level.share or 0.0)
@@ -311,14 +326,17 @@ def longest_wait(facts: Facts) -> str | None:
     return None
 
 
-def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool) -> str:
-    """Write the verdict: class, its two decisive numbers, the first move.
+def verdict_sentence(
+    facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool, done: str = ""
+) -> str:
+    """Write the verdict: class, its two decisive numbers, the first move; of a finished kernel first that it is done.
 
     Args:
         facts: The kernel's facts, with its class.
         causes: Findings that say why it waits.
         moves: What can help.
         unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
+        done: The roof that it has reached; empty if there is something left to win.
     """
     roof = ", at the roof" if facts.at_roof else ""
     if facts.full_for_a_while:
@@ -332,7 +350,7 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
     if facts.outside.waiting is not None and facts.bound != "overhead":
         head += f"; and {_gap_words(facts.outside.waiting)}"
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
-    return f"{head}.{move}"
+    return f"{f'Done: {done}. ' if done else ''}{head}.{move}"
 
 
 def _on_the_plateau(facts: Facts) -> str:
@@ -352,7 +370,7 @@ def _on_the_plateau(facts: Facts) -> str:
 def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
     """Name the limiter of a kernel, with how much of its peak it does; at the roof it is full."""
     resource, where = limiter.resource or "", _spoken(limiter.resource, facts.kernel.gpu)
-    other = f"; or {_classes(facts.or_bound)}, as {unmeasured_words(facts.or_bound)}" if facts.or_bound else ""
+    other = f"; or {_classes(facts.or_bound)}, as {unmeasured_words(facts.unmeasured)}" if facts.or_bound else ""
     if limiter.resource is None:
         head = _possibly(f"{facts.bound.capitalize()}-bound") if other else f"{facts.bound.capitalize()}-bound"
         return f"{head} ({percent(limiter.share)} of peak; the report does not name the unit){other}"
@@ -376,7 +394,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     if level is None:
         return f"{share} of its peak"
     verb = "moving" if facts.at_roof else "moves"
-    stage, of_rates, rates = binding_stage(level), None, ""
+    stage, of_rates, rates = level.binding_stage, None, ""
     parts = [facts.counter(f"sol_memory_{what}_share") for what in ("access", "request")]
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
@@ -389,7 +407,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
         numbers = f"at least {share} of its peak"
     elif stage is None and rates:
         is_of_rates = _are_one(of_rates, limiter.share)
-        stage = leading_stage(level) or "busiest"
+        stage = level.leading_stage or "busiest"
         numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, {_stage_words(stage, limiter.share, *parts)}"
     else:
         numbers = _stage_words(stage or "busiest", limiter.share, *parts)
@@ -418,17 +436,17 @@ def _are_one(part: float | None, share: float | None) -> bool:
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
     """Say why a kernel without a limiter takes its time, and that no unit is busy, as far as that was measured."""
-    kernel, missing = facts.kernel, facts.unseen
+    kernel, missing = facts.kernel, facts.unmeasured
     if facts.bound == "unknown":
         if kernel.failed:
             return f"Unknown: {kernel.status_reason or ALL_NAN}"
         duration_too = "" if kernel.duration_ns is not None else "duration and no "
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
     idle = _busiest_words(facts)
-    if len(missing) > 1:
-        idle = "use of memory and compute is not measured"
+    if missing == (MEMORY, COMPUTE):
+        idle = f"use of {_listed(missing)} is not measured"
     elif missing:
-        idle += f"; use of {missing[0]} is not measured"
+        idle += f"; use of {_listed(missing)} is not measured"
     if facts.bound == "overhead":
         if facts.outside.waiting is not None:
             return f"{_head_of(facts, 'Overhead-bound')}: {_gap_words(facts.outside.waiting)}; {idle}"
@@ -494,9 +512,16 @@ def _classes(bounds: Sequence[Bound]) -> str:
     return f"{'- or '.join(bounds)}-bound"
 
 
-def unmeasured_words(or_bound: Sequence[Bound]) -> str:
-    """Say what was not measured of a kernel whose class is open: `memory was not measured`; empty of a sure one."""
-    return f"{' and '.join(or_bound)} {'were' if len(or_bound) > 1 else 'was'} not measured" if or_bound else ""
+def unmeasured_words(what: Sequence[str]) -> str:
+    """Say what was not measured of a kernel whose class is open: `L1 was not measured`; empty of a sure one."""
+    is_many = len(what) > 1 or OTHER_PIPES in what
+    return f"{_listed(what)} {'were' if is_many else 'was'} not measured" if what else ""
+
+
+def _listed(what: Sequence[str]) -> str:
+    """Write `L2, L1 and other pipes`."""
+    names = [resource_label(one) if one in LEVELS else one for one in what]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:

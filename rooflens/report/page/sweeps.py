@@ -19,11 +19,12 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.predict.measured import Checked
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, timed
-from rooflens.model.roofline.roofs import Roof, level_roofs, pipe_roofs
+from rooflens.model.roofline.roofs import RoofLine, level_roofs, pipe_roofs
 from rooflens.model.summary import identity
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
-from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, plane_spec
+from rooflens.report.plane.marks import Spec
+from rooflens.report.plane.simple import Dot, Drawn, Line, plane_spec
 from rooflens.report.templates import render
 from rooflens.report.words.expectations import LADDERS, sizes_text
 from rooflens.report.words.labels import BOUND_LABELS
@@ -105,8 +106,8 @@ class Sweep(Struct, frozen=True):
     varied: str
     kept: Mapping[str, int]
     steps: tuple[Step, ...]
-    memory: Roof | None
-    pipes: tuple[Roof, ...]
+    memory: RoofLine | None
+    pipes: tuple[RoofLine, ...]
 
     @property
     def title(self) -> str:
@@ -121,7 +122,7 @@ class Sweep(Struct, frozen=True):
         return tuple(step for step in self.steps if step.is_placed)
 
     @property
-    def ridges(self) -> tuple[tuple[Roof, float], ...]:
+    def ridges(self) -> tuple[tuple[RoofLine, float], ...]:
         """Each flat roof with the intensity from which it is the lower one."""
         return tuple((pipe, pipe.peak / self.memory.peak) for pipe in self.pipes) if self.memory else ()
 

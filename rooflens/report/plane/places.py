@@ -9,7 +9,7 @@ from typing import TypeGuard
 from msgspec import Struct
 
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof, level_roofs, pipe_roofs
+from rooflens.model.roofline.roofs import BAND_FROM_RATIO, RoofLine, level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.report.words.labels import UNITS
 
@@ -37,8 +37,8 @@ class RoofSet(Struct, frozen=True):
             report states it.
     """
 
-    levels: tuple[Roof, ...]
-    pipes: tuple[Roof, ...]
+    levels: tuple[RoofLine, ...]
+    pipes: tuple[RoofLine, ...]
     clocks_hz: tuple[float, float] | None
 
 

@@ -8,7 +8,7 @@ from math import log10, sqrt
 from msgspec import Struct
 
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Gain, ratio
-from rooflens.model.roofline.roofs import Roof
+from rooflens.model.roofline.roofs import RoofLine
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 from rooflens.report.plane.places import Place
@@ -202,8 +202,8 @@ class Plane(Struct, frozen=True):
     gpu: str
     points: tuple[Point, ...]
     shares: tuple[LevelShare, ...]
-    level_roofs: tuple[Roof, ...]
-    pipe_roofs: tuple[Roof, ...]
+    level_roofs: tuple[RoofLine, ...]
+    pipe_roofs: tuple[RoofLine, ...]
     clocks_hz: tuple[float, float] | None
     unplaced: int
     drawn: int

@@ -128,7 +128,7 @@ def _verdict_words(verdict: Verdict, gpu: str) -> str:
     """Say class, resource and cause of a verdict in a few words."""
     resource = f": {resource_label(verdict.resource, gpu)}" if verdict.resource else ""
     cause = f", {stall_label(verdict.cause)}" if verdict.cause else ""
-    lacks = f", {unmeasured_words(verdict.or_bound)}" if verdict.or_bound else ""
+    lacks = f", {unmeasured_words(verdict.unmeasured)}" if verdict.or_bound else ""
     return f"{BOUND_LABELS[verdict.shown_class]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}{lacks}"
 
 

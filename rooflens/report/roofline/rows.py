@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from rooflens import format as fmt
-from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
+from rooflens.model.roofline.roofs import BAND_FROM_RATIO, RoofLine
 from rooflens.report.html.theme import is_hollow
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
 from rooflens.report.roofline.selection import USUAL, name_offsets, shows_gap
@@ -117,7 +117,7 @@ def pipe_rows(plane: Plane) -> list[Row]:
     return [_roof_row(roof) | {"c": begin, "key": roof.keys[0]} for roof, begin in rows]
 
 
-def _roof_row(roof: Roof) -> Row:
+def _roof_row(roof: RoofLine) -> Row:
     spread = {"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {}
     return {"v": rounded(roof.peak)} | spread
 

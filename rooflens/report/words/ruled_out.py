@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import held_of, holdings_of
 from rooflens.model.findings.stalls import stall_shares

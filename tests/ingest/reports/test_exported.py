@@ -75,7 +75,7 @@ def test_no_peak_is_divided_out_of_a_coarse_share(tmp_path: Path, pct: str, peak
         f'"","","","ns","byte","%"\n"0","f","8.6","1000","32000","{pct}"\n'
     )
     (kernel,) = read_report(path, "raw.csv").kernels
-    assert kernel.counters.get("dram_peak_bytes_per_s") == (peak and pytest.approx(peak))
+    assert kernel.counters.get("dram_bus_peak_bytes_per_s") == (peak and pytest.approx(peak))
     assert kernel.counter_sources.keys() == kernel.counters.keys()
 
 

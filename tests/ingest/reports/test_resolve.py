@@ -145,7 +145,7 @@ def test_a_rate_needs_a_time(duration: dict[str, float]) -> None:
     [
         ("sm__inst_executed_pipe_alu", "alu_inst", 1.5e9, 1),
         ("smsp__sass_thread_inst_executed_op_ffma_pred_on", "ffma_threads", 1.5e9, 1),
-        ("l1tex__data_pipe_lsu_wavefronts_mem_shared", "smem_bytes", 1.5e9, 128),
+        ("l1tex__data_pipe_lsu_wavefronts_mem_shared", "l1_shared_data_bytes", 1.5e9, 128),
         ("lts__t_sectors_srcunit_tex", "l2_bytes", 1.2e9, 32),
         ("lts__lts2xbar_cycles_active", "l2_return_bytes", 1.2e9, 32),
     ],
@@ -216,8 +216,8 @@ def test_the_sm_clock_has_many_names(stored: dict[str, float], expected: float) 
 def test_each_form_of_a_peak(stored: dict[str, float], expected: float, formula: str) -> None:
     """Peak per cycle x f, peak per second, and rate divided by per cent give the peak and its source."""
     resolved = resolve({**ALL, **stored})
-    assert resolved.values["dram_peak_bytes_per_s"] == pytest.approx(expected)
-    assert resolved.sources["dram_peak_bytes_per_s"] == formula
+    assert resolved.values["dram_bus_peak_bytes_per_s"] == pytest.approx(expected)
+    assert resolved.sources["dram_bus_peak_bytes_per_s"] == formula
 
 
 def test_peaks_are_tried_in_order() -> None:
@@ -228,17 +228,17 @@ def test_peaks_are_tried_in_order() -> None:
         "dram__bytes.sum.per_second": 6e11,
         "dram__bytes.sum.pct_of_peak_sustained_elapsed": 50.0,
     }
-    assert value({**ALL, **stored}, "dram_peak_bytes_per_s") == 1e12
-    assert value({**TIME, **stored}, "dram_peak_bytes_per_s") == 1.1e12
+    assert value({**ALL, **stored}, "dram_bus_peak_bytes_per_s") == 1e12
+    assert value({**TIME, **stored}, "dram_bus_peak_bytes_per_s") == 1.1e12
     del stored["dram__bytes.sum.peak_sustained_elapsed.per_second"]
-    assert value({**TIME, **stored}, "dram_peak_bytes_per_s") == pytest.approx(1.2e12)
+    assert value({**TIME, **stored}, "dram_bus_peak_bytes_per_s") == pytest.approx(1.2e12)
 
 
 @pytest.mark.parametrize(("pct", "expected"), [(0.01, 1e13), (0.0099, None), (0.0, None)])
 def test_a_quotient_has_a_floor(pct: float, expected: float | None) -> None:
     """Below 0.01 % of the peak, too little was counted to divide by."""
     stored = {"dram__bytes.sum.per_second": 1e9, "dram__bytes.sum.pct_of_peak_sustained_elapsed": pct}
-    assert value(stored, "dram_peak_bytes_per_s") == (None if expected is None else pytest.approx(expected))
+    assert value(stored, "dram_bus_peak_bytes_per_s") == (None if expected is None else pytest.approx(expected))
 
 
 @pytest.mark.parametrize(
@@ -250,27 +250,27 @@ def test_a_quotient_has_a_floor(pct: float, expected: float | None) -> None:
 )
 def test_a_peak_of_zero_is_missing(stored: dict[str, float]) -> None:
     """No hardware limit is zero: such a peak was not measured."""
-    assert value({**ALL, **stored}, "dram_peak_bytes_per_s") is None
+    assert value({**ALL, **stored}, "dram_bus_peak_bytes_per_s") is None
 
 
 def test_the_peak_of_a_part_is_that_of_the_whole() -> None:
     """Reads alone can fill the bus, so their peak is used for that of all bytes."""
-    assert value({**CLOCKS, "dram__bytes_read.sum.peak_sustained": 400.0}, "dram_peak_bytes_per_s") == 8e11
+    assert value({**CLOCKS, "dram__bytes_read.sum.peak_sustained": 400.0}, "dram_bus_peak_bytes_per_s") == 8e11
 
 
 def test_constants_of_the_architecture_stand_in() -> None:
     """128 bytes and four instructions per cycle on 100 SMs at 1.5 GHz: 19.2 TB/s and 600e9 instructions."""
     resolved = resolve(ALL)
-    assert resolved.values["l1_peak_bytes_per_s"] == pytest.approx(19.2e12)
+    assert resolved.values["l1_data_peak_bytes_per_s"] == pytest.approx(19.2e12)
     assert resolved.values["l1_tag_peak_bytes_per_s"] == pytest.approx(19.2e12)
     assert resolved.values["issue_peak_inst_per_s"] == pytest.approx(6e11)
-    assert resolved.sources["l1_peak_bytes_per_s"] == "128 per SM and cycle x SMs x f"
+    assert resolved.sources["l1_data_peak_bytes_per_s"] == "128 per SM and cycle x SMs x f"
 
 
 @pytest.mark.parametrize("stored", [CLOCKS, SMS, {}])
 def test_constants_need_clock_and_size(stored: dict[str, float]) -> None:
     """Without the number of SMs or the clock, there is no constant either."""
-    assert value(stored, "l1_peak_bytes_per_s") is None
+    assert value(stored, "l1_data_peak_bytes_per_s") is None
 
 
 def test_a_stored_peak_goes_before_the_constant() -> None:
@@ -304,7 +304,7 @@ def test_fma_peaks_of_either_unit(unit: str) -> None:
 @pytest.mark.parametrize("rollup", ["sum", "avg"])
 def test_a_share_is_a_fraction_of_elapsed_time(rollup: str) -> None:
     """A stored per cent of the peak over elapsed cycles is read as a fraction."""
-    assert value({f"sm__inst_executed_pipe_xu.{rollup}.pct_of_peak_sustained_elapsed": 42.0}, "xu_share") == 0.42
+    assert value({f"sm__inst_executed_pipe_xu.{rollup}.pct_of_peak_sustained_elapsed": 42.0}, "xu_inst_share") == 0.42
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_a_share_of_active_cycles_is_scaled_to_elapsed_ones(elapsed: dict[str, f
         "sm__cycles_active.avg": 2e6,
         "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active": 50.0,
     }
-    assert value(stored, "xu_share") == expected
+    assert value(stored, "xu_inst_share") == expected
 
 
 def test_a_share_of_active_cycles_says_so() -> None:
@@ -335,11 +335,11 @@ def test_a_share_of_active_cycles_says_so() -> None:
         "sm__inst_executed_pipe_xu.sum.pct_of_peak_sustained_active": 50.0,
     }
     assert (
-        source(stored, "xu_share")
+        source(stored, "xu_inst_share")
         == "sm__inst_executed_pipe_xu.sum.pct_of_peak_sustained_active x sm__cycles_active.avg / sm__cycles_elapsed.avg"
     )
     stored["sm__cycles_elapsed.max"] = stored.pop("sm__cycles_elapsed.avg")
-    assert source(stored, "xu_share").endswith("_active x active / elapsed cycles")
+    assert source(stored, "xu_inst_share").endswith("_active x active / elapsed cycles")
 
 
 def test_a_rate_of_active_cycles_takes_those_of_its_own_unit() -> None:
@@ -351,10 +351,10 @@ def test_a_rate_of_active_cycles_takes_those_of_its_own_unit() -> None:
         "sm__cycles_active.avg": 100.0,
         "sm__cycles_elapsed.avg": 100.0,
     }
-    assert value(stored, "issue_share") == pytest.approx(0.2)
+    assert value(stored, "issue_active_share") == pytest.approx(0.2)
     del stored["smsp__cycles_elapsed.avg"]
-    assert value(stored, "issue_share") == pytest.approx(0.8)
-    assert value({**stored, "sm__inst_issued.avg.per_cycle_active": 0.8}, "issue_share") == pytest.approx(0.2)
+    assert value(stored, "issue_active_share") == pytest.approx(0.8)
+    assert value({**stored, "sm__inst_issued.avg.per_cycle_active": 0.8}, "issue_active_share") == pytest.approx(0.2)
 
 
 def test_elapsed_goes_before_active() -> None:
@@ -365,7 +365,7 @@ def test_elapsed_goes_before_active() -> None:
         "sm__issue_active.avg.pct_of_peak_sustained_active": 90.0,
         "sm__inst_issued.avg.pct_of_peak_sustained_elapsed": 30.0,
     }
-    assert value(stored, "issue_share") == 0.3
+    assert value(stored, "issue_active_share") == 0.3
 
 
 def test_active_cycles_of_another_unit_are_not_those_of_the_sms() -> None:
@@ -381,11 +381,11 @@ def test_active_cycles_of_another_unit_are_not_those_of_the_sms() -> None:
 def test_dram_share_falls_back_on_nvidias_throughput() -> None:
     """The breakdown's per cent takes precedence, then the throughput metrics, then Pascal's old name."""
     stored = {"fbpa__sol_pct": 10.0}
-    assert value(stored, "dram_share") == pytest.approx(0.1)
+    assert value(stored, "dram_bus_share") == pytest.approx(0.1)
     stored["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] = 20.0
-    assert value(stored, "dram_share") == pytest.approx(0.2)
+    assert value(stored, "dram_bus_share") == pytest.approx(0.2)
     stored["dram__bytes.avg.pct_of_peak_sustained_elapsed"] = 30.0
-    assert value(stored, "dram_share") == pytest.approx(0.3)
+    assert value(stored, "dram_bus_share") == pytest.approx(0.3)
 
 
 def test_old_names_of_pascal() -> None:

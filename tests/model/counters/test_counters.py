@@ -23,10 +23,10 @@ from rooflens.model.counters.recipes import (
 )
 from rooflens.model.counters.table import COUNTERS, NAMES
 from rooflens.model.records import LEVELS
-from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES
+from rooflens.model.roofline.levels import AMOUNTS
 from rooflens.model.roofline.occupancy import LIMITERS
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.roof import SCALAR_DTYPES
+from rooflens.model.roofline.units import PIPE_ROWS, STAGES
 
 UNITS = (
     "_ns",
@@ -144,7 +144,7 @@ def test_rows_use_only_rows_above_them() -> None:
 def used_in_tables() -> set[str]:
     """Collect the counters used in the tables of the model."""
     stages = {name for stage in STAGES for name in (stage.share, stage.amount, stage.peak)}
-    levels = {name for table in (AMOUNTS, ROOFS) for names in table.values() for name in names}
+    levels = {name for names in AMOUNTS.values() for name in names}
     pipes = {name for row in PIPE_ROWS for name in (*row.shares, row.amount, row.peak)}
     sass = {f"{letter}{op}_threads" for letter, _ in SCALAR_DTYPES.values() for op in ("add", "mul", "fma")}
     peaks = {f"{letter}fma_peak_threads_per_s" for letter, _ in SCALAR_DTYPES.values()}
@@ -188,8 +188,8 @@ def test_the_scan_sees_what_it_should() -> None:
 
 
 def test_tables_of_levels_know_every_level() -> None:
-    """Each memory level has bytes, roof and at least one stage; shared memory's bytes are selected separately."""
-    assert (*AMOUNTS, "smem") == tuple(ROOFS) == LEVELS
+    """Each memory level has bytes and at least one stage; shared memory's bytes are selected separately."""
+    assert (*AMOUNTS, "smem") == LEVELS
     assert {stage.level for stage in STAGES} == set(LEVELS)
     assert len({(stage.level, stage.name) for stage in STAGES}) == len(STAGES)
     assert len({row.key for row in PIPE_ROWS}) == len(PIPE_ROWS)

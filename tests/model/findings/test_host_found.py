@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from support.findings import at_limiter, findings_of, make_facts, unsaid
+from support.roofs import own_roof
 
 from rooflens.model.findings.memory import host_memory
 
@@ -79,7 +81,9 @@ def test_a_fuller_link_limits_behind_a_wall() -> None:
 
 def test_the_speedup_leaves_dram_the_bytes_and_the_other_waits() -> None:
     """2.4 GB/s more for a DRAM of 10 GB/s at 10 % give 34 %; 40 % of the time in memory waits leave the other 60 %."""
-    roomy = host_memory(make_facts(_read(0.3, dram_peak_bytes_per_s=10e9), {"dram": 0.1}))
+    facts = make_facts(_read(0.3), {"dram": 0.1})
+    dram = replace(facts.levels["dram"], roof=own_roof(10e9, "byte"))
+    roomy = host_memory(replace(facts, levels={**facts.levels, "dram": dram}))
     assert roomy is not None
     assert roomy.gain == pytest.approx(1 / 0.34)
     waits = {"stalls": {"long_scoreboard": 0.4, "wait": 0.6}}

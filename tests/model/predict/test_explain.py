@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from support import samples
 from support.kernels import make_kernel
 from support.loops import for_all
+from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.predict.expectations import check_reports
@@ -116,9 +117,7 @@ def test_time_is_held_against_floor_and_published_kernels(
 def test_a_time_alone_has_the_floor_of_the_datasheet() -> None:
     """A report with only the time uses the published peaks of its GPU."""
     bare = did({}, {}, counters={"duration_ns": 1e6})
-    bare = replace(
-        bare, pipes={}, levels={name: replace(level, peak_bytes_per_s=None) for name, level in bare.levels.items()}
-    )
+    bare = replace(bare, pipes={}, levels={name: replace(level, roof=None) for name, level in bare.levels.items()})
     checked = check(GEMM, [bare])
     assert checked.times.is_published
     assert checked.times.floor_ns == pytest.approx(2.0 * 4096**3 / 312e12 * 1e9)
@@ -328,7 +327,7 @@ def test_a_failed_kernel_leaves_the_sum_unknown() -> None:
 def test_integer_operations_are_compared_with_their_like() -> None:
     """An int8 prediction is compared with the tensor pipe's integer operations, never with FLOPs."""
     int8 = Prediction("int8_mma", "tiles14", {}, "int8", "", 1e12, 1e8, "compute", "tensor_int8")
-    pipe = Pipe(1e12, "op", "opcode", 1e15, 624e12, 1.0, "report")
+    pipe = Pipe(1e12, "op", "opcode", 1e15, own_roof(624e12, "op"), 1.0)
     kernel = replace(did({"fp32": 5e9}), pipes={**did({"fp32": 5e9}).pipes, "tensor_int8": pipe})
     checked = check(int8, [kernel])
     assert checked.work_ratio == 1.0

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 from support.loops import for_all
+from support.roofs import own_roof
 from support.samples import Sample
 
 from rooflens.errors import InputError, UsageError
@@ -57,7 +58,7 @@ def on(gpu: str, load: Load) -> Place:
 
 def with_pipe(name: str, amount: float) -> Analysis:
     """Replace the GEMM's tensor pipe by one with this name."""
-    pipe = Pipe(amount, "FLOP", "opcode", peak_per_s=300e12)
+    pipe = Pipe(amount, "FLOP", "opcode", roof=own_roof(300e12))
     return replace(samples.analysis(GEMM), pipes={name: pipe})
 
 
@@ -140,8 +141,8 @@ def test_a_gpu_that_no_file_has_keeps_the_roofs_of_its_report() -> None:
 def test_two_instructions_of_one_type_are_one_load() -> None:
     """Work by mma and by wgmma has one datasheet peak; in a report the slower one's peak is used."""
     pipes = {
-        "tensor_bf16": Pipe(1e12, "FLOP", "opcode", peak_per_s=600e12),
-        "tensor_bf16_wgmma": Pipe(3e12, "FLOP", "opcode", peak_per_s=900e12),
+        "tensor_bf16": Pipe(1e12, "FLOP", "opcode", roof=own_roof(600e12)),
+        "tensor_bf16_wgmma": Pipe(3e12, "FLOP", "opcode", roof=own_roof(900e12)),
     }
     analysis = replace(samples.analysis(GEMM), pipes=pipes)
     load, roofs = load_of(analysis), report_roofs(analysis)

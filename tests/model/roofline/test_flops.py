@@ -89,13 +89,18 @@ def test_without_any_source_nothing_is_known() -> None:
     assert analyze(make_kernel(IDLE)).flop_total is None
 
 
-@pytest.mark.parametrize("known", ["d", "h"])
-def test_without_fp32_there_is_no_total(known: str) -> None:
-    """A report with only the fp64 roofline section does not cover fp32: there is no total, and no claim of no work."""
+BITS = {"d": "64", "h": "16"}
+
+
+@pytest.mark.parametrize("known", BITS)
+def test_a_total_is_that_of_the_types_that_were_counted(known: str) -> None:
+    """With one precision counted the total is its own, the others are named, and no work is not claimed."""
     counters = {name: 0.0 for name in SASS if name.startswith(known)} | IDLE
     result = analyze(make_kernel(counters))
-    assert result.flop_total is None
+    assert result.flop_total == 0
+    assert result.flop_uncounted == tuple(dtype for dtype in ("fp64", "fp32", "fp16") if dtype[2:] != BITS[known])
     assert "no_flop" not in result.flags
+    assert {f"{dtype}_not_measured" for dtype in result.flop_uncounted} <= set(result.flags)
 
 
 @pytest.mark.parametrize(
@@ -143,11 +148,14 @@ def test_a_published_peak_is_that_of_the_sms_the_report_counts() -> None:
     assert work_by_key(kernel)["fp32"].peak_ops_per_s == pytest.approx(8 * 256 * 1.3e9, rel=1e-3)
 
 
-@pytest.mark.parametrize("fields", [{"gpu": "NVIDIA A100-SXM4-40GB"}, {"counters": {"sm_clock_hz": 1e9}}])
-def test_no_peak_is_made_up(fields: dict[str, Any]) -> None:
-    """Without a clock or a GPU file there is no published peak either."""
-    work = work_by_key(make_kernel(fields.pop("counters", None), thread_opcodes={"FFMA": 1}, **fields))
+def test_no_peak_is_made_up() -> None:
+    """Without a GPU file there is no published peak; without a clock there is that of the rated one, which is said."""
+    work = work_by_key(make_kernel({"sm_clock_hz": 1e9}, thread_opcodes={"FFMA": 1}))
     assert (work["fp32"].peak_ops_per_s, work["fp32"].peak_source) == (None, None)
+    rated = work_by_key(make_kernel(thread_opcodes={"FFMA": 1}, gpu="NVIDIA A100-SXM4-40GB"))["fp32"].roof
+    assert rated is not None
+    assert (rated.value, rated.source, rated.clock) == (19.5e12, "datasheet", "rated")
+    assert not rated.is_measured
 
 
 PACKED = {"FADD": 100, "HADD2": 3, "HFMA2.MMA": 8}

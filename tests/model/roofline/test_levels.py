@@ -5,7 +5,7 @@ from support.kernels import make_kernel
 from support.loops import for_all
 
 from rooflens.model.records import LEVELS, Level
-from rooflens.model.roofline.levels import leading_stage, place_levels
+from rooflens.model.roofline.levels import place_levels
 
 MS = 1e6
 """One millisecond in nanoseconds: 1e6 bytes in it are 1e9 bytes a second."""
@@ -19,7 +19,7 @@ def test_every_level_is_there_and_empty_without_counters() -> None:
 def test_dram_rate_and_share() -> None:
     """800 MB in 1 ms are 800 GB/s: a half of 1.6 TB/s."""
     kernel = make_kernel(
-        {"duration_ns": MS, "dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12},
+        {"duration_ns": MS, "dram_bytes": 8e8, "dram_bus_peak_bytes_per_s": 1.6e12},
         counter_sources={"dram_bytes": "dram__bytes.sum"},
     )
     level = place_levels(kernel)["dram"]
@@ -27,22 +27,24 @@ def test_dram_rate_and_share() -> None:
     assert (level.bytes_per_s, level.peak_bytes_per_s, level.share) == pytest.approx((8e11, 1.6e12, 0.5))
 
 
-@pytest.mark.parametrize("counters", [{}, {"dram_bytes": 8e8}, {"dram_bytes": 8e8, "dram_peak_bytes_per_s": 0.0}])
+@pytest.mark.parametrize("counters", [{}, {"dram_bytes": 8e8}, {"dram_bytes": 8e8, "dram_bus_peak_bytes_per_s": 0.0}])
 def test_a_stored_share_stands_in(counters: dict[str, float]) -> None:
     """Without bytes or peak, the stored per cent gives the share."""
-    assert place_levels(make_kernel({**counters, "dram_share": 0.7}))["dram"].share == 0.7
+    assert place_levels(make_kernel({**counters, "dram_bus_share": 0.7}))["dram"].share == 0.7
 
 
 def test_without_duration_there_is_no_rate() -> None:
     """Bytes without a time have no rate, and the share is the stored one."""
-    kernel = make_kernel({"duration_ns": None, "dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12, "dram_share": 0.4})
+    kernel = make_kernel(
+        {"duration_ns": None, "dram_bytes": 8e8, "dram_bus_peak_bytes_per_s": 1.6e12, "dram_bus_share": 0.4}
+    )
     level = place_levels(kernel)["dram"]
     assert (level.amount_bytes, level.bytes_per_s, level.share) == (8e8, None, 0.4)
 
 
 def test_a_computed_share_goes_before_the_stored_one() -> None:
     """If bytes and peak exist, they are used: 0.5, not the 0.9 from another pass."""
-    counters = {"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12, "dram_share": 0.9}
+    counters = {"dram_bytes": 8e8, "dram_bus_peak_bytes_per_s": 1.6e12, "dram_bus_share": 0.9}
     assert place_levels(make_kernel(counters))["dram"].share == pytest.approx(0.5)
 
 
@@ -84,7 +86,7 @@ def test_the_fabric_of_a_split_l2_is_a_stage(tag: float, leads: str) -> None:
     """NVIDIA's per cent of the slices is used if it exceeds their stages, as on an A100."""
     level = place_levels(make_kernel({"l2_tag_share": tag, "l2_internal_share": 0.847}))["l2"]
     assert level.share == max(tag, 0.847)
-    assert leading_stage(level) == leads
+    assert level.leading_stage == leads
 
 
 def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:
@@ -124,7 +126,7 @@ def test_the_lsu_pipe_stands_for_the_input_of_l1() -> None:
 
 def test_l1_bytes_are_those_of_the_tag_stage_first() -> None:
     """The tag stage counts every access, the write-back only the data returned to loads."""
-    counters = {"l1_tag_bytes": 5e8, "l1_writeback_bytes": 1e8, "l1_peak_bytes_per_s": 1e12}
+    counters = {"l1_tag_bytes": 5e8, "l1_writeback_bytes": 1e8, "l1_data_peak_bytes_per_s": 1e12}
     level = place_levels(make_kernel(counters))["l1"]
     assert (level.amount_bytes, level.peak_bytes_per_s) == (5e8, 1e12)
     del counters["l1_tag_bytes"]
@@ -133,7 +135,7 @@ def test_l1_bytes_are_those_of_the_tag_stage_first() -> None:
 
 def test_shared_memory_against_one_wavefront_a_cycle() -> None:
     """1.2 GB in 1 ms of 2 TB/s are 60 %; the level has one stage."""
-    level = place_levels(make_kernel({"smem_bytes": 1.2e9, "l1_peak_bytes_per_s": 2e12}))["smem"]
+    level = place_levels(make_kernel({"l1_shared_data_bytes": 1.2e9, "l1_data_peak_bytes_per_s": 2e12}))["smem"]
     assert level.share == pytest.approx(0.6)
     assert level.stages == {"data": pytest.approx(0.6)}
 
@@ -171,14 +173,14 @@ def test_intensity_is_flop_per_byte() -> None:
 @pytest.mark.parametrize("flop_total", [None, 0.0])
 def test_no_intensity_without_flops(flop_total: float | None) -> None:
     """A kernel with no, or an unknown number of, FLOPs has its share and no intensity."""
-    level = place_levels(make_kernel({"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12}), flop_total)["dram"]
+    level = place_levels(make_kernel({"dram_bytes": 8e8, "dram_bus_peak_bytes_per_s": 1.6e12}), flop_total)["dram"]
     assert level.intensity_flop_per_byte is None
     assert level.share == pytest.approx(0.5)
 
 
 def test_zero_bytes_have_no_intensity() -> None:
     """A level without traffic has a share of 0 and no intensity, rather than an infinite one."""
-    level = place_levels(make_kernel({"smem_bytes": 0.0, "l1_peak_bytes_per_s": 2e12}), 1e9)["smem"]
+    level = place_levels(make_kernel({"l1_shared_data_bytes": 0.0, "l1_data_peak_bytes_per_s": 2e12}), 1e9)["smem"]
     assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (0, 0, None)
 
 
@@ -187,7 +189,7 @@ def test_l1_stages_are_worked_out_from_their_amounts() -> None:
     counters = {
         "l1_data_bytes": 95 * 128.0 * 1e6,
         "l1_writeback_bytes": 80 * 128.0 * 1e6,
-        "l1_peak_bytes_per_s": 128e11,
+        "l1_data_peak_bytes_per_s": 128e11,
     }
     stages = place_levels(make_kernel(counters))["l1"].stages
     assert stages == {"data": pytest.approx(0.95), "writeback": pytest.approx(0.80)}

@@ -4,7 +4,7 @@ import pytest
 from support.kernels import make_kernel, place
 from support.loops import for_all
 
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS
 
 
 def test_a_flop_pipe_has_rate_peak_and_share() -> None:
@@ -73,7 +73,7 @@ def test_a_pipe_nobody_measured_is_absent() -> None:
 
 def test_an_idle_pipe_is_there() -> None:
     """A measured zero is shown as zero."""
-    assert place(make_kernel({"xu_share": 0.0})).pipes["xu"].share == 0
+    assert place(make_kernel({"xu_inst_share": 0.0})).pipes["xu"].share == 0
 
 
 def test_a_missing_peak_is_taken_from_the_datasheet_and_says_so() -> None:

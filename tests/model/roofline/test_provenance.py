@@ -4,7 +4,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.provenance import PUBLISHED, Sources, level_sources, pipe_sources
+from rooflens.model.roofline.provenance import Sources, level_sources, pipe_sources
 
 
 def analysis_of(counters: dict[str, float], **overrides: object) -> Analysis:
@@ -15,16 +15,16 @@ def analysis_of(counters: dict[str, float], **overrides: object) -> Analysis:
 
 def test_a_share_of_amount_over_peak_needs_no_source_of_its_own() -> None:
     """DRAM's share is its bytes over its peak, so two sources are enough."""
-    analysis = analysis_of({"dram_bytes": 1e9, "dram_peak_bytes_per_s": 2e12})
-    assert level_sources(analysis, "dram") == Sources("DRAM_BYTES", "DRAM_PEAK_BYTES_PER_S")
+    analysis = analysis_of({"dram_bytes": 1e9, "dram_bus_peak_bytes_per_s": 2e12})
+    assert level_sources(analysis, "dram") == Sources("DRAM_BYTES", "DRAM_BUS_PEAK_BYTES_PER_S")
 
 
 def test_the_busiest_stage_is_named() -> None:
     """A share that is a stored per cent, or another stage's bytes, says so."""
     counters = {"l2_bytes": 1e6, "l2_tag_peak_bytes_per_s": 4e12, "l2_data_share": 0.5}
     assert level_sources(analysis_of(counters), "l2").share == "L2_DATA_SHARE"
-    counters = {"l1_tag_bytes": 1e6, "l1_data_bytes": 2e9, "l1_peak_bytes_per_s": 4e12}
-    assert level_sources(analysis_of(counters), "l1").share == "L1_DATA_BYTES / (L1_PEAK_BYTES_PER_S x t)"
+    counters = {"l1_tag_bytes": 1e6, "l1_data_bytes": 2e9, "l1_data_peak_bytes_per_s": 4e12}
+    assert level_sources(analysis_of(counters), "l1").share == "L1_DATA_BYTES / (L1_DATA_PEAK_BYTES_PER_S x t)"
 
 
 def test_what_was_not_measured_has_no_source() -> None:
@@ -47,12 +47,13 @@ def test_published_peaks_are_told_from_the_reports_own() -> None:
     analysis = analysis_of(
         {"sm_clock_hz": 1.41e9}, thread_opcodes={"FFMA": 1000}, gpu="NVIDIA A100-SXM4-40GB", compute_capability="8.0"
     )
-    assert pipe_sources(analysis, "fp32").peak == PUBLISHED
+    peak = pipe_sources(analysis, "fp32").peak
+    assert peak == "datasheet of NVIDIA A100-SXM4-40GB, scaled to the profiled clock"
 
 
 def test_sources_of_other_pipes() -> None:
     """The largest stored per cent is the share's source; without it, amount over peak is."""
-    busy = pipe_sources(analysis_of({"alu_share": 0.2, "alu_busy_share": 0.4}), "alu")
+    busy = pipe_sources(analysis_of({"alu_inst_share": 0.2, "alu_busy_share": 0.4}), "alu")
     assert busy == Sources(None, None, "ALU_BUSY_SHARE")
-    counted = pipe_sources(analysis_of({"xu_share": 0.1, "xu_inst": 1e6, "xu_peak_inst_per_s": 1e9}), "xu")
+    counted = pipe_sources(analysis_of({"xu_inst_share": 0.1, "xu_inst": 1e6, "xu_peak_inst_per_s": 1e9}), "xu")
     assert counted == Sources("XU_INST", "XU_PEAK_INST_PER_S")

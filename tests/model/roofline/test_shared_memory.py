@@ -10,7 +10,7 @@ from rooflens.model.analyze import analyze
 from rooflens.model.roofline.levels import place_levels
 from rooflens.model.verdict.bottleneck import memory_bottleneck
 
-TOTAL = {"smem_bytes": 1280.0, "l1_peak_bytes_per_s": 2.56e6}
+TOTAL = {"l1_shared_data_bytes": 1280.0, "l1_data_peak_bytes_per_s": 2.56e6}
 PARTS = {**TOTAL, "smem_op_bytes": 896.0, "smem_async_bytes": 128.0}
 ACCESSES = {**PARTS, "smem_access_wavefronts": 9.0}
 NONE = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
@@ -54,7 +54,7 @@ def test_a_bound_is_flagged(counters: dict[str, float], flag: str) -> None:
 
 def test_exact_bytes_carry_no_flag() -> None:
     """Counted accesses need no warning."""
-    assert not any(flag.startswith("smem_bytes") for flag in analyze(make_kernel(ACCESSES)).flags)
+    assert not any(flag.startswith("l1_shared_data_bytes") for flag in analyze(make_kernel(ACCESSES)).flags)
 
 
 def test_bytes_and_share_are_two_things() -> None:
@@ -80,7 +80,7 @@ def test_either_kind_of_shared_memory_makes_the_level(kind: str) -> None:
 
 def test_shuffles_alone_do_not_name_shared_memory() -> None:
     """A data stage full of shuffles is a limiter of L1."""
-    full = {**TOTAL, **NONE, "smem_bytes": 2304.0, "l1_data_bytes": 2432.0}
+    full = {**TOTAL, **NONE, "l1_shared_data_bytes": 2304.0, "l1_data_bytes": 2432.0}
     found = memory_bottleneck(place(make_kernel(full)))
     assert found is not None
     assert (found.resource, found.share) == ("l1", pytest.approx(0.95))

@@ -11,7 +11,7 @@ from rooflens.model.roofline.traffic import Flow, Link, Links, Traffic, find_lin
 
 def test_shared_memory_asked_and_moved() -> None:
     """96 kB requested of 1,000 wavefronts of 128 bytes are three quarters of them; a quarter were replays."""
-    counters = {"smem_useful_bytes": 96e3, "smem_bytes": 128e3, "smem_conflict_bytes": 32e3}
+    counters = {"smem_useful_bytes": 96e3, "l1_shared_data_bytes": 128e3, "smem_conflict_bytes": 32e3}
     traffic = find_traffic(make_kernel(counters))
     assert traffic.shared is not None
     assert (traffic.shared.asked_bytes, traffic.shared.moved_bytes, traffic.shared.share) == (96e3, 128e3, 0.75)
@@ -46,7 +46,12 @@ def test_ratios() -> None:
     [
         {},
         {"smem_useful_bytes": 1.0, "global_ideal_sectors": 1.0, "global_load_sectors": 1.0, "smem_conflict_bytes": 1.0},
-        {"smem_useful_bytes": 0.0, "smem_bytes": 0.0, "global_load_sectors": 0.0, "global_load_requests": 0.0},
+        {
+            "smem_useful_bytes": 0.0,
+            "l1_shared_data_bytes": 0.0,
+            "global_load_sectors": 0.0,
+            "global_load_requests": 0.0,
+        },
     ],
 )
 def test_no_ratio_without_both_sides(counters: dict[str, float]) -> None:
@@ -58,14 +63,14 @@ MOVED = {
     "dram_bytes": 3e8,
     "dram_read_bytes": 2e8,
     "dram_write_bytes": 1e8,
-    "dram_peak_bytes_per_s": 1e12,
+    "dram_bus_peak_bytes_per_s": 1e12,
     "l2_bytes": 5e8,
     "l2_return_bytes": 4e8,
     "l2_write_bytes": 1e8,
     "l2_return_peak_bytes_per_s": 2e12,
     "l2_input_share": 0.3,
     "l1_writeback_bytes": 8e8,
-    "l1_peak_bytes_per_s": 1e13,
+    "l1_data_peak_bytes_per_s": 1e13,
     "global_store_sectors": 3e6,
     "local_store_sectors": 1e6,
 }
@@ -89,7 +94,7 @@ def test_reads_and_writes_are_told_apart() -> None:
 
 def test_a_total_stays_a_total() -> None:
     """Bytes without a counted direction are one flow, and no direction is invented."""
-    links = links_of({"dram_bytes": 3e8, "dram_peak_bytes_per_s": 1e12, "l2_bytes": 5e8, "l2_write_bytes": 1e8})
+    links = links_of({"dram_bytes": 3e8, "dram_bus_peak_bytes_per_s": 1e12, "l2_bytes": 5e8, "l2_write_bytes": 1e8})
     assert links.dram == Link(both=Flow(3e8, pytest.approx(0.3)))
     assert links.l2 == Link(both=Flow(5e8, None))
     assert links.l1 == Link()
@@ -113,6 +118,6 @@ def test_launches_that_differ_have_totals_only() -> None:
 
 def test_shared_memory_has_loads_and_stores() -> None:
     """Wavefronts of 128 bytes in each direction, if the report counts both."""
-    smem = {"smem_bytes": 512e3, "smem_static_per_block_bytes": 4096.0}
+    smem = {"l1_shared_data_bytes": 512e3, "smem_static_per_block_bytes": 4096.0}
     links = links_of({**smem, "smem_load_wavefronts": 3000.0, "smem_store_wavefronts": 1000.0})
     assert links.smem == Link(Flow(384e3, None), Flow(128e3, None))

@@ -8,7 +8,7 @@ from rooflens.model.roofline.roofs import pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.report.plane.places import places
 
-PEAKS = {"ffma_peak_threads_per_s": 1e13, "dram_bytes": 1e6, "dram_peak_bytes_per_s": 2e12}
+PEAKS = {"ffma_peak_threads_per_s": 1e13, "dram_bytes": 1e6, "dram_bus_peak_bytes_per_s": 2e12}
 INT8 = {"IMMA.16832.S8.S8.SAT": 100_000}
 """8,192 operations each: 819.2 million, of 4e15 a second: 204.8 ns at peak."""
 

@@ -217,8 +217,8 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
-        ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this rooflens reads 8"),
-        ('{"schema_version": 9}', "holds schema version 9, this rooflens reads 8"),
+        ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this rooflens reads 9"),
+        ('{"schema_version": 10}', "holds schema version 10, this rooflens reads 9"),
         ('{"format": "rooflens-store"}', "is not the marker of a store"),
         ("", "is not the marker of a store"),
         ("[1]", "is not the marker of a store"),

@@ -10,7 +10,7 @@ from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS, Level, Move
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS
 from rooflens.model.verdict import advice
 
 

@@ -20,7 +20,7 @@ def waiting(allowed: float, achieved: float, room: float, **overrides: object) -
     kernel = make_kernel(
         {"theoretical_occupancy": allowed, "achieved_occupancy": achieved}, compute_capability="8.0", **overrides
     )
-    return reach(make_case({"dram": 1 / room, "fp32": 0.01}, kernel=kernel))
+    return reach(make_case({"dram": 1 / room, "l1": 0.01, "fp32": 0.01, "issue": 0.01}, kernel=kernel))
 
 
 @pytest.fixture(scope="module")

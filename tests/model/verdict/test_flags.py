@@ -43,16 +43,16 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"l2_bytes": 1e4, "l2_atomic_bytes": 200.0}, **LOOKED_UP),
     ),
     "bank_conflicts": (
-        make_kernel({"smem_bytes": 1000.0, "smem_conflict_bytes": 201.0}),
-        make_kernel({"smem_bytes": 1000.0, "smem_conflict_bytes": 200.0}),
+        make_kernel({"l1_shared_data_bytes": 1000.0, "smem_conflict_bytes": 201.0}),
+        make_kernel({"l1_shared_data_bytes": 1000.0, "smem_conflict_bytes": 200.0}),
     ),
     "clocks_moved": (
         make_kernel({**CLOCK, "elapsed_cycles": 1.06e6}),
         make_kernel({**CLOCK, "elapsed_cycles": 1.04e6}),
     ),
     "dram_clock_low": (
-        make_kernel({"dram_peak_bytes_per_s": 0.89e12, "device_dram_peak_bytes_per_s": 1e12}),
-        make_kernel({"dram_peak_bytes_per_s": 0.91e12, "device_dram_peak_bytes_per_s": 1e12}),
+        make_kernel({"dram_bus_peak_bytes_per_s": 0.89e12, "device_dram_peak_bytes_per_s": 1e12}),
+        make_kernel({"dram_bus_peak_bytes_per_s": 0.91e12, "device_dram_peak_bytes_per_s": 1e12}),
     ),
     "dram_writes_stay_in_l2": (make_kernel(RESIDENT), make_kernel({**RESIDENT, "dram_write_bytes": 328.0})),
     "fp16_is_upper_bound": (make_kernel(thread_opcodes={"HFMA2": 1}), make_kernel(thread_opcodes={"HADD2.F32": 1})),
@@ -65,22 +65,25 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"smem_op_bytes": 640.0, "smem_async_bytes": 0.0}, compute_capability="8.0"),
     ),
     "smem_bytes_upper_bound": (
-        make_kernel({"smem_bytes": 640.0}),
-        make_kernel({"smem_bytes": 640.0, "smem_access_wavefronts": 4.0}),
+        make_kernel({"l1_shared_data_bytes": 640.0}),
+        make_kernel({"l1_shared_data_bytes": 640.0, "smem_access_wavefronts": 4.0}),
     ),
     "no_dram_counters": (
         make_kernel({"sysmem_bytes": 1.0}, compute_capability="8.7"),
         make_kernel({"sysmem_bytes": 1.0, "dram_bytes": 1.0}),
     ),
     "no_flop": (make_kernel({"tensor_busy_share": 0.0}, thread_opcodes={"MOV": 1}), make_kernel(**COUNTED)),
-    "no_flop_counters": (make_kernel({"alu_share": 0.1}), make_kernel({"alu_share": 0.1}, **COUNTED)),
+    "no_flop_counters": (make_kernel({"alu_inst_share": 0.1}), make_kernel({"alu_inst_share": 0.1}, **COUNTED)),
     "not_a_kernel": (make_kernel(workload="range"), make_kernel(workload="kernel")),
     "partial_counters": (make_kernel(status="partial"), make_kernel(status="ok")),
     "peak_from_datasheet": (
         make_kernel({"sm_clock_hz": 1e9}, **COUNTED, **A100),
         make_kernel({"sm_clock_hz": 1e9, "ffma_peak_threads_per_s": 1e12}, **COUNTED, **A100),
     ),
-    "share_over_one": (make_kernel({"dram_share": 1.03}), make_kernel({"dram_share": 1.02, "alu_share": 1.0})),
+    "share_over_one": (
+        make_kernel({"dram_bus_share": 1.03}),
+        make_kernel({"dram_bus_share": 1.02, "alu_inst_share": 1.0}),
+    ),
     "short_and_replayed": (
         make_kernel({"duration_ns": 19_999.0, "passes": 2.0}),
         make_kernel({"duration_ns": 20_000.0, "passes": 2.0}),
@@ -120,9 +123,11 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"fadd_threads": 1.0, "fmul_threads": 1.0, "ffma_threads": 1.0}),
         make_kernel(thread_opcodes={"FFMA": 1}),
     ),
+    "fp32_not_measured": (make_kernel({"dfma_threads": 1.0}), make_kernel({"dfma_threads": 1.0, "ffma_threads": 1.0})),
+    "fp64_not_measured": (make_kernel({"ffma_threads": 1.0}), make_kernel({"dfma_threads": 1.0, "ffma_threads": 1.0})),
     "one_side_only": (
-        make_kernel({"dram_share": 0.9}),
-        make_kernel({"dram_share": 0.9, "issue_share": 0.1}),
+        make_kernel({"dram_bus_share": 0.9}),
+        make_kernel({"dram_bus_share": 0.9, "issue_active_share": 0.1}),
     ),
 }
 """Flag -> a kernel that has it, and one that just has not."""
@@ -131,8 +136,8 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
 @pytest.mark.parametrize(
     ("counters", "one_side"),
     [
-        ({"issue_share": 0.7, "l1_lsu_input_share": 0.3}, True),
-        ({"issue_share": 0.7, "l2_tag_share": 0.3}, False),
+        ({"issue_active_share": 0.7, "l1_lsu_input_share": 0.3}, True),
+        ({"issue_active_share": 0.7, "l2_tag_share": 0.3}, False),
         ({"l1_lsu_input_share": 0.3}, True),
         ({}, False),
     ],
@@ -176,7 +181,7 @@ def test_a_meaning_is_one_sentence() -> None:
 
 def test_flags_are_sorted() -> None:
     """The flags of a kernel have a fixed order."""
-    found = flags_of({"alu_share": 0.1, "sysmem_bytes": 1.0}, synthetic=True, workload="graph", status="partial")
+    found = flags_of({"alu_inst_share": 0.1, "sysmem_bytes": 1.0}, synthetic=True, workload="graph", status="partial")
     assert list(found) == sorted(found)
     assert len(found) == 5
 
@@ -185,8 +190,8 @@ def test_a_clean_kernel_has_no_flag() -> None:
     """A kernel without problems has no flag."""
     counters = {
         "ffma_peak_threads_per_s": 1e12,
-        "dram_share": 0.5,
-        "alu_share": 0.5,
+        "dram_bus_share": 0.5,
+        "alu_inst_share": 0.5,
         "tensor_busy_share": 0.0,
         "passes": 9.0,
     }
@@ -252,7 +257,7 @@ def test_one_pass_needs_no_replay(counters: dict[str, float]) -> None:
 
 def test_a_failed_kernel_is_not_asked_for_flops() -> None:
     """If everything is NaN, missing FLOP counters are not a second trap."""
-    assert flags_of({"duration_ns": None, "alu_share": 0.1}, status="failed") == ("all_counters_nan",)
+    assert flags_of({"duration_ns": None, "alu_inst_share": 0.1}, status="failed") == ("all_counters_nan",)
 
 
 def test_peaks_of_work_that_did_not_run_do_not_matter() -> None:
@@ -263,14 +268,14 @@ def test_peaks_of_work_that_did_not_run_do_not_matter() -> None:
 
 def test_counted_fp64_is_not_called_no_counters() -> None:
     """A report with only the fp64 roofline section has FLOP counters."""
-    counters = {"alu_share": 0.1, "dadd_threads": 1.0, "dmul_threads": 1.0, "dfma_threads": 1.0}
+    counters = {"alu_inst_share": 0.1, "dadd_threads": 1.0, "dmul_threads": 1.0, "dfma_threads": 1.0}
     assert "no_flop_counters" not in flags_of(counters)
 
 
 @pytest.mark.parametrize(("slowdown", "flagged"), [(2.1, True), (2.0, False), (None, False)])
 def test_a_profile_twice_as_slow_as_the_program_is_doubted(slowdown: float | None, *, flagged: bool) -> None:
     """Kernels that take more than twice their time under the profiler may not be those that run without it."""
-    kernel = make_kernel({"dram_share": 0.9, "issue_share": 0.1}, **COUNTED)
+    kernel = make_kernel({"dram_bus_share": 0.9, "issue_active_share": 0.1}, **COUNTED)
     result = analyze(kernel, outside=Outside(slowdown=slowdown))
     assert ("slower_while_profiled" in result.flags) is flagged
     order = ("high", "medium", "low")
@@ -310,8 +315,8 @@ def test_a_low_memory_clock_matters_to_kernels_that_wait_for_memory(
     dram_share: float, changes: tuple[str, ...]
 ) -> None:
     """A low memory clock is a caution if DRAM is the busiest unit, and a note otherwise."""
-    clocks = {"dram_peak_bytes_per_s": 0.8e12, "device_dram_peak_bytes_per_s": 1e12}
-    counters = {**clocks, "dram_share": dram_share, "alu_share": 0.3, "issue_share": 0.1}
+    clocks = {"dram_bus_peak_bytes_per_s": 0.8e12, "device_dram_peak_bytes_per_s": 1e12}
+    counters = {**clocks, "dram_bus_share": dram_share, "alu_inst_share": 0.3, "issue_active_share": 0.1}
     analysis = analyze(make_kernel(counters, synthetic=True, **COUNTED))
     assert cautions(analysis) == changes
     assert ("dram_clock_low" in notes(analysis)) is not bool(changes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
+from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Bottleneck, Level, Limit, Outside, Pipe, Rule
@@ -24,9 +25,9 @@ def case(
     math_ns: float | None, counters: dict[str, float], *, shares: dict[str, float] | None = None, **kernel: Any
 ) -> Facts:
     """Make a kernel of 10 ms whose fp32 arithmetic takes this long at its peak; None if it is not counted."""
-    known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, **counters}
+    known = {"duration_ns": 1e7, "dram_bus_peak_bytes_per_s": PEAK, **counters}
     facts = make_case({"dram": 0.5, **(shares or {})}, kernel=make_kernel(known, **kernel))
-    work = () if math_ns is None else (Work("fp32", "fp32", math_ns, "opcode", 1e9, "report"),)
+    work = () if math_ns is None else (Work("fp32", "fp32", math_ns, "opcode", own_roof(1e9)),)
     return replace(facts, flops=Flops(work, complete=math_ns is not None, flags=frozenset()))
 
 
@@ -110,9 +111,9 @@ def test_traffic_that_a_tile_would_spare_is_no_floor(l2_bytes: float, by: str) -
 def test_what_moves_more_than_memory_holds_reads_it_again() -> None:
     """A T4 has 16 GB: nobody needs to read more, or to move twice that, so such traffic gives no floor."""
     for moved_bytes, by in ((31e9, "DRAM traffic"), (33e9, "FP32 arithmetic")):
-        counters = {"duration_ns": 5e8, "dram_bytes": moved_bytes, "dram_peak_bytes_per_s": 320e9}
+        counters = {"duration_ns": 5e8, "dram_bytes": moved_bytes, "dram_bus_peak_bytes_per_s": 320e9}
         assert limit(1e7, counters, gpu="Tesla T4").by == by
-    read_again = {"duration_ns": 5e8, "dram_bytes": 20e9, "dram_read_bytes": 17e9, "dram_peak_bytes_per_s": 320e9}
+    read_again = {"duration_ns": 5e8, "dram_bytes": 20e9, "dram_read_bytes": 17e9, "dram_bus_peak_bytes_per_s": 320e9}
     assert limit(1e7, read_again, gpu="Tesla T4").by == "FP32 arithmetic"
     of_a_share = limit(None, {"duration_ns": 1e9}, gpu="Tesla T4")  # half busy for a second: 160 GB
     assert (of_a_share.factor, of_a_share.missing is None) == (None, False)
@@ -176,13 +177,14 @@ def test_only_traffic_is_marked() -> None:
 def test_traffic_that_says_nothing_gives_way_to_what_is_proven() -> None:
     """DRAM at a hundredth of the time adds nothing to arithmetic at two hundredths: only the proven part is given."""
     found = limit(5e4, {"dram_bytes": 1e8})
-    assert (found.factor, found.by, found.proven) == (pytest.approx(200), "FP32 arithmetic", True)
+    assert (found.over_floor, found.by, found.proven) == (pytest.approx(200), "FP32 arithmetic", True)
+    assert (found.factor, found.far, found.floor_ns) == (None, True, pytest.approx(5e4))
 
 
 def test_pipes_work_at_the_same_time() -> None:
     """4 ms of fp32 beside 3 ms of fp64 may take 4 ms: their sum is not a floor."""
     facts = case(4e6, {"dram_bytes": 1e8})
-    double = Work("fp64", "fp64", 3e6, "opcode", 1e9, "report")
+    double = Work("fp64", "fp64", 3e6, "opcode", own_roof(1e9))
     assert find_limit(replace(facts, flops=replace_work(facts, double))).floor_ns == pytest.approx(4e6)
 
 
@@ -210,4 +212,4 @@ def test_a_cache_speaks_where_dram_has_nothing_to_do() -> None:
     assert find_limit(case(None, counters, shares={"l2": 0.9})).factor is None
     assert find_limit(case(None, counters, shares={"l2": 0.02, "l1": 0.5}, block=(9, 1, 1))).by != "L1 traffic"
     counted = find_limit(case(2e5, counters, shares={"l2": 0.3}))
-    assert (counted.by, counted.proven) == ("FP32 arithmetic", True)
+    assert (counted.by, counted.proven) == ("L2 traffic", False)

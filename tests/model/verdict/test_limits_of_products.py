@@ -93,7 +93,7 @@ def _kernel(one: _Product, traffic: int, held: str) -> tuple[Kernel, Outside]:
     counters = {"duration_ns": time_ns, "sm_clock_hz": one.sheet.clock_of(one.pipe).value}
     dram = moved_bytes / bandwidth / time_ns * 1e9
     amounts = {"dram_bytes": moved_bytes, "dram_read_bytes": 0.9 * moved_bytes, "dram_write_bytes": 0.1 * moved_bytes}
-    stored = {"dram_share": dram} if held == "shares" else {**amounts, "dram_share": dram}
+    stored = {"dram_bus_share": dram} if held == "shares" else {**amounts, "dram_bus_share": dram}
     counters |= {**stored, "l2_share": min(1.0, 2 * dram), "sol_memory": dram}
     opcodes: dict[str, int] = {}
     rules: tuple[Rule, ...] = ()

@@ -5,10 +5,11 @@ from msgspec.structs import replace
 from support import samples
 from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
+from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS, Gain, Limit, Outside, Verdict
-from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.roofline.units import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.sentences import (
     gain_words,
@@ -19,7 +20,7 @@ from rooflens.model.verdict.sentences import (
     stage_full_words,
 )
 
-MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
+MEMORY = {"dram_bytes": 1.41e9, "dram_bus_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
 
 
 @for_all(
@@ -62,7 +63,7 @@ def test_a_copy_has_no_intensity_in_its_sentence() -> None:
 
 def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
     """L1's data stage is at 99 % with few bytes: the stage is named and its bytes are not shown."""
-    counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e8, "l1_peak_bytes_per_s": 1e13, "alu_share": 0.1}
+    counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e8, "l1_data_peak_bytes_per_s": 1e13, "alu_inst_share": 0.1}
     sentence = analyze(make_kernel(counters)).verdict.sentence
     assert sentence.startswith("Memory-bound: L1 is saturated, 99 % of data passes used.")
     assert "B/s" not in sentence
@@ -70,13 +71,15 @@ def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
 
 def test_a_bound_of_hardly_anything_is_said_once() -> None:
     """For units that are 0.02 % busy the sentence does not say "above under"."""
-    sentence = analyze(make_kernel({"duration_ns": 1e6, "dram_share": 2e-4, "alu_share": 1e-4})).verdict.sentence
+    sentence = analyze(
+        make_kernel({"dram_bus_share": 2e-4, "l1_data_share": 1e-4, "issue_active_share": 1e-4})
+    ).verdict.sentence
     assert "no unit above 0.1 %" in sentence
 
 
 def test_compute_sentence_has_rate_and_roof() -> None:
     """7e9 FLOP in 1 ms of 10 TFLOP/s are 70 %."""
-    counters = {"dram_share": 0.1, "ffma_peak_threads_per_s": 5e12}
+    counters = {"dram_bus_share": 0.1, "ffma_peak_threads_per_s": 5e12}
     sentence = analyze(make_kernel(counters, thread_opcodes={"FADD": 7_000_000_000})).verdict.sentence
     assert sentence.startswith("Compute-bound by FP32: ")
     for words in ("7.00 TFLOP/s", "10.0 TFLOP/s", "70 %"):
@@ -85,14 +88,14 @@ def test_compute_sentence_has_rate_and_roof() -> None:
 
 def test_a_pipe_without_rate_says_how_busy_it_is() -> None:
     """A pipe known only by its per cent is called this busy."""
-    sentence = analyze(make_kernel({"dram_share": 0.1, "xu_share": 0.91})).verdict.sentence
+    sentence = analyze(make_kernel({"dram_bus_share": 0.1, "xu_inst_share": 0.91})).verdict.sentence
     assert "the XU pipe is saturated, 91 % busy" in sentence
 
 
 def test_estimates_are_called_so() -> None:
     """Numbers based on pipe activity are preceded by `about`."""
     counters = {
-        "dram_share": 0.1,
+        "dram_bus_share": 0.1,
         "tensor_float_busy_share": 0.8,
         **{f"f{op}_threads": 1.0 for op in ("add", "mul", "fma")},
     }
@@ -162,7 +165,7 @@ def test_evidence_lists_the_busiest_units_first() -> None:
         "theoretical_occupancy": 0.6,
         "blocks_limit_warps": 4.0,
         "eligible_warps_per_cycle": 1.5,
-        "alu_share": 0.3,
+        "alu_inst_share": 0.3,
     }
     evidence = analyze(make_kernel(counters)).verdict.evidence
     assert "DRAM 70 %" in evidence[0]
@@ -290,7 +293,7 @@ def test_a_kernel_at_a_unit_is_not_far_from_any_limit(resource: str, said: str) 
 
 def test_a_full_stage_below_its_roof_is_explained() -> None:
     """1e9 B in 1 ms of 2 TB/s are half of the roof by bytes, while the data stage is full."""
-    counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_peak_bytes_per_s": 2e12, "alu_share": 0.1}
+    counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_data_peak_bytes_per_s": 2e12, "alu_inst_share": 0.1}
     words = stage_full_words(analyze(make_kernel(counters))).replace("\u00a0", " ")
     assert words.startswith("By bytes L1 is at 50 % of its roof: 99 % of its data passes are used")
     assert "L1 is at 50 % of its roof" in words
@@ -317,7 +320,7 @@ def test_what_a_full_memory_allows_today_is_told_from_what_takes_fewer_bytes(
     """DRAM at 90 % allows 1.1x; more than that takes another clock, or fewer bytes."""
     one = samples.every_verdict()[0]
     kernel = replace(one.kernel, gpu=None, counters={"device_dram_peak_bytes_per_s": device_peak})
-    level = replace(one.levels["dram"], share=0.9, peak_bytes_per_s=3e11)
+    level = replace(one.levels["dram"], share=0.9, roof=own_roof(3e11, "byte"))
     verdict = replace(one.verdict, at_roof=is_full, limit=Limit(factor, 1e5, "DRAM traffic"))
     changed = replace(one, kernel=kernel, levels={**one.levels, "dram": level}, verdict=verdict)
     assert limit_in_short(changed) == said

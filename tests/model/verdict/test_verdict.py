@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, place, reach
 from support.loops import for_all
+from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import RULES
@@ -86,7 +87,11 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
 
 @pytest.mark.parametrize(
     ("shares", "room"),
-    [({"dram": 0.8, "fp32": 0.1}, 1.25), ({"dram": 0.2, "fp32": 0.25}, 4.0), ({"dram": 0.0, "fp32": 0.0}, None)],
+    [
+        ({"dram": 0.8, "fp32": 0.1}, 1.25),
+        ({"dram": 0.2, "l1": 0.1, "fp32": 0.25, "issue": 0.2}, 4.0),
+        ({"dram": 0.0, "fp32": 0.0}, None),
+    ],
 )
 def test_the_busiest_unit_leaves_room_of_one_over_its_share(shares: dict[str, float], room: float | None) -> None:
     """At 80 % the same work could be done 1.25 times as fast; without any share nothing is known."""
@@ -117,14 +122,20 @@ def test_what_is_known_to_be_in_vain_goes_before_collecting_more() -> None:
 
 @pytest.mark.parametrize(
     ("shares", "missing"),
-    [({"dram": 0.59}, "compute"), ({"fp32": 0.1}, "memory"), ({"fp16": 0.9, "dram": 0.3}, "compute")],
+    [
+        ({"dram": 0.59, "l1": 0.2}, "compute"),
+        ({"dram": 0.59}, "L2, L1 and compute"),
+        ({"fp32": 0.1, "issue": 0.1}, "memory"),
+        ({"fp32": 0.1}, "memory and other pipes"),
+        ({"fp16": 0.9, "dram": 0.3, "l1": 0.2}, "compute"),
+    ],
 )
 def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing: str) -> None:
     """With one side unmeasured and the other below 60 %, the class is latency at low confidence, and says why."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.confidence) == ("latency", None, "low")
     assert f"use of {missing} is not measured" in found.sentence
-    assert (found.limit.factor is None) is (missing == "memory")
+    assert (found.limit.factor is None) is missing.startswith("memory")
     assert decide(make_case(shares)).room is None
 
 
@@ -147,7 +158,8 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
             True,
             "Compute-bound (97 % of peak; the report does not name the unit)",
         ),
-        ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
+        ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory- or compute-bound"),
+        ({"issue": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
     ],
 )
 def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
@@ -204,7 +216,7 @@ def test_nvidias_rule_speaks_where_nothing_else_does(title: str, bound: str) -> 
         ({"dram_read_share": 0.4, "dram_write_share": 0.3}, 0.7),
         ({"dram_read_bytes": 7e8, "duration_ns": 1e6, "device_dram_peak_bytes_per_s": 1e12}, 0.7),
         ({"dram_bytes": 7e8, "duration_ns": 1e6, "device_dram_peak_bytes_per_s": 1e12}, 0.7),
-        ({"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_peak_bytes_per_s": 1e12}, 0.7),
+        ({"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_bus_peak_bytes_per_s": 1e12}, 0.7),
     ],
 )
 def test_parts_of_the_traffic_are_a_lower_bound_of_dram(counters: dict[str, float], share: float) -> None:
@@ -217,7 +229,7 @@ def test_parts_of_the_traffic_are_a_lower_bound_of_dram(counters: dict[str, floa
 
 def test_misses_of_a_split_l2_are_no_traffic_of_dram() -> None:
     """What one half of an A100's L2 misses, the other half may have."""
-    counters = {"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_peak_bytes_per_s": 1e12}
+    counters = {"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_bus_peak_bytes_per_s": 1e12}
     kernel = make_kernel(counters, compute_capability="8.0", gpu="unlisted")
     assert verdict({}, kernel=kernel).bound == "unknown"
 
@@ -240,7 +252,7 @@ def test_nvidias_per_cent_of_memory_is_l1s_where_both_are_the_same() -> None:
 
 def test_a_cache_that_is_measured_hides_no_dram_whose_peak_is_published() -> None:
     """L1 is 44 % busy; 1.2 GB in a millisecond are 77 % of what an A100 moves."""
-    counters = {"l1_data_share": 0.44, "l1_tag_share": 0.3, "dram_bytes": 1.2e9, "alu_share": 0.1}
+    counters = {"l1_data_share": 0.44, "l1_tag_share": 0.3, "dram_bytes": 1.2e9, "issue_active_share": 0.1}
     found = analyze(make_kernel(counters, gpu="NVIDIA A100-PCIE-40GB")).verdict
     assert (found.bound, found.resource) == ("memory", "dram")
     little = analyze(make_kernel({**counters, "dram_bytes": 1.2e8}, gpu="NVIDIA A100-PCIE-40GB")).verdict
@@ -466,14 +478,19 @@ def test_a_share_says_whose_it_is(bottleneck: Bottleneck, words: str, named: str
 
 def test_two_rates_have_their_own_per_cent() -> None:
     """Bytes at 71 % of shared memory's peak go through L1, which other wavefronts fill to 80 %."""
-    level = Level(8.85e9, "", 8.85e12, 12.4e12, 0.714, {"data": 0.714}, None)
+    level = Level(8.85e9, "", 8.85e12, own_roof(12.4e12, "byte"), 0.714, {"data": 0.714}, None)
     facts = make_case({"l1": 0.8, "smem": 0.714})
     facts = replace(facts, levels={**facts.levels, "smem": level})
     said = write_verdict(decide(facts), ()).sentence.replace("\u00a0", " ")
     assert "moving 8.85 TB/s of 12.4 TB/s (71 %) through L1, which is 80 % busy" in said
 
 
-SGEMM = {"ffma_threads": 32 * 7.6e6, "issue_peak_inst_per_s": 1e10, "issue_share": 0.9, "ffma_peak_threads_per_s": 3e11}
+SGEMM = {
+    "ffma_threads": 32 * 7.6e6,
+    "issue_peak_inst_per_s": 1e10,
+    "issue_active_share": 0.9,
+    "ffma_peak_threads_per_s": 3e11,
+}
 
 
 @for_all(
@@ -484,9 +501,9 @@ SGEMM = {"ffma_threads": 32 * 7.6e6, "issue_peak_inst_per_s": 1e10, "issue_share
         (SGEMM | {"ffma_threads": 32 * 6.7e6}, {}, "issue"),
         (SGEMM, {"warp_opcodes": {"FFMA": 7, "IMAD": 9}, "thread_opcodes": {"FFMA": 7}}, "issue"),
         ({**SGEMM, "issued_inst": 9.0}, {"warp_opcodes": {"FFMA": 7, "LDS": 2}, "thread_opcodes": {"FFMA": 7}}, "fp32"),
-        ({"issued_inst": 9e6, "issue_share": 0.9, "alu_inst": 7e6, "alu_share": 0.8}, {}, "alu"),
-        ({"issued_inst": 9e6, "issue_share": 0.9, "lsu_inst": 8e6, "lsu_share": 0.1}, {}, "issue"),
-        ({"issue_share": 0.9, "alu_inst": 7e6, "alu_share": 0.8}, {}, "issue"),
+        ({"issued_inst": 9e6, "issue_active_share": 0.9, "alu_inst": 7e6, "alu_inst_share": 0.8}, {}, "alu"),
+        ({"issued_inst": 9e6, "issue_active_share": 0.9, "lsu_inst": 8e6, "lsu_inst_share": 0.1}, {}, "issue"),
+        ({"issue_active_share": 0.9, "alu_inst": 7e6, "alu_inst_share": 0.8}, {}, "issue"),
     ],
 )
 def test_full_issue_slots_are_named_after_what_fills_them(
@@ -497,7 +514,7 @@ def test_full_issue_slots_are_named_after_what_fills_them(
     assert found == Bottleneck(resource, 0.9, None if resource == "issue" else "issue")
 
 
-LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.0, "alu_share": 0.2}
+LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.0, "alu_inst_share": 0.2}
 
 
 def test_a_full_load_store_unit_is_memory() -> None:
@@ -633,7 +650,7 @@ def test_a_report_with_nvidias_pair_alone(memory: float, compute: float, bound: 
 
 def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
     """A class that rests on one of NVIDIA's per cents, here that no memory unit is busy, has low confidence."""
-    result = analyze(make_kernel({"sol_memory": 0.2, "sol_compute": 0.3, "issue_share": 0.3, "waves": 0.5}))
+    result = analyze(make_kernel({"sol_memory": 0.2, "sol_compute": 0.3, "issue_active_share": 0.3, "waves": 0.5}))
     assert (result.verdict.bound, result.verdict.confidence) == ("latency", "low")
 
 
@@ -648,8 +665,8 @@ def test_a_low_dram_clock_is_no_roof(device_peak_bytes_per_s: float | None, *, a
     """
     counters = {
         "dram_bytes": 0.61e9,
-        "dram_peak_bytes_per_s": 0.7e12,
-        "issue_share": 0.1,
+        "dram_bus_peak_bytes_per_s": 0.7e12,
+        "issue_active_share": 0.1,
         "tensor_busy_share": 0.0,
         "ffma_peak_threads_per_s": 5e12,
     }
@@ -664,7 +681,7 @@ def test_a_low_dram_clock_is_no_roof(device_peak_bytes_per_s: float | None, *, a
 def test_whole_kernel_by_hand() -> None:
     """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of DRAM, 4 % of fp32, intensity 0.25."""
     kernel = make_kernel(
-        {"dram_bytes": 1.6e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12},
+        {"dram_bytes": 1.6e9, "dram_bus_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12},
         thread_opcodes={"FADD": 400_000_000},
     )
     result = analyze(kernel)
@@ -678,7 +695,7 @@ def test_whole_kernel_by_hand() -> None:
 def test_a_copy_does_not_vanish() -> None:
     """A kernel without FLOPs keeps its bandwidth share and its verdict, and has no intensity."""
     kernel = make_kernel(
-        {"dram_bytes": 1.4e9, "dram_peak_bytes_per_s": 2e12, "issue_share": 0.1}, thread_opcodes={"MOV": 9}
+        {"dram_bytes": 1.4e9, "dram_bus_peak_bytes_per_s": 2e12, "issue_active_share": 0.1}, thread_opcodes={"MOV": 9}
     )
     result = analyze(kernel)
     assert (result.verdict.bound, result.verdict.resource, result.flop_total) == ("memory", "dram", 0)
@@ -688,7 +705,7 @@ def test_a_copy_does_not_vanish() -> None:
 
 def test_placed_kernel_and_case_agree() -> None:
     """The separate parts of the analysis give the same bottleneck as the whole."""
-    kernel = make_kernel({"alu_share": 0.9, "dram_share": 0.1})
+    kernel = make_kernel({"alu_inst_share": 0.9, "dram_bus_share": 0.1})
     assert compute_bottleneck(place(kernel)) == Bottleneck("alu", 0.9)
     assert analyze(kernel).verdict.resource == "alu"
 

@@ -24,7 +24,7 @@ from rooflens.report.writers.terminal import to_terminal
 from rooflens.workloads.registry import find_workload
 
 SAXPY = Case("n", {"n": 1_000_000}, "fp32", "by hand", Expectation("memory", "dram", "streams"), "2 * n", "12 * n")
-MOVED = {"dram_bytes": 13.2e6, "dram_peak_bytes_per_s": 15e9}
+MOVED = {"dram_bytes": 13.2e6, "dram_bus_peak_bytes_per_s": 15e9}
 GEMM = predict_case("gemm", find_workload("gemm").case("bf16_4096"))
 DID = samples.Sample(
     "gemm_kernel", "latency", 1000, None, {"dram": 2e8, "l2": 3e9}, {"tensor_bf16": 2.0 * 4096**3}, {"issue": 1e8}

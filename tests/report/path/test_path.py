@@ -59,8 +59,8 @@ def test_without_peaks_in_the_reports_the_roofs_are_those_of_the_datasheet() -> 
     """They stand in the plane, above every dot, and the chart says whose they are; a GPU without a file has none."""
 
     def without_peaks(analysis: Analysis, gpu: str) -> Analysis:
-        levels = {name: replace(level, peak_bytes_per_s=None) for name, level in analysis.levels.items()}
-        pipes = {name: replace(pipe, peak_per_s=None) for name, pipe in analysis.pipes.items()}
+        levels = {name: replace(level, roof=None) for name, level in analysis.levels.items()}
+        pipes = {name: replace(pipe, roof=None) for name, pipe in analysis.pipes.items()}
         return replace(analysis, levels=levels, pipes=pipes, kernel=replace(analysis.kernel, gpu=gpu))
 
     own = path_spec(versions(version(900), version(300)))

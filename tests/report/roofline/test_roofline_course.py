@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from planes import make_plane
 from support import samples
+from support.roofs import own_roof
 
 from rooflens.model.records import Analysis, Phases, Pipe
 from rooflens.report.roofline.chart import roofline_spec
@@ -47,7 +48,7 @@ def test_phases_add_up_to_the_dot() -> None:
 def test_integer_tensor_work_has_a_path_too() -> None:
     """A kernel whose main work is integer tensor operations is placed by these in every phase."""
     analysis = samples.explained()
-    products = Pipe(6e12, "op", "tensor_ops", peak_per_s=6.24e14, share=0.9)
+    products = Pipe(6e12, "op", "tensor_ops", roof=own_roof(6.24e14), share=0.9)
     integer = replace(analysis, pipes={"tensor_int8": products}, flop={"fp32": 1e6}, flop_total=1e6)
     seconds = (analysis.kernel.duration_ns or 0.0) * 1e-9
     assert phase_points(integer)[1].flop_per_s == pytest.approx(6e12 / seconds * 0.8 / MEAN_TENSOR)

@@ -6,14 +6,20 @@ import pytest
 from msgspec.structs import replace
 from planes import make_plane, make_spec
 from support import samples
+from support.roofs import own_roof
 
-from rooflens.model.records import Kernel
-from rooflens.model.roofline.flops import instruction_peaks
+from rooflens.model.records import Kernel, Roof
+from rooflens.model.roofline.flops import instruction_roofs
 from rooflens.report.plane.viewport import WIDE
 from rooflens.report.roofline.labels import pipe_roof
 from rooflens.report.roofline.rows import clock_text
 
 WGMMA_PER_S = 4096 * 132 * 1.5e9
+
+
+def values(roofs: dict[str, Roof]) -> dict[str, float]:
+    """Return what each of them does a second."""
+    return {key: roof.value for key, roof in roofs.items()}
 
 
 def hopper_kernel(**peaks: float) -> Kernel:
@@ -74,34 +80,34 @@ def test_hopper_has_two_roofs_for_one_type() -> None:
     """A type with mma and wgmma has both peaks: mma reaches two thirds of the dense peak."""
     kernel = hopper_kernel(src_bf16_dst_fp32_sparsity_off=WGMMA_PER_S)
     peaks = {"tensor_bf16": WGMMA_PER_S * 2 / 3, "tensor_bf16_wgmma": WGMMA_PER_S}
-    assert instruction_peaks(kernel, "tensor_bf16") == pytest.approx(peaks)
-    assert instruction_peaks(kernel, "tensor_bf16_wgmma") == pytest.approx(peaks)
+    assert values(instruction_roofs(kernel, "tensor_bf16")) == pytest.approx(peaks)
+    assert values(instruction_roofs(kernel, "tensor_bf16_wgmma")) == pytest.approx(peaks)
 
 
 @pytest.mark.parametrize("key", ["fp32", "tensor_bf16_sparse", "tensor_fp16_acc16", "tensor_fp64"])
 def test_other_pipes_have_one_roof(key: str) -> None:
     """Pipes without a second instruction have no second roof."""
-    assert instruction_peaks(hopper_kernel(src_fp64=1e13, src_fp16_sparsity_off=WGMMA_PER_S), key) == {}
+    assert instruction_roofs(hopper_kernel(src_fp64=1e13, src_fp16_sparsity_off=WGMMA_PER_S), key) == {}
 
 
 def test_chips_without_wgmma_have_one_roof() -> None:
     """Before Hopper there is only mma."""
     kernel = replace(hopper_kernel(src_bf16_dst_fp32=1e14), compute_capability="8.0", gpu=None)
-    assert instruction_peaks(kernel, "tensor_bf16") == {}
+    assert instruction_roofs(kernel, "tensor_bf16") == {}
 
 
 def test_blackwell_tells_mma_from_tcgen05() -> None:
     """If a report has the peaks of both instructions, both are roofs."""
     kernel = hopper_kernel(op_hmma_src_bf16_dst_fp32_sparsity_off=5e14, op_utchmma_src_bf16_dst_fp32_sparsity_off=2e15)
     kernel = replace(kernel, compute_capability="10.0", gpu=None)
-    assert instruction_peaks(kernel, "tensor_bf16") == {"tensor_bf16": 5e14, "tensor_bf16_tcgen05": 2e15}
+    assert values(instruction_roofs(kernel, "tensor_bf16")) == {"tensor_bf16": 5e14, "tensor_bf16_tcgen05": 2e15}
 
 
 def test_both_instructions_are_drawn_and_named() -> None:
     """A plane of Hopper's tensor work shows mma and wgmma, each with its name, whichever of them ran."""
     (gemm,) = [a for a in samples.every_verdict() if a.verdict.bound == "compute"]
     kernel = hopper_kernel(src_bf16_dst_fp32_sparsity_off=WGMMA_PER_S)
-    pipe = replace(gemm.pipes["tensor_bf16"], peak_per_s=WGMMA_PER_S * 2 / 3)
+    pipe = replace(gemm.pipes["tensor_bf16"], roof=own_roof(WGMMA_PER_S * 2 / 3))
     placed = make_plane([replace(gemm, kernel=replace(gemm.kernel, compute_capability="9.0", gpu="NVIDIA H200",
                          tensor_peaks_per_s=kernel.tensor_peaks_per_s), pipes={"tensor_bf16": pipe})])  # fmt: skip
     named = [pipe_roof(roof, None, WIDE).names[0].replace("\u00a0", " ") for roof in placed.pipe_roofs]

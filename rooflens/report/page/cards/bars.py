@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Level, Pipe, ratio
-from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.verdict.sentences import bytes_part, resource_label, stage_label
@@ -94,7 +93,7 @@ def _stall_bar(reason: str, share: float) -> Bar:
 
 
 def _level_bar(label: str, level: Level, work: MainWork) -> Bar:
-    stage, intensity = binding_stage(level) if len(level.stages) > 1 else None, work.intensity(level)
+    stage, intensity = level.binding_stage if len(level.stages) > 1 else None, work.intensity(level)
     per_byte = [] if intensity is None else [fmt.intensity(intensity, UNITS[work.unit])]
     amount = [] if level.amount_bytes is None else [fmt.si(level.amount_bytes, "B")]
     attainable = [] if level.attainable_per_s is None else [f"attainable {fmt.si(level.attainable_per_s, 'B/s')}"]

@@ -237,7 +237,7 @@ def _moves(verdict: Verdict, *, has_costing: bool) -> tuple[str, ...]:
 
 def _limiter(verdict: Verdict, gpu: str) -> str:
     words = limiter_words(BOUND_LABELS[verdict.shown_class], verdict.resource, gpu)
-    return f"{words}, {unmeasured_words(verdict.or_bound)}" if verdict.or_bound else words
+    return f"{words}, {unmeasured_words(verdict.unmeasured)}" if verdict.or_bound else words
 
 
 def _facts(analysis: Analysis) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def test_useful_bytes_stand_beside_moved_ones() -> None:
         "global_ideal_sectors": 5e6,
         "global_touched_sectors": 10e6,
         "smem_useful_bytes": 3e9,
-        "smem_bytes": 4e9,
+        "l1_shared_data_bytes": 4e9,
         "smem_conflict_bytes": 1e9,
     }
     shown = memory_of(with_counters(counters, sample(1000, 1e9, level_bytes={"dram": 1e9, "smem": 4e9})))
@@ -126,7 +126,7 @@ def test_useful_bytes_stand_beside_moved_ones() -> None:
 
 def test_conflicts_stand_in_where_nobody_counted_what_was_asked() -> None:
     """Without requested bytes the bar shows what was not replayed; shared memory that is hardly used has none."""
-    counters = {"smem_bytes": 4e9, "smem_conflict_bytes": 1e9}
+    counters = {"l1_shared_data_bytes": 4e9, "smem_conflict_bytes": 1e9}
     busy = sample(1000, 1e9, level_bytes={"dram": 1e9, "smem": 4e9})
     assert [bar.share for bar in memory_of(with_counters(counters, busy)).bars] == [0.75]
     idle = sample(1000, 1e9, level_bytes={"dram": 1e9, "smem": 4e6})

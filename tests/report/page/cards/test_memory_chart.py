@@ -19,7 +19,7 @@ FULL = {
     "dram_bytes": 3e8,
     "dram_read_bytes": 2e8,
     "dram_write_bytes": 1e8,
-    "dram_peak_bytes_per_s": 1e12,
+    "dram_bus_peak_bytes_per_s": 1e12,
     "l2_bytes": 5e8,
     "l2_return_bytes": 4e8,
     "l2_write_bytes": 1e8,
@@ -28,8 +28,8 @@ FULL = {
     "l1_writeback_bytes": 8e8,
     "l1_hit_rate": 0.88,
     "l1_data_share": 0.5,
-    "smem_bytes": 512e3,
-    "smem_share": 0.25,
+    "l1_shared_data_bytes": 512e3,
+    "l1_shared_data_share": 0.25,
     "smem_static_per_block_bytes": 4096.0,
 }
 
@@ -123,5 +123,5 @@ def test_what_was_not_measured_is_absent() -> None:
 def test_there_is_no_chart_of_one_level_or_of_no_bytes() -> None:
     """Bars show the same in such cases."""
     assert chart_or_none(analysis_of({"dram_bytes": 3e8})) is None
-    assert chart_or_none(analysis_of({"dram_share": 0.3, "l2_return_share": 0.2, "l1_data_share": 0.1})) is None
+    assert chart_or_none(analysis_of({"dram_bus_share": 0.3, "l2_return_share": 0.2, "l1_data_share": 0.1})) is None
     assert chart_or_none(samples.failed()) is None
