@@ -1,8 +1,8 @@
 """What GPUs must send one another to share an operation, over which link, and the formulas of collectives.
 
 T_comms = bytes that must pass a GPU's link in one direction / its bandwidth; a GPU receives while it sends. The amounts
-are what no algorithm can go below: in an all-reduce a GPU must give away its buffer and get the sums, which takes a
-switch that adds up what passes through it (NVLink SHARP). What rings, trees and such switches send is in `Collective`.
+are what no algorithm can go below: in an all-reduce a GPU must give away its buffer and get the sums. What rings, trees
+and switches that add up what passes through them (NVLink SHARP) send is in `Collective`.
 """
 
 from __future__ import annotations
@@ -75,6 +75,15 @@ def ring_reduced(amount: float, gpus: int) -> float:
 def tree_reduced(amount: float, gpus: int) -> float:
     """Return what a GPU sends in an all-reduce by two trees, each for half: it is a leaf of one of them."""
     return 2 * amount if gpus > 2 else amount
+
+
+def sharp_reduced(amount: float, gpus: int) -> float:
+    """Return what a GPU sends in an all-reduce by switches: all of its buffer to be added up, and its part of the sums.
+
+    N + 1 parts of N, as NVIDIA counts them (github.com/NVIDIA/nccl-tests, pull request 239): the switch reads each part
+    from all GPUs for the one that owns it, which writes the sum once, to all.
+    """
+    return amount * (gpus + 1) / gpus
 
 
 def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
@@ -238,12 +247,12 @@ COLLECTIVES = (
         "all-reduce",
         "GPUs add up their buffers, and each gets the sums",
         "bytes of the buffer that each GPU has",
-        ("buffer read, sums written", "the buffer, to a switch that adds up; 2 (N - 1) / N of it in a ring"),
+        ("buffer read, sums written", "the whole buffer at least; 2 (N - 1) / N of it in a ring"),
         all_reduced,
         lambda size, _: 2 * size,
         Collective(
             lambda gpus: ring_reduced(1.0, gpus),
-            MappingProxyType({RING: ring_reduced, TREE: tree_reduced, SHARP: all_reduced}),
+            MappingProxyType({RING: ring_reduced, TREE: tree_reduced, SHARP: sharp_reduced}),
         ),
     ),
     _collective(

@@ -307,7 +307,7 @@ def test_a_gpu_without_the_link_is_left_out_and_named() -> None:
 def test_help_says_what_is_sent() -> None:
     """The help of operations that GPUs can share says what each sends; the help of others does not mention it."""
     told = " ".join(run("predict", "all-reduce", "-h").stdout.split())
-    assert "Sent by each of N GPUs: the buffer, to a switch that adds up; 2 (N - 1) / N of it in a ring." in told
+    assert "Sent by each of N GPUs: the whole buffer at least; 2 (N - 1) / N of it in a ring." in told
     for name, operation in OPERATIONS.items():
         shared = any(size.name in {"gpus", "tensor_parallel", "expert_parallel", "combine"} for size in operation.sizes)
         assert bool(operation.sent_source) == (shared or name == "send"), name
