@@ -139,9 +139,11 @@ def attainable(
     alike = next((kind for kind in _KINDS if operation in kind), frozenset({operation}))
     offered = published_points() if points is None else tuple(points)
     tuned = [point for point in offered if point.operation in alike and not point.untuned]
-    if not tuned or not floor_s:
+    if not floor_s:
         return None
     like = attainable(_LIKE[operation], floor_s, offered, rereads=rereads) if operation in _LIKE else None
+    if not tuned:
+        return like
     over = sorted(point.over_moved for point in [one for one in tuned if one.is_long] or tuned)
     low_s = floor_s * (1 + _BETTER * (over[0] - 1))
     high_s = _with_launch(rereads * (1 + _WORSE * (_below(over, _NEARLY_ALL) - 1)), floor_s, LAUNCH_S)

@@ -316,7 +316,7 @@ NCCL_TESTS = Path(__file__).with_name("nccl_tests.csv")
 
 
 def test_no_published_collective_is_faster_than_its_floor_and_bus_bandwidth_is_theirs() -> None:
-    """23 lines of five machines: 1.5 to 12 times the floor, and the bandwidths that stand there, to the last digit."""
+    """23 lines of five machines: 1.3 to 12 times the floor, and the bandwidths that stand there, to the last digit."""
     rows = list(csv.DictReader(NCCL_TESTS.read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 23
     assert {row["link"] for row in rows} == {"NVLink 3", "NVLink 4", "NVLink 5"}
@@ -328,7 +328,7 @@ def test_no_published_collective_is_faster_than_its_floor_and_bus_bandwidth_is_t
         assert found.measured_s is not None
         rates = [(found.algorithm_bytes_per_s, "algbw_gb_per_s"), (found.bus_bytes_per_s, "busbw_gb_per_s")]
         wrong += [f"{row}: {rate}" for rate, name in rates if rate != pytest.approx(1e9 * float(row[name]), rel=5e-4)]
-        if not 1.5 < found.measured_s / found.floor_s < 12 or GPUS[row["gpu"]].links["nvlink"].name != row["link"]:
+        if not 1.3 < found.measured_s / found.floor_s < 12 or GPUS[row["gpu"]].links["nvlink"].name != row["link"]:
             wrong.append(f"{row}: floor {found.floor_s}")
     assert wrong == []
 
