@@ -65,7 +65,8 @@ _APPLIES_SCALES = "tensor_fp4"
 ASSUMED_BOOST = 1.15
 """Highest clock over the rated boost clock, where a card may run above that and nobody has said how far.
 
-Seen: 1.12 on an RTX 4090, 1.17 on an RTX 3090, 1.22 on an RTX 5090.
+Published products imply no more on 14 of 16 boards whose clock nobody has told, and 1.16 on the two others; records say
+1.12 (RTX 4090, RTX A5000) to 1.34 (RTX 2080 Ti).
 """
 
 _BOOSTS_FREELY = re.compile(r"GeForce|RTX (?!.*Server Edition)|T\d00\b")

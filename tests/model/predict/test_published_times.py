@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -35,6 +36,26 @@ def test_no_published_time_lies_below_our_floor() -> None:
     below = [point for point in published_points() if point.over_floor < 1]
     assert below == []
     assert len(published_points()) == 261
+
+
+GEFORCE_PRODUCTS = Path(__file__).with_name("geforce_products.csv")
+"""Square products on GeForce boards that people have published, with addresses; `apart`: why one tells nothing."""
+
+
+def test_no_product_on_a_board_above_its_rated_clock_lies_below_the_floor() -> None:
+    """Of 56 products on 17 boards 31 lie below the floor at the rated clock, none at the highest one."""
+    lines = GEFORCE_PRODUCTS.read_text(encoding="utf-8").splitlines()
+    rows = [row for row in csv.DictReader(lines) if not row["apart"]]
+    over, over_rated = [], []
+    for row in rows:
+        size = int(row["size"])
+        step = forecast(OPERATIONS["gemm"], dict.fromkeys("mnk", size), row["dtype"], the_datasheet(row["gpu"]))
+        time_s = step.flop / (float(row["tflop_per_s"]) * 1e12)
+        over.append((time_s / step.t_lower_s, row))
+        over_rated.append(time_s / (step.flop / step.rated_flop_per_s))
+    assert [one for one in over if one[0] < 1] == []
+    assert (len(rows), len({row["gpu"] for row in rows})) == (56, 17)
+    assert sum(ratio < 1 for ratio in over_rated) == 31
 
 
 def test_times_of_data_that_fits_in_l2_have_a_warm_floor_too() -> None:

@@ -225,7 +225,8 @@ def test_floors_are_for_the_highest_clock_seen_or_assumed() -> None:
     assert assumed.source.startswith("assumed: 1.15 x")
     for gpu in GPUS:
         if gpu.highest_clock is not None:
-            assert gpu.boost_clock.value < gpu.highest_clock.value < 1.3 * gpu.boost_clock.value
+            assert gpu.boost_clock.value < gpu.highest_clock.value < 1.4 * gpu.boost_clock.value
+            assert "github.com/" in gpu.highest_clock.source
 
 
 @each_gpu
