@@ -173,16 +173,16 @@ def _against_gpus(rows: Sequence[Row]) -> Bars:
         return Bar(
             f"{_short(row)}{f', {row.dtype}' if of_types else ''}",
             str(place),
-            duration(result.t_lower_s * 1e9),
-            f"{significant(result.t_lower_s / best)}x",
-            result.t_lower_s / longest,
+            duration(result.floor_s * 1e9),
+            f"{significant(result.floor_s / best)}x",
+            result.floor_s / longest,
             result.regime,
             ((Span(f"{typical}{result.regime}-bound", result.regime),),),
             is_best=place == 1,
         )
 
     bars = tuple(bar(place, row) for place, row in enumerate(ordered, 1))
-    return Bars(("GPU", "floor", "x fastest"), bars, Table((), ()), "fastest")
+    return Bars(("GPU", _floor_name(rows), "x fastest"), bars, Table((), ()), "fastest")
 
 
 def _on_pages(*blocks: Block) -> Columns:
@@ -221,7 +221,12 @@ def _chosen_steps(row: Row) -> list[int]:
 
 
 def _last_floor_s(row: Row) -> float:
-    return row.steps[-1][1].t_lower_s
+    return row.steps[-1][1].floor_s
+
+
+def _floor_name(rows: Sequence[Row]) -> str:
+    """Name the floor that no kernel beats, as tables do."""
+    return "fused" if rows[0].operation.fused else "floor"
 
 
 def _cases(rows: Sequence[Row]) -> tuple[list[tuple[int, ...]], tuple[Control, ...]]:
@@ -326,10 +331,9 @@ def _drawn(row: Row, chart: Chart | None, *, alone: bool) -> Iterator[Block]:
     if chart:
         yield chart
     elif not last.flop:
-        rate = si(last.bandwidth_bytes_per_s, "B/s")
-        yield Paragraph(
-            (f"No FLOPs, so no place in a roofline: it takes as long as its bytes take at {rate}.",), "note"
-        )
+        rate = last.link_bytes_per_s if last.longest == "t_comms_s" else last.bandwidth_bytes_per_s
+        time = f"it takes as long as its bytes take at {si(rate, 'B/s')}"
+        yield Paragraph((f"No FLOPs, so no place in a roofline: {time}.",), "note")
     else:
         yield Paragraph((f"Drawn are the {MAX_PLANES} that are fastest at the last size.",), "note")
     if len(row.steps) > 1 and not alone:
@@ -343,7 +347,10 @@ def _side_by_side(rows: Sequence[Row], lacking: Sequence[str]) -> Iterator[Block
             Column("GPU", fit="name"),
             Column("type"),
             Column("pipe"),
-            *(Column(name, right=True) for name in ("dense peak", "DRAM", "ridge (FLOP/B)", "floor", "of peak")),
+            *(
+                Column(name, right=True)
+                for name in ("dense peak", "DRAM", "ridge (FLOP/B)", _floor_name(rows), "of peak")
+            ),
             Column("regime"),
             Column("changes", fit="wrap"),
         )
@@ -364,7 +371,7 @@ def _gpu_cells(row: Row) -> tuple[Words, ...]:
         si(last.peak_flop_per_s, "FLOP/s"),
         si(last.bandwidth_bytes_per_s, "B/s"),
         significant(last.ridge),
-        duration(last.t_lower_s * 1e9),
+        duration(last.floor_s * 1e9),
         percent(last.share_of_peak),
         Span(f"{last.regime}-bound", last.regime),
         changes,

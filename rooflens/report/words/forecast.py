@@ -406,12 +406,13 @@ def size_text(name: str, value: int) -> str:
 
 def fastest_words(rows: Sequence[Row]) -> str:
     """Give the minimum and typical time of the last size, and the fastest of several GPUs and types."""
-    best = min(rows, key=lambda row: row.steps[-1][1].t_lower_s)
+    best = min(rows, key=lambda row: row.steps[-1][1].floor_s)
     sizes, result = best.steps[-1]
     typical = f", typically {duration(result.attainable.typical_s * 1e9)}" if result.attainable else ""
     which = [best.gpu.name.removeprefix("NVIDIA ")] if len({row.gpu.name for row in rows}) > 1 else []
     which += [best.dtype] if len({row.dtype for row in rows}) > 1 else []
-    least = f"at least {duration(result.t_lower_s * 1e9)}{typical}"
+    fused = " fused" if best.operation.fused else ""
+    least = f"at least {duration(result.floor_s * 1e9)}{fused}{typical}"
     if which:
         return f"{', '.join(which)} is the fastest: {least}, at {sizes_text(best, sizes, brief=True)}."
     return f"{sizes_text(best, sizes, brief=True)}: {least}."
