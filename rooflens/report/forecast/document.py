@@ -123,7 +123,11 @@ def _measured(result: Forecast) -> Iterator[Block]:
         return
     found = result.attainable
     unproven = found is not None and not found.proven
-    yield compared_table([cells_of(row, unproven=unproven) for row in result.compared], "Predicted against measured")
+    cells = [cells_of(row, unproven=unproven) for row in result.compared]
+    if result.t_fused_s is not None:
+        # "floor" is another column of the table above.
+        cells[0] = ("fused", *cells[0][1:])
+    yield compared_table(cells, "Predicted against measured")
     times_s = result.measured_s, result.floor_s
     if advice := time_advice(*times_s, found, result.t_without_dram_s, result.clock_hz):
         yield bullets([advice])
