@@ -900,8 +900,8 @@ COMPARED = fixed(
     Key(
         "quantity",
         choice(*get_args(PredictedQuantity)),
-        "the last two are times that the measured one is compared with: no kernel is faster, published ones take as "
-        "long",
+        "the last three are times that the measured one is compared with: no kernel is faster, a kernel for each step "
+        "of a composite operation, and published ones",
         value=attrgetter("name"),
     ),
     Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both", flat=False),

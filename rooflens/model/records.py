@@ -60,12 +60,14 @@ MoveKind = Literal[
 
 Grain = Literal["line", "sass", "function"]
 
-PredictedQuantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
-"""What is predicted and measured; the last two are times."""
+PredictedQuantity = Literal["work", "dram_bytes", "intensity", "floor", "separate", "attainable"]
+"""What is predicted and measured; the last three are times: no kernel is faster, that of a kernel for each step of a
+composite operation, and that of published kernels."""
 AmountVerdict = Literal["as predicted", "more", "less", "lower bound", "not measured"]
 """What a measured amount is beside the predicted one; a `lower bound` may be equal, for launches are missing."""
-FloorVerdict = Literal["too fast", "below the floor", "near the floor", "above the floor"]
-"""What a measured time is beside its cold floor; `too fast` is shorter than the work takes with all data in L2."""
+FloorVerdict = Literal["too fast", "below the floor", "fused", "near the floor", "above the floor"]
+"""What a measured time is beside its cold floor; `too fast` is shorter than the work takes with all data in L2, `fused`
+than a kernel for each step takes."""
 AttainedVerdict = Literal["faster than half", "slower than half", "slower than most"]
 """What a measured time is beside those of published kernels."""
 PredictedVerdict = Literal[AmountVerdict, FloorVerdict, AttainedVerdict]
