@@ -24,6 +24,7 @@ from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.pipelined import deeper
 from rooflens.model.verdict.sentences import resource_label, unit_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
 
@@ -244,7 +245,9 @@ def _long_scoreboard(facts: Facts) -> Found | None:
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     blocks, block = facts.counter("grid_size") or 0.0, facts.counter("block_size") or 0.0
-    if _loops_over_tiles(facts.kernel.warp_opcodes, blocks * warps_of(block)):
+    if (facts.does.stages or 1) > 1:
+        do = f"keep more tiles in flight, {deeper(facts)}"
+    elif _loops_over_tiles(facts.kernel.warp_opcodes, blocks * warps_of(block)):
         by = "with cp.async" if copies else "into registers"
         do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
@@ -297,7 +300,7 @@ def wait(facts: Facts) -> Found | None:
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
         return stall(facts, "wait", do)
     found = stall(facts, "wait", "more warps would fill these waits, which are no longer than those of any kernel")
-    return replace(found, severity="note") if found else None
+    return replace(found, severity="note", kind="occupancy") if found else None
 
 
 def imc_miss(facts: Facts) -> Found | None:

@@ -30,7 +30,7 @@ _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|^(?:ampere|volta|turing|maxwell|pascal|hopper|sm\d+)_\w*gemm"
         ),
     ),
-    ("CUTLASS", re.compile(r"^[^<(]*\bcutlass(?:_|::|\d)|\bGemmUniversal<|\bCollectiveMma<")),
+    ("CUTLASS", re.compile(r"^(?:[^<(]*\bcutlass::\w+<\s*(?:class |struct )?)?cutlass_(?:\d|tensorop|simt)")),
     (
         "CUB",
         re.compile(
@@ -39,12 +39,17 @@ _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("Thrust", re.compile(r"^[^<(]*\bthrust::")),
     ("PyTorch", re.compile(r"\bat::native::|\bat::cuda::|\bpytorch_flash::")),
-    ("FlashAttention", re.compile(r"\bflash_(?:fwd|bwd)\w*_kernel<Flash_\w+_traits")),
+    (
+        "FlashAttention",
+        re.compile(r"\bflash_(?:fwd|bwd)\w*_kernel<Flash_\w+_traits|\bflash::enable_sm\d|\bFlashAttn(?:Fwd|Bwd)Sm\d"),
+    ),
     ("NCCL", re.compile(r"\bnccl(?:Kernel|DevKernel)")),
 )
 """Library -> what the names of its kernels hold: as the compiler writes them, with namespaces where there are any.
 
-Types of CUTLASS, CUB and Thrust are in the templates of their users' kernels as well: only a kernel's own name tells.
+Types of CUTLASS, CUB and Thrust are in the templates of their users' kernels as well: only a kernel's own name tells. A
+kernel of CUTLASS that somebody instantiates from its templates (`cutlass::device_kernel<MyGemm>`) is theirs, and what
+they can change; those that libraries ship have names of their own (`cutlass_80_tensorop_s1688gemm_...`).
 """
 _PRODUCT = re.compile(r"gemm|gemv|nvjet|xmma|conv|cutlass|matmul|winograd", re.IGNORECASE)
 _NARROW_PRODUCT = re.compile(r"(?:^|_)[isu][48](?:_|$)|i8i8|int8|e[245]m[123]|fp[48]|nvf4|mxf[468]", re.IGNORECASE)

@@ -52,7 +52,9 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
         )
     if not facts.stall_shares or copying >= _DUE:
         waits = f"{percent(copying)} of the waiting is for global memory" if copying else idle
-        moves.append(Move(f"keep more tiles in flight, {_deeper(facts)}: {waits}", "inflight"))
+        move = Move(f"keep more tiles in flight, {deeper(facts)}: {waits}", "inflight")
+        # Where tiles are staged already, and waited for, more of them come before all that would run beside them.
+        moves.insert(0 if _is_staged(facts) else len(moves), move)
     is_wide = (facts.does.load_bytes or 0) >= _WIDEST_LOAD
     if not is_wide and (not facts.stall_shares or copying + reading >= _DUE):
         waits = f"{percent(reading)} of the waiting is for shared memory" if reading else idle
@@ -61,18 +63,24 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     return tuple(moves)
 
 
+def _is_staged(facts: Facts) -> bool:
+    """Return whether copies of further tiles are under way by design, and waits tell how long they take."""
+    return (facts.does.stages or 1) > 1 and bool(facts.stall_shares)
+
+
 def _overlap(facts: Facts, idle: str, copying: float) -> str:
     """Say what to do while tensor cores multiply: what the kernel's copies do not do already."""
-    stages = facts.does.stages or 1
-    if stages > 1 and facts.stall_shares and copying < _DUE:
-        copies = f"copies in {stages} stages are hardly waited for"
-        return f"do softmax or epilogue of one tile while another multiplies, as {copies}: {idle}"
+    if _is_staged(facts):
+        waits = (
+            "" if copying >= _DUE else f", as copies in {count(facts.does.stages or 0, 'stage')} are hardly waited for"
+        )
+        return f"do softmax or epilogue of one tile while another multiplies{waits}: {idle}"
     how = next(words for since, words in _STAGES if facts.kernel.capability >= since)
     under = "; put softmax or epilogue of one tile under the product of another"
     return f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({how}{under})"
 
 
-def _deeper(facts: Facts) -> str:
+def deeper(facts: Facts) -> str:
     """Say how to keep more tiles in flight: in the stages that shared memory has room for beside today's."""
     stages, tiles = facts.does.stages, facts.does.tile_bytes
     whole, block = sm_smem_bytes(facts.kernel), block_smem_bytes(facts.kernel.counters)
