@@ -19,6 +19,7 @@ from msgspec import Struct
 from rooflens.model.counters.families import (
     CLOCK_OF_UNIT,
     INSTANCES_PER_SM,
+    OF_ACTIVE,
     SM_CYCLES,
     in_sectors,
     spellings,
@@ -312,8 +313,8 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield from _ways_to_mean(base)
         case OverOwnRate() | SumOverRate() | WhileActive() | Waves():
             yield from _ways_by_rate(recipe, stored)
-        case Share(bases=bases):
-            yield from _ways_to_share(bases)
+        case Share(bases=bases, as_is=as_is):
+            yield from _ways_to_share(bases, as_is=as_is)
         case _:
             yield from _ways_by_cycles(recipe)
 
@@ -390,13 +391,15 @@ def _ways_by_rate(recipe: OverOwnRate | SumOverRate | WhileActive | Waves, store
 _PER_SECOND = ".per_second"
 
 
-def _ways_to_share(bases: Iterable[str]) -> Iterator[Way]:
+def _ways_to_share(bases: Iterable[str], *, as_is: bool) -> Iterator[Way]:
     """Yield the ways that use percentages of a period; percentages of active cycles come last."""
     names = [name for base in bases for name in spellings(base)]
     yield from (Way((pct,), "share", pct) for name in names for pct in _pcts(name, "elapsed"))
     for name in names:
         for pct in _pcts(name, "active"):
             yield from _ways_while_active(pct, _PERCENT)
+    for name in names if as_is else ():
+        yield from (Way((pct,), "share", f"{pct}{OF_ACTIVE}") for pct in _pcts(name, "active"))
 
 
 def _ways_while_active(name: str, scale: float) -> Iterator[Way]:
