@@ -18,7 +18,7 @@ BIN   := $(VENV)/bin
 FOREIGN := $(if $(wildcard $(VENV)/.installed),,$(wildcard $(VENV)))
 # Who only reads and draws needs the package alone, and the first door little more: a fraction of the time that the tools
 # of all tests and docs take, which come with the first target that uses them.
-LEAN    := demo replay profile calibrate
+LEAN    := demo replay profile calibrate pins
 FIRST   := $(LEAN) install check core lint systems format
 EXTRAS  := [test,lint,docs]
 NEEDED  := $(if $(filter-out $(FIRST),$(MAKECMDGOALS)),.complete,$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.check,.installed))
@@ -36,7 +36,7 @@ LADDER = fixtures/published/ESMM-Research__metrics.ncu-rep
 EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
+.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench bench-bar accuracy fixtures pictures vendor pins build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,11 +109,12 @@ fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, 
 faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (a quarter of an hour)
 	$(BIN)/python benchmarks/faults.py $(FAULTS)
 
-bench: $(STAMP) ## print the benchmarks' ratios
-	$(BIN)/python benchmarks/help_latency.py
-	$(BIN)/python benchmarks/page_latency.py
+bench: bench-bar ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/ingest.py --sizes 1,154
+
+bench-bar: $(STAMP) ## hold the CPU of the commands to that at BASE=a commit, by default the last tag (BAR=--quick)
+	$(BIN)/python benchmarks/bar.py $(if $(BASE),--base $(BASE)) $(BAR)
 
 accuracy: $(STAMP) ## print how far the numbers are from independent ones in REPORTS=a folder of reports
 	$(BIN)/python benchmarks/accuracy.py $(REPORTS)
@@ -130,6 +131,12 @@ pictures: $(STAMP) ## draw the pictures of the documentation (needs a Chromium)
 
 vendor: $(STAMP) ## write the vendored Vega again, from vl-convert
 	cd tests && ../$(BIN)/python -m support.vega_bundle
+
+pins: $(STAMP) ## pin the newest of what the action installs, with hashes, in action/requirements.txt (network)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	echo hatchling | $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --only-binary :all: \
+	  --generate-hashes --no-annotate --custom-compile-command "make pins" --output-file action/requirements.txt \
+	  pyproject.toml -
 
 build: $(STAMP) ## build wheel and source archive into dist/, and try the wheel alone; with TAG=v0.1.0 as a release
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine

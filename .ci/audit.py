@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 VENDOR = ROOT / "rooflens" / "report" / "assets" / "vendor" / "vendor.toml"
 BUNDLED = ROOT / "tests" / "support" / "vega"
-CONSTRAINTS = ROOT / "action" / "constraints.txt"
+PINS = ROOT / "action" / "requirements.txt"
 LONGEST_S = 120
 """For each of the programs that ask the network."""
 OLDEST_DAYS = 365
@@ -49,8 +49,8 @@ def installed(project: str) -> list[str]:
 
 
 def pinned(text: str) -> list[str]:
-    """Return the pins of a file of constraints."""
-    return [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
+    """Return the pins of a file of requirements, without their hashes and conditions."""
+    return re.findall(r"^[\w.-]+==[\w.+!-]+", text, re.MULTILINE)
 
 
 def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
@@ -64,12 +64,15 @@ def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
         venv.create(folder / "tool", with_pip=True)
         install = [str(tool / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pip-audit"]
         subprocess.run(install, check=True, capture_output=True, timeout=LONGEST_S)
+    first = {one.partition("==")[0]: one for one in reversed(requirements)}
     listed = folder / "requirements.txt"
-    listed.write_text("\n".join(requirements), encoding="utf-8")
+    listed.write_text("\n".join(first.values()), encoding="utf-8")
     ask = [str(tool / "pip-audit"), "--no-deps", "--disable-pip", "--format", "json", "--requirement", str(listed)]
     done = subprocess.run(ask, check=False, capture_output=True, text=True, timeout=LONGEST_S)
     found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
-    return found
+    # It takes one version of a package at a time, and the action pins another for other versions of Python.
+    others = [one for one in requirements if one not in first.values()]
+    return [*found, *audit(others, folder)] if others else found
 
 
 def npm_audit() -> list[str]:
@@ -97,7 +100,7 @@ def main() -> int:
     holes, unaudited = too_old(dt.datetime.now(tz=dt.UTC).date()), []
     lists = {
         "installed": installed("rooflens"),
-        "pinned by the action": pinned(CONSTRAINTS.read_text(encoding="utf-8")),
+        "pinned by the action": pinned(PINS.read_text(encoding="utf-8")),
     }
     with tempfile.TemporaryDirectory() as folder:
         for what, requirements in lists.items():

@@ -38,6 +38,7 @@ def lowest(requirements: list[str]) -> list[str]:
 
 def main() -> int:
     """Install, try, and test; the first failure ends it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile anew what it imports
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     pins = lowest(project["dependencies"])
     with tempfile.TemporaryDirectory() as place:

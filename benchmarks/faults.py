@@ -38,8 +38,11 @@ from executors import cluster
 from support.bit_flips import bit_flips
 from support.damage import certain_damage, flipped_copies
 from support.hostile import ALL
+from support.hostile_files import hostile_files
 from support.hungry import HUNGRY
+from support.mcp_server import Server, within
 from support.nvidia_reads import read_all
+from support.s3_campaign import every_fault, faulty_bucket
 from support.same_report import differences_of
 from support.timeline_attacks import attacks, try_timelines
 
@@ -77,6 +80,8 @@ _OF_ONE, _OF_EACH = 6, 3
 """Reports that two writers write again and again, and kernels of each."""
 
 LONGEST_S = 600
+MOST_BESIDE_S, PATIENCE_S = 1.0, 2.0
+"""How soon a call of the server is answered beside another one, and how long that other one may take."""
 _CAPBSET_DROP, _OVERRIDES = 24, (1, 2)  # what lets root write anywhere: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
 
@@ -541,6 +546,42 @@ def hostile_names(count: Count, folder: Path, times: int) -> None:
                 count.lose(len(found) < 1, "json: no kernels")
 
 
+def server(count: Count, folder: Path, times: int) -> None:
+    """Open hostile files through the MCP server: a call beside each is answered within a second, and none stays."""
+    root = some_reports(folder / "root", 1)
+    good = next(root.iterdir()).name
+    with Server(root) as asked:
+        asked.timed("list_kernels", path=good)
+        worst = (0.0, "")
+        for kind, file in hostile_files(root, count.seed, each=times, is_large=True):
+            hostile = asked.call("open_report", path=file.name)
+            seconds = asked.timed("list_kernels", path=good)
+            worst = max(worst, (seconds, kind))
+            count.runs, count.faults = count.runs + 2, count.faults + 1
+            count.lose(seconds > MOST_BESIDE_S, f"{seconds:.2f} s beside {kind}")
+            is_answered = asked.said(hostile, PATIENCE_S) is not None
+            count.seen["answered" if is_answered else "cancelled"] += 1
+            if not is_answered:
+                asked.cancel(hostile)
+            file.unlink()
+        asked.close()
+        ended_s = within(lambda: not asked.processes())
+        count.lose(ended_s is None, "a process stayed")
+        count.seen["ms to its end"] = round(1000 * (ended_s or 0))
+        count.seen[f"ms beside one at most ({worst[1]})"] = round(1000 * worst[0])
+
+
+def s3(count: Count, folder: Path, times: int) -> None:
+    """Let every request to S3 fail in every way: nothing is lost or stored twice, and no command says what is not."""
+    with faulty_bucket(folder) as bucket:
+        for what, state in bucket.states().items():
+            every = every_fault(len(bucket.requests(state)))
+            for name in list(every)[:: max(1, len(every) // times)]:
+                bucket.check(f"{what}, {name}", state, every[name])
+                count.runs, count.faults = count.runs + 1, count.faults + 1
+        count.seen, count.losses = bucket.seen, bucket.wrong
+
+
 CAMPAIGNS: dict[str, tuple[Callable[[Count, Path, int], None], int]] = {
     "damaged": (damaged, 1_000),
     "readers": (readers, 1_000),
@@ -555,6 +596,8 @@ CAMPAIGNS: dict[str, tuple[Callable[[Count, Path, int], None], int]] = {
     "unwritable": (unwritable, 5),
     "changing": (changing, 3_000),
     "hostile-names": (hostile_names, 2),
+    "server": (server, 60),
+    "s3": (s3, 10_000),
 }
 """What is done, and how often."""
 

@@ -23,7 +23,7 @@ import sys
 import tempfile
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -226,12 +226,21 @@ def run(way: Way, folder: Path) -> Cost:
     if not way.reads_store:
         shutil.rmtree(store, ignore_errors=True)
     command = [str({**places, "{store}": store}.get(part, part)) for part in way.command]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return Cost(*cpu_and_peak(command))
+
+
+def cpu_and_peak(command: Sequence[str], **options: Any) -> tuple[float, int]:
+    """Run a command; return the CPU seconds of it and its children, and the peak bytes of its largest process.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"failed with {process.returncode}: {' '.join(command)}")
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
 def show(kernels: int, path: Path, costs: dict[str, Cost]) -> None:

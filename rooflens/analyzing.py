@@ -210,6 +210,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     on_read: Callable[[Job], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
+    with_evidence: bool = True,
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
     timeline: Timed | None = None,
@@ -218,13 +219,15 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     """Read the given reports, in this process or by workers, and analyze every kernel.
 
     `on_read` is called for each report that was read, `on_outcome` with each result. A `timeline` replaces the stored
-    runs without the profiler.
+    runs without the profiler. The verdicts' lines of evidence can be left out, which are in no table.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
     """
     program = timeline.program if timeline else None
-    analyzer = _Analyzer(limits or default_thresholds(), without_nvidia=without_nvidia, program=program)
+    analyzer = _Analyzer(
+        limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence, program=program
+    )
     ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
@@ -498,8 +501,12 @@ def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def read_timeline(file: str | os.PathLike[str]) -> Timed:
+def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None] = lambda _: None) -> Timed:
     """Read a timeline and summarize it.
+
+    Args:
+        file: The timeline.
+        on_read: Called with parts of the work as they are done, as far as that is known; they add up to 1 at most.
 
     Raises:
         InputError: It cannot be read, is cut or not a timeline, or has no kernels.
@@ -508,7 +515,7 @@ def read_timeline(file: str | os.PathLike[str]) -> Timed:
     from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
     from rooflens.model.timeline import measure  # noqa: PLC0415 - the same
 
-    with opened_timeline(file) as timeline:
+    with opened_timeline(file, on_read) as timeline:
         return Timed(timeline.source, measure(timeline), tuple(timeline.notes))
 
 

@@ -5,18 +5,21 @@ Standard library only: collecting reads such files on bare GPU machines.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
-import tomllib
+import sys
 from dataclasses import MISSING, dataclass, fields
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rooflens.errors import InputError
+from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.format import cut_middle, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+    from types import ModuleType
 
 MAX_DEPTH = 32
 """None of our documents is nested half as deeply."""
@@ -26,7 +29,34 @@ _MOST_COUNT = 2**63 - 1
 _LEAST_NUMBER, _MOST_NUMBER = 1e-100, 1e100
 """Numbers in this range can be divided, multiplied and squared without overflow."""
 
-_shown = Repr()
+_PART = r"""[\w-]+|"[^"\n]*"|'[^'\n]*'"""
+_DEEP_KEY = re.compile(rf"(?<![\w-])(?:{_PART})(?:[ \t]*\.[ \t]*(?:{_PART})){{{MAX_DEPTH},}}")
+"""A dotted key with more parts than tables may be nested: tomllib takes the square of their number of steps."""
+
+_LONGEST_KEY = 80
+"""Most characters of a key in errors."""
+
+_LONGEST_TEXT = 1 << 14
+"""Most characters of a text that `values` takes."""
+
+
+class _Shown(Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        """Write an integer, even one with more digits than Python converts."""
+        return super().repr_int(x, level) if abs(x) <= _MOST_COUNT else f"an integer of {x.bit_length():,} bits"
+
+    def repr_bool(self, x: bool, _level: int) -> str:  # noqa: FBT001 - the library's signature
+        """Write a truth value as TOML and JSON do."""
+        return str(x).lower()
+
+    def repr_date(self, x: object, _level: int) -> str:
+        """Write a date or time as TOML does."""
+        return str(x)
+
+    repr_datetime = repr_time = repr_date
+
+
+_shown = _Shown()
 _shown.maxstring = _shown.maxother = _shown.maxlong = 80
 _shown.maxlevel = 3
 """Formats a value for an error, cutting long or deep values."""
@@ -63,25 +93,29 @@ class Table:
         """Make an error that names the document, with the given or the default hint."""
         return InputError(f"{self.source}: {message}", hint or self.hint)
 
+    def name(self, key: str) -> str:
+        """Write a key with the tables above it, for errors."""
+        return f"`{self.path}{cut_middle(key, _LONGEST_KEY)}`"
+
     def check_keys(self, required: Collection[str], optional: Collection[str] = ()) -> None:
         """Refuse a table with unknown keys, or without a required key."""
         if unknown := sorted(self.values.keys() - {*required, *optional}):
-            raise self.error(f"unknown key {self._name(unknown[0])}")
+            raise self.error(f"unknown key {self.name(unknown[0])}")
         if missing := sorted(set(required) - self.values.keys()):
-            raise self.error(f"missing key {self._name(missing[0])}")
+            raise self.error(f"missing key {self.name(missing[0])}")
 
     def text(self, key: str, pattern: str | None = None) -> str:
         """Return a text, which must not be blank, and must match any given pattern."""
         value = self._value(key)
         if pattern is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
-            raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
+            raise self.error(f"{self.name(key)} cannot be {_shown.repr(value)}")
         return self._said(key, value)
 
     def texts(self, key: str, of: str) -> tuple[str, ...]:
         """Return a non-empty list of texts; `of` names the items in errors."""
         values = self._value(key)
         if not isinstance(values, list) or not values:
-            raise self.error(f"{self._name(key)} must be a list of {of}")
+            raise self.error(f"{self.name(key)} must be a list of {of}")
         return tuple(self._said(key, value) for value in values)
 
     def one_of(self, key: str, choices: Collection[Choice]) -> Choice:
@@ -91,29 +125,53 @@ class Table:
             if choice == value:
                 return choice
         wanted = " or ".join(f"`{choice}`" for choice in choices)
-        raise self.error(f"{self._name(key)} must be {wanted}, not {_shown.repr(value)}")
+        raise self.error(f"{self.name(key)} must be {wanted}, not {_shown.repr(value)}")
 
     def number(self, key: str, *, zero: bool = False) -> float:
         """Return a positive number, or with `zero` a non-negative one; absurdly small or large numbers are refused."""
         value = self._amount(key, int | float, "number", zero=zero)
         if value and not _LEAST_NUMBER <= value <= _MOST_NUMBER:
-            raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
+            raise self.error(f"{self.name(key)} cannot be {_shown.repr(value)}")
         return float(value)
 
     def count(self, key: str, *, zero: bool = False) -> int:
         """Return a positive integer of 63 bits, or with `zero` a non-negative one."""
         value = self._amount(key, int, "whole number", zero=zero)
         if value > _MOST_COUNT:
-            raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
+            raise self.error(f"{self.name(key)} cannot be {_shown.repr(value)}")
         return int(value)
 
     def counts(self, key: str, length: int) -> tuple[int, ...]:
         """Return a list of `length` positive integers."""
         values = self._value(key)
         if not isinstance(values, list) or len(values) != length:
-            raise self.error(f"{self._name(key)} must be a list of {length} whole numbers, not {_shown.repr(values)}")
+            raise self.error(f"{self.name(key)} must be a list of {length} whole numbers, not {_shown.repr(values)}")
         named = Table(self.source, {f"{key}[{i}]": one for i, one in enumerate(values)}, self.hint, self.path)
         return tuple(named.count(one) for one in named)
+
+    def values_of(self, key: str, kind: type[T], noun: str, *, is_list: bool = False) -> list[T]:
+        """Return a value of a type in a list, or with `is_list` all values of a list.
+
+        A truth value is no number, numbers are finite, integers have 63 bits. A text is bounded and holds no control
+        character: a file can hold some that no command line can.
+
+        Args:
+            key: The key.
+            kind: `bool`, `int`, `float`, which takes integers too, or `str`.
+            noun: The type in words, for errors.
+            is_list: Whether several values are allowed.
+        """
+        given = self._value(key)
+        several = given if is_list and given and isinstance(given, list) else [given]
+        for value in several:
+            if not _is_of_kind(value, kind):
+                wanted = f"{noun}, or a list of such" if is_list else noun
+                raise self.error(f"{self.name(key)} must be {wanted}, not {_shown.repr(value)}")
+            if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+                raise self.error(f"{self.name(key)} has {len(value):,} characters, over {_LONGEST_TEXT:,}")
+            if isinstance(value, str) and harmless(value) != value:
+                raise self.error(f"{self.name(key)} holds a control character: {_shown.repr(value)}")
+        return several
 
     def table(self, key: str) -> Table:
         """Return the table below a key."""
@@ -123,7 +181,7 @@ class Table:
         """Return the list of tables below a key; errors number them: `case[0].name`."""
         values = self._value(key)
         if not isinstance(values, list):
-            raise self.error(f"{self._name(key)} must be a list of {self.noun}s, not {_shown.repr(values)}")
+            raise self.error(f"{self.name(key)} must be a list of {self.noun}s, not {_shown.repr(values)}")
         return tuple(self._below(f"{key}[{i}]", value) for i, value in enumerate(values))
 
     def record(self, of: type[T], **given: Any) -> T:
@@ -143,12 +201,12 @@ class Table:
         is_amount = isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < math.inf
         if not is_amount or (value == 0 and not zero):
             wanted = f"{noun} from 0 up" if zero else f"positive {noun}"
-            raise self.error(f"{self._name(key)} must be a {wanted}, not {_shown.repr(value)}")
+            raise self.error(f"{self.name(key)} must be a {wanted}, not {_shown.repr(value)}")
         return value
 
     def _below(self, key: str, value: Any) -> Table:
         if not isinstance(value, dict):
-            raise self.error(f"{self._name(key)} must be {self._a_table}, not {_shown.repr(value)}")
+            raise self.error(f"{self.name(key)} must be {self._a_table}, not {_shown.repr(value)}")
         return Table(self.source, value, self.hint, f"{self.path}{key}.", self.noun)
 
     @property
@@ -157,16 +215,13 @@ class Table:
 
     def _said(self, key: str, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise self.error(f"{self._name(key)} must be a non-empty text, not {_shown.repr(value)}")
+            raise self.error(f"{self.name(key)} must be a non-empty text, not {_shown.repr(value)}")
         return value
 
     def _value(self, key: str) -> Any:
         if key not in self.values:
-            raise self.error(f"missing key {self._name(key)}")
+            raise self.error(f"missing key {self.name(key)}")
         return self.values[key]
-
-    def _name(self, key: str) -> str:
-        return f"`{self.path}{key}`"
 
 
 def parse_toml(text: str, source: str, hint: str = "") -> Table:
@@ -175,11 +230,33 @@ def parse_toml(text: str, source: str, hint: str = "") -> Table:
     Raises:
         InputError: The text is no TOML, or is nested too deeply.
     """
+    if _DEEP_KEY.search(text):
+        raise InputError(f"{source}: nested too deeply", hint)
+    toml = toml_reader()
     try:
-        values = tomllib.loads(text)
+        values = toml.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{source} is not valid TOML: {_words(error)}", hint) from error
     return _document(values, source, hint, "table")
+
+
+def toml_reader() -> ModuleType:
+    """Return the module that reads TOML: Python's own since 3.11; before, the one that was its model, or pip's copy.
+
+    Raises:
+        EnvironmentMissingError: There is none of them.
+    """
+    for name in ("tomllib", "tomli", "pip._vendor.tomli"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    message = (
+        f"Python {sys.version_info.major}.{sys.version_info.minor} cannot read TOML, in which workloads are written"
+    )
+    raise EnvironmentMissingError(
+        message, "take Python 3.11, or `pip install tomli`; programs of your own need neither"
+    )
 
 
 def parse_json(text: str, source: str, hint: str = "") -> Table:
@@ -195,6 +272,16 @@ def parse_json(text: str, source: str, hint: str = "") -> Table:
     if not isinstance(values, dict):
         raise InputError(f"{source}: `the document` must be an object, not {_shown.repr(values)}", hint)
     return _document(values, source, hint, "object")
+
+
+def _is_of_kind(value: object, kind: type) -> bool:
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if kind is str:
+        return isinstance(value, str)
+    if isinstance(value, int):
+        return abs(value) <= _MOST_COUNT
+    return kind is float and isinstance(value, float) and abs(value) <= _MOST_NUMBER
 
 
 def _words(error: Exception) -> str:

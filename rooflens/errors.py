@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
+READS_SINCE = (3, 11)
+"""The Python that reads reports; `collect` and `doctor` also run in 3.10."""
+
 MOST_LISTED = 240
 """Most characters of names in a hint: nobody reads more than 300."""
 
@@ -37,7 +40,7 @@ class RooflensError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
-        if hint:
+        if hint and hasattr(self, "add_note"):  # since Python 3.11
             self.add_note(f"hint: {hint}")  # tracebacks show it
 
 
@@ -142,6 +145,17 @@ class EnvironmentMissingError(RooflensError):
     """Something that this machine should have is missing: ncu, a GPU, a permission (exit code 3)."""
 
     exit_code = 3
+
+
+def need_newer_python(purpose: str) -> None:
+    """Check that this Python is new enough for what reads reports.
+
+    Raises:
+        EnvironmentMissingError: It is not.
+    """
+    if sys.version_info[:2] < READS_SINCE:
+        since, found = (".".join(map(str, version[:2])) for version in (READS_SINCE, sys.version_info))
+        raise EnvironmentMissingError(f"{purpose} needs Python {since}; this is {found}", f"install Python {since}")
 
 
 def lacking_package(error: ImportError) -> EnvironmentMissingError | None:

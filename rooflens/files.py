@@ -6,18 +6,19 @@ processes write the same file at once, the complete file of the last one remains
 
 from __future__ import annotations
 
+import codecs
 import os
 import reprlib
 import stat
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
 PARTIAL = ".partial"
 """Ending of a file that is being written."""
@@ -30,6 +31,21 @@ _PRIVATE = 0o600
 
 MAX_TEXT_BYTES = 64 << 20
 """Any text that we read is far smaller: a larger file must be something else."""
+
+
+def base_folder(variable: str, below_home: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return a base folder of the user by the XDG specification, which ignores a variable that is no absolute path.
+
+    Args:
+        variable: Such as `XDG_CACHE_HOME`.
+        below_home: The folder without it, such as `.cache`.
+        environ: Where to look the variable up.
+
+    Raises:
+        RuntimeError: Neither the variable nor a home folder is known.
+    """
+    given = environ.get(variable, "")
+    return Path(given) if os.path.isabs(given) else Path.home() / below_home  # noqa: PTH117 - of a text that may be empty
 
 
 def path_text(given: object) -> str:
@@ -45,7 +61,7 @@ def path_text(given: object) -> str:
     return text
 
 
-def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
+def read_text(file: Path, hint: str = "", *, is_named: bool = True, most_bytes: int = MAX_TEXT_BYTES) -> str:
     """Return the text of a UTF-8 file.
 
     Args:
@@ -53,22 +69,46 @@ def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
         hint: What to do if it cannot be read.
         is_named: Whether the user named the file. Files that were merely found must be regular: opening a pipe can
             block forever.
+        most_bytes: Size beyond which the file must be something else.
 
     Raises:
-        InputError: The file is unreadable, is no text, or exceeds `MAX_TEXT_BYTES`.
+        InputError: The file is unreadable, is no text, or is too large.
     """
     try:
         if not is_named and not stat.S_ISREG(file.stat().st_mode):
             raise InputError(f"`{file}` is not a regular file", hint)
         with file.open("rb") as stream:
-            data = stream.read(MAX_TEXT_BYTES + 1)
-        if len(data) > MAX_TEXT_BYTES:
-            raise InputError(f"`{file}` is over {MAX_TEXT_BYTES >> 20} MiB, too large for such a file", hint)
+            data = stream.read(most_bytes + 1)
+        if len(data) > most_bytes:
+            raise InputError(f"`{file}` is over {most_bytes >> 20} MiB, too large for such a file", hint)
         return data.decode()
     except OSError as error:
         raise InputError(f"cannot read `{file}`: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
         raise InputError(f"`{file}` is not a text file", hint) from error
+
+
+_SAMPLE_BYTES = 1 << 16
+
+
+def encoding_of(data: bytes) -> str:
+    """Return the encoding of a text by its first bytes: UTF-8, PowerShell's UTF-16, or a Windows code page."""
+    sample = data[:_SAMPLE_BYTES]
+    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    first, second = (2 * half.count(0) > len(half) for half in (sample[::2], sample[1::2]))
+    if first is not second:  # nothing but zeros is no text
+        return "utf-16-be" if first else "utf-16-le"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def is_utf16(data: bytes) -> bool:
+    """Return whether a text is in UTF-16, with a byte-order mark or without, by its first bytes."""
+    return encoding_of(data).startswith("utf-16")
 
 
 def refuse_special(file: Path) -> None:
@@ -107,7 +147,7 @@ def _target(link: Path) -> str:
 
 
 @contextmanager
-def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
+def replacing(file: Path, *, durable: bool = False, private: bool = False) -> Iterator[Path]:
     """Give a new private file beside `file`, which replaces `file` at the end of the block; on failure it is removed.
 
     Missing folders above are made. The new file gets the permissions of the replaced file; otherwise the usual
@@ -116,6 +156,7 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
     Args:
         file: The file to write.
         durable: Wait until content and name are on disk, so that the file survives a power cut.
+        private: Leave the file readable for its user only.
 
     Raises:
         OSError: The folder is not writable.
@@ -125,7 +166,8 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _PRIVATE))
     try:
         yield partial
-        _set_mode(partial, file)
+        if not private:
+            _set_mode(partial, file)
         give_back(partial)
         if durable:
             _sync(partial, os.O_RDWR)
@@ -145,13 +187,25 @@ def make_folder(folder: Path) -> None:
 
 def give_back(*written: Path) -> None:
     """Give files written under `sudo` to the user who called it: only the counters need root."""
-    if sys.platform == "win32":
-        return
-    owner = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if all(number.isdecimal() for number in owner) and os.geteuid() == 0:
+    if sys.platform != "win32" and (caller := _sudo_caller()) is not None:
         for path in written:
             with suppress(OSError):
-                os.chown(path, int(owner[0]), int(owner[1]), follow_symlinks=False)
+                os.chown(path, *caller, follow_symlinks=False)
+
+
+def is_ours(found: os.stat_result) -> bool:
+    """Return whether a file belongs to this user, or to the user who called `sudo`."""
+    if sys.platform == "win32":  # it has no such numbers
+        return True
+    return found.st_uid in {os.geteuid(), *(_sudo_caller() or ())[:1]}
+
+
+def _sudo_caller() -> tuple[int, int] | None:
+    """Return user and group of who called `sudo`; None unless this is root by `sudo`."""
+    owner = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if sys.platform == "win32" or os.geteuid() != 0 or not all(number.isdecimal() for number in owner):
+        return None
+    return int(owner[0]), int(owner[1])
 
 
 def _set_mode(partial: Path, file: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ _SHORTEST_ARGUMENTS = 6
 
 _NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
 _BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that move the cursor, change colours, ring, break lines or reverse the text: control characters (but line
-end and tab), direction marks, line and paragraph separators."""
+end and tab), direction marks, line and paragraph separators; and halves of characters, which cannot be written."""
 
 _DIGITS = re.compile("([0-9]+)")
 
@@ -204,7 +204,9 @@ def some(names: Iterable[str], joint: str = ", ") -> str:
 
 def date(unix_s: int | None) -> str:
     """Write a time stamp as a UTC date."""
-    return MISSING if unix_s is None else datetime.fromtimestamp(unix_s, tz=UTC).strftime("%Y-%m-%d")
+    if unix_s is None:
+        return MISSING
+    return datetime.fromtimestamp(unix_s, tz=timezone.utc).strftime("%Y-%m-%d")  # noqa: UP017 - 3.10 has no `UTC`
 
 
 def span(first: str, last: str) -> str:
@@ -224,7 +226,7 @@ def as_unicode(text: str) -> str:
 
 def printable(text: str, instead: str = "?") -> str:
     """Replace control characters: names of files and kernels must not steer a terminal, and XML forbids them."""
-    return "".join(char if char.isprintable() else instead for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else instead for char in text)
 
 
 def natural(text: str) -> tuple[tuple[str, int, str, str], ...]:

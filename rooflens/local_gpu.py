@@ -1,11 +1,13 @@
 """Find the GPU that programs on this machine use, from `nvidia-smi` and CUDA, and obstacles to profiling it.
 
-If the GPUs differ, their order matters: `nvidia-smi` sorts by bus position; CUDA puts first what it considers fastest
-unless CUDA_DEVICE_ORDER is PCI_BUS_ID; and CUDA_VISIBLE_DEVICES uses CUDA's numbers.
+Without `nvidia-smi`, as in many containers, CUDA's driver alone is asked. If the GPUs differ, their order matters:
+`nvidia-smi` sorts by bus position; CUDA puts first what it considers fastest unless CUDA_DEVICE_ORDER is PCI_BUS_ID;
+and CUDA_VISIBLE_DEVICES uses CUDA's numbers.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflens import cuda_device
 from rooflens.errors import EnvironmentMissingError
 from rooflens.processes import Captured, capture, query
 
@@ -30,19 +33,11 @@ _CAP_SYS_ADMIN = 21
 """Bit of the Linux capability that lets users other than root read the counters."""
 _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
 _HANGS_HINT = "the driver or a GPU hangs: `dmesg` names it (look for NVRM and Xid), and a reboot mostly helps"
-_VISIBLE, _ORDER, _BY_BUS = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+_VISIBLE, _ORDER = cuda_device.VARIABLES
+_BY_BUS = "PCI_BUS_ID"
+_KERNEL_MODULE = re.compile(r"Kernel Module\s.*?(\d+\.\d[\d.]*)")
 
-_ASK_CUDA = f"""
-import ctypes, os, sys, uuid
-for name, value in zip(("{_VISIBLE}", "{_ORDER}"), sys.argv[1:]):
-    os.environ.pop(name, None)
-    if value != "-":
-        os.environ[name] = value[1:]
-cuda, device, found = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), (ctypes.c_ubyte * 16)()
-calls = (cuda.cuInit, 0), (cuda.cuDeviceGet, ctypes.byref(device), 0), (cuda.cuDeviceGetUuid, found, device)
-sys.exit(any(call(*given) for call, *given in calls) or print(f"GPU-{{uuid.UUID(bytes=bytes(found))}}"))
-"""
-"""Run in a separate process: CUDA reads both variables only once, and a broken driver may crash."""
+_ASK_CUDA = (sys.executable, "-IS", str(Path(cuda_device.__file__).resolve()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +73,41 @@ def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
         EnvironmentMissingError: There is no GPU, or no driver answers.
     """
     environment = os.environ if environment is None else environment
-    answer = _answer(shutil.which(_ARGV[0]))
+    try:
+        answer = _answer(shutil.which(_ARGV[0]))
+    except EnvironmentMissingError:
+        if of_cuda := _of_cuda(environment):
+            return of_cuda
+        raise
     if answer is None:
         raise EnvironmentMissingError(f"`nvidia-smi` did not answer within {_ANSWER_SECONDS:g} s", _HANGS_HINT)
     rows = [_row(line) for line in answer.splitlines() if line.count(",") >= 5]
     visible = environment.get(_VISIBLE)
     found = _of_several(rows, environment) if _differ(rows) else _of_equals(rows, visible)
+    found = found or _of_cuda(environment)
     if found is None:
         hint = _NO_GPU_HINT if visible is None else f"{_VISIBLE} is `{visible}`"
         raise EnvironmentMissingError("no NVIDIA GPU is visible", hint)
     return found
 
 
-def require_gpu() -> None:
-    """Check that programs can find a GPU, before anything is compiled for it.
+def _of_cuda(environment: Mapping[str, str]) -> LocalGpu | None:
+    """Return the GPU that CUDA's driver gives to programs first; None if it has none."""
+    told = _first_of_cuda(_passed(environment.get(_VISIBLE)), _passed(environment.get(_ORDER)))
+    if told is None:
+        return None
+    name = str(told["name"])
+    return LocalGpu(name, str(told["compute_capability"]), loaded_driver() or "unknown", mig=" MIG " in name)
 
-    Raises:
-        EnvironmentMissingError: Neither `nvidia-smi` nor CUDA's driver finds a GPU.
+
+def loaded_driver(root: Path = Path("/")) -> str | None:
+    """Return the version of the driver's loaded kernel module; None if it is not loaded.
+
+    Args:
+        root: Folder with `/proc`; tests use their own.
     """
-    try:
-        local_gpu()
-    except EnvironmentMissingError:
-        if not cuda_has_gpu():
-            raise
-
-
-def cuda_has_gpu() -> bool:
-    """Return whether CUDA's driver finds a GPU: on some machines it does, without any `nvidia-smi`."""
-    return _first_of_cuda(_passed(os.environ.get(_VISIBLE)), _passed(os.environ.get(_ORDER))) is not None
+    version = _KERNEL_MODULE.search(_read(root / "proc/driver/nvidia/version"))
+    return version[1] if version else None
 
 
 def _row(line: str) -> _Row:
@@ -152,9 +154,9 @@ def _of_several(rows: Sequence[_Row], environment: Mapping[str, str]) -> LocalGp
     if environment.get(_ORDER) == _BY_BUS or not wanted[0].isdigit():
         row = _by_name(rows, wanted[0])
         return _told(row.gpu, rows, f"{row.gpu.name} is the program's first", wanted) if row else None
-    answer = _first_of_cuda(_passed(visible), _passed(environment.get(_ORDER)))
-    if answer is not None:
-        row = next((row for row in rows if row.uuid == answer.strip()), None)
+    told = _first_of_cuda(_passed(visible), _passed(environment.get(_ORDER)))
+    if told is not None:
+        row = next((row for row in rows if row.uuid == told["uuid"]), None)
         return _told(row.gpu, rows, f"CUDA gives {row.gpu.name} to programs first", wanted) if row else None
     return _guessed(rows, wanted[0])
 
@@ -186,14 +188,16 @@ def _names(rows: Sequence[_Row]) -> str:
 
 
 def _passed(value: str | None) -> str:
-    """Encode a variable for `_ASK_CUDA`: `-` for an unset variable."""
+    """Encode a variable for the question to CUDA: `-` for an unset variable."""
     return "-" if value is None else f"={value}"
 
 
 @cache
-def _first_of_cuda(visible: str, order: str) -> str | None:
-    """Return the UUID of CUDA's GPU 0 under these variables; None if CUDA does not answer."""
-    return query((sys.executable, "-ISc", _ASK_CUDA, visible, order))
+def _first_of_cuda(visible: str, order: str) -> Mapping[str, object] | None:
+    """Return what the driver says of its GPU 0 under these variables; None if it does not answer."""
+    answer = query((*_ASK_CUDA, visible, order))
+    told = json.loads(answer) if answer else None
+    return told if isinstance(told, dict) else None
 
 
 def _by_name(rows: Sequence[_Row], wanted: str) -> _Row | None:

@@ -18,7 +18,7 @@ import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from rooflens.errors import EnvironmentMissingError, StoppedError
 
@@ -39,6 +39,7 @@ _LEFTOVER_SECONDS = 0.5
 _STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _QUERY_SECONDS = 60.0
 _KILLED_SECONDS = 1.0
+_LAST_WORDS_BYTES = 1 << 16
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 """Unit, in bytes, in which the system counts a process's memory."""
 _HOMES = ("CUDA_HOME", "CUDA_PATH")
@@ -157,25 +158,99 @@ def query(argv: Sequence[str]) -> str | None:
     return answer.stdout if answer.status == 0 else None
 
 
-def answered(
-    argv: Sequence[str], question: bytes, timeout_s: float, environment: Mapping[str, str]
-) -> subprocess.CompletedProcess[bytes] | None:
-    """Start a process of our own, send it a question through stdin, and return its answer; None if it hung.
+class Peer:
+    """A process of our own at the other end of two pipes, until it is ended.
 
-    Raises:
-        OSError: The process cannot be started.
+    Attributes:
+        stdin: Where it is asked.
+        stdout: Where it answers.
     """
-    try:
-        return subprocess.run(  # noqa: S603 - our own interpreter with our own module
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], *, leads_group: bool = False) -> None:
+        """Start it.
+
+        Args:
+            argv: Our own interpreter, with our own module.
+            environment: Variables that override our own.
+            leads_group: Give it a session and a process group of its own, so that what it starts ends with it.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter with our own module
             argv,
-            input=question,
-            capture_output=True,
-            check=False,
-            timeout=timeout_s,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
             env={**os.environ, **environment},
+            start_new_session=leads_group,
         )
-    except subprocess.TimeoutExpired:
-        return None
+        self.stdin = cast("IO[bytes]", self._process.stdin)
+        self.stdout = cast("IO[bytes]", self._process.stdout)
+        self._stderr = cast("IO[bytes]", self._process.stderr)
+        self._leads_group = leads_group
+        self._lock = threading.RLock()  # a signal's handler may kill while its own thread does
+        self._last_words = bytearray()
+        self._listener = threading.Thread(target=self._listen, name="rooflens-stderr", daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        """Keep the end of what it says on stderr, so that it never waits for a reader."""
+        with suppress(OSError, ValueError):
+            while said := os.read(self._stderr.fileno(), _LAST_WORDS_BYTES):
+                self._last_words += said
+                del self._last_words[:-_LAST_WORDS_BYTES]
+
+    def is_alive(self) -> bool:
+        """Return whether it still runs."""
+        with self._lock:
+            return self._process.poll() is None
+
+    @contextmanager
+    def limited(self, timeout_s: float) -> Iterator[threading.Event]:
+        """Kill it if the block takes longer; the event that the block gets is set when that happens."""
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            self.kill()
+
+        timer = threading.Timer(timeout_s, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield is_late
+        finally:
+            timer.cancel()
+
+    def kill(self) -> None:
+        """Kill it, and what it started if it leads a group, without waiting."""
+        with self._lock:
+            if self._process.returncode is not None:  # its number may be another process's by now
+                return
+            if self._leads_group and sys.platform != "win32":
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+
+    def ended(self) -> tuple[int | None, bytes]:
+        """Wait for its end; return its exit status, None if it hangs in the system, and its last words."""
+        with self._lock, suppress(subprocess.TimeoutExpired):
+            self._process.wait(_KILLED_SECONDS)
+        self._listener.join(_KILLED_SECONDS)
+        return self._process.returncode, bytes(self._last_words)
+
+    def end(self) -> None:
+        """Kill it, and close the pipes."""
+        self.kill()
+        status, _ = self.ended()
+        if status is None:  # its pipes may be in use for as long as it hangs
+            return
+        for pipe in (self.stdin, self.stdout, self._stderr):
+            with suppress(OSError):  # what it did not read any more
+                pipe.close()
 
 
 def find_programs(

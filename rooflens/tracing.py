@@ -14,7 +14,7 @@ from rooflens.model.program.program import read_program
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rooflens.model.program.program import Program
     from rooflens.model.records import AnalyzedReport
@@ -27,6 +27,7 @@ def read_programs(
     *,
     selection: Selection | None = None,
     reports: Sequence[AnalyzedReport] = (),
+    on_read: Callable[[float], None] = lambda _: None,
 ) -> tuple[Program, ...]:
     """Read timelines without a report, and rank their kernels by what can be won.
 
@@ -35,6 +36,7 @@ def read_programs(
         gpu: The GPU of timelines that name no GPU with known peaks.
         selection: Which kernels are wanted, by name and by NVTX range; all by default.
         reports: Reports on their kernels.
+        on_read: Called with parts of the work as they are done: they add up to 1 for each file.
 
     Raises:
         InputError: A timeline is unreadable or cut, or has no kernels.
@@ -50,9 +52,16 @@ def read_programs(
     found = []
     for file in files:
         job = file if isinstance(file, Job) else Job(Path(file), str(file))
+        parts: list[float] = []
+
+        def heard(part: float, parts: list[float] = parts) -> None:
+            parts.append(part)
+            on_read(part)
+
         try:
-            with opened_timeline(job.path) as timeline:
+            with opened_timeline(job.path, heard) as timeline:
                 program = read_program(timeline, gpu, chooser)
+            heard(1.0 - sum(parts))
         except InputError as error:
             raise InputError(str(error).replace(str(job.path), job.source), error.hint) from error
         found.append(replace(program, source=job.source))

@@ -23,13 +23,19 @@ _SLOW = ("nvcc", "emulated", "browser")
 
 
 def pytest_configure() -> None:
-    """Accept SIGINT as from a terminal: background jobs of a shell ignore it, and so would everything that tests start.
-
-    Garbage collection is off while tests are collected: it took a quarter of that time.
-    """
+    """Collect tests without garbage collection, which took a quarter of that time."""
     gc.disable()
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_as_from_a_terminal() -> None:
+    """Heed SIGINT, which background jobs ignore, and SIGHUP, which `nohup` ignores: what tests start inherits that.
+
+    A handler that does nothing lets the tests go on at a hangup, as `nohup` promises; what they start has none.
+    """
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
 import threading
 import tomllib
+import zipfile
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.resources import files
@@ -234,16 +236,143 @@ def test_a_comment_that_may_not_be_written_fails_nothing(base: str, tmp_path: Pa
         ({"threshold": "3%; touch pwned"}, "--threshold takes a percentage"),
         ({"head": "--help"}, "--help"),
         ({"head": '"; touch pwned; "'}, "error: "),
-        ({"package": "--index-url=http://127.0.0.1:1/ x; touch pwned"}, "ERROR: "),
     ],
 )
 def test_inputs_are_words_and_never_commands(base: str, tmp_path: Path, inputs: dict[str, str], words: str) -> None:
     """Shell syntax in any input reaches rooflens literally, and runs nothing."""
-    given = {"base": base, "head": base, "package": "none", "comment": "false"} | inputs
-    runner = Runner(tmp_path, given, PIP_RETRIES="0")
+    runner = Runner(tmp_path, {"base": base, "head": base, "package": "none", "comment": "false"} | inputs)
     assert runner.run() in {1, 2}
     assert words in runner.log
     assert not (tmp_path / "pwned").exists()
+
+
+SHADOWED = (
+    "json",
+    "os",
+    "pickle",
+    "pip",
+    "re",
+    "rooflens",
+    "secrets",
+    "sitecustomize",
+    "tempfile",
+    "usercustomize",
+    "venv",
+)
+"""Modules that a step imports, or that Python does by itself."""
+
+
+def hostile(checkout: Path) -> Path:
+    """Put into a checkout what a step may read or run by mistake; return the file that shows that it did."""
+    pwned = checkout / "pwned"
+    (checkout / "rooflens.toml").write_text('[compare]\nkernel = "nothing*"\nthreshold = "900%"\nanyway = true\n')
+    (checkout / "pyproject.toml").write_text('[tool.rooflens.compare]\nfail-on = "900%"\nfloor = "1000s"\n')
+    (checkout / "pip.conf").write_text("[global]\nrequire-hashes = false\n")
+    for name in SHADOWED:
+        (checkout / f"{name}.py").write_text(f"open({str(pwned)!r}, 'a').write('{name} ')\n")
+    hooks = checkout / ".git" / "hooks"
+    hooks.mkdir(parents=True)
+    (checkout / ".git" / "config").write_text(f"[core]\n\tfsmonitor = touch {pwned}\n\tpager = touch {pwned}\n")
+    for name in ("post-checkout", "pre-commit", "fsmonitor-watchman"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {pwned}\n")
+        (hooks / name).chmod(0o755)
+    return pwned
+
+
+def test_no_pull_request_turns_its_own_gate_green(base: str, tmp_path: Path, github: HTTPServer) -> None:
+    """Whatever settings, modules and hooks the checkout and the job have, the gate fails, and says what it saw."""
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    pwned = hostile(checkout)
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "rooflens"
+    command.write_text(f'#!/bin/sh\nenv > {tmp_path}/variables\nexec {Path(sys.executable).parent}/rooflens "$@"\n')
+    command.chmod(0o755)
+    runner = Runner(
+        checkout,
+        {"base": base, "head": slow, "package": "none"},
+        PATH=f"{command.parent}:{Path(sys.executable).parent}:/usr/bin:/bin",
+        GITHUB_API_URL=url(github),
+        PYTHONPATH=str(checkout),
+        PYTHONHOME=str(checkout),
+        ROOFLENS_COMPARE_KERNEL="nothing*",
+        ROOFLENS_COMPARE_NVTX="nothing",
+        ROOFLENS_COMPARE_FLOOR="1000s",
+        ROOFLENS_COMPARE_ANYWAY="1",
+        ROOFLENS_NO_SETTINGS="0",
+        ROOFLENS_MAX_UNPACKED="1",
+    )
+    assert runner.run() == 5, runner.log
+    (comment,) = github.comments  # type: ignore[attr-defined]
+    assert (
+        "The gate looked at 1 kernel of 1 program, 3 recordings before, 3 after, with `--fail-on 5% --floor 2us "
+        "--threshold 3%`; no option comes from a file or the environment."
+    ) in comment["body"]
+    assert "**The gate failed**" in comment["body"]
+    variables = (tmp_path / "variables").read_text().splitlines()
+    kept = {line for line in variables if line.startswith(("ROOFLENS_", "PYTHON"))}
+    assert kept == {"ROOFLENS_NO_SETTINGS=1", "PYTHONSAFEPATH=1"}
+    assert not pwned.exists(), pwned.read_text()
+
+
+def wheel(folder: Path) -> str:
+    """Write a wheel of one module into a folder; return its digest."""
+    file = folder / "tiny-1-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as packed:
+        packed.writestr("tiny.py", "")
+        packed.writestr("tiny-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
+        packed.writestr("tiny-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        packed.writestr("tiny-1.dist-info/RECORD", "")
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def quick_python(folder: Path) -> Path:
+    """Write a `python3` whose new environments have this one's pip: to unpack one takes longer than all else here."""
+    pip = Path(pytest.importorskip("pip").__file__).parent
+    program = folder / "python3"
+    program.write_text(
+        f"""#!/bin/sh
+case "$*" in
+  "-I -m venv "*) {sys.executable} -I -m venv --without-pip "$4" && ln -s {pip} "$4"/lib/python3*/site-packages/;;
+  *) exec {sys.executable} "$@";;
+esac
+"""
+    )
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("pinned", ["with its hash", "with another hash", "without a hash"])
+def test_only_what_has_its_hash_is_installed(base: str, tmp_path: Path, pinned: str) -> None:
+    """A package with another hash or none ends the step; with its own it is installed, whatever the checkout holds."""
+    action, checkout, index = (tmp_path / name for name in ("action itself", "checkout", "index"))
+    for folder in (action / "action", checkout, index):
+        folder.mkdir(parents=True)
+    digest = wheel(index)
+    pins = {"with its hash": f" --hash=sha256:{digest}", "with another hash": f" --hash=sha256:{digest[::-1]}"}
+    (action / "action" / "requirements.txt").write_text(f"tiny==1{pins.get(pinned, '')}\n")
+    pwned = hostile(checkout)
+    runner = Runner(
+        checkout,
+        {"base": base, "head": base, "package": "--index-url=http://127.0.0.1:1/ x; touch pwned"},
+        GITHUB_ACTION_PATH=str(action),
+        PATH=f"{quick_python(index)}:/usr/bin:/bin",
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(index),
+        PYTHONPATH=str(checkout),
+    )
+    assert runner.run() in {1, 2}, runner.log
+    assert runner.ran == ["Warn of forks", "Install rooflens"]
+    said = {
+        "with its hash": "touch pwned",  # what the second package is called
+        "with another hash": "DO NOT MATCH THE HASHES",
+        "without a hash": "Hashes are required in --require-hashes mode",
+    }
+    assert [words for words in said.values() if words in runner.log] == [said[pinned]], runner.log
+    is_installed = any(checkout.glob("rooflens-venv.*/lib/*/site-packages/tiny.py"))
+    assert is_installed is (pinned == "with its hash")
+    assert not pwned.exists(), pwned.read_text()
 
 
 def test_no_script_holds_an_expression() -> None:
@@ -270,7 +399,7 @@ def test_the_files_are_what_github_and_gitlab_take(file: str, schema: str) -> No
 def test_the_examples_call_what_there_is(file: str) -> None:
     """The example uses existing inputs of the action, and existing options of commands."""
     text = (ROOT / "examples" / "ci" / file).read_text(encoding="utf-8")
-    for command, options in re.findall(r"rooflens (\w+)([^\n]*)", text):
+    for command, options in re.findall(r"rooflens (?:--isolated )?(\w+)([^\n]*)", text):
         if command in {"compare", "collect"}:
             shown = CliRunner().invoke(main, [command, "--help"]).stdout
             assert set(re.findall(r"--[a-z-]+", options.partition(" -- ")[0])) <= set(re.findall(r"--[a-z-]+", shown))
@@ -409,11 +538,17 @@ def test_actions_of_others_are_pinned_by_commit() -> None:
     assert [line for line in used if not pinned.fullmatch(line) and "your-organization/rooflens" not in line] == []
 
 
-def test_the_constraints_name_exact_versions_of_what_rooflens_needs() -> None:
-    """Each requirement of the package is pinned to a version within the package's range."""
+def test_the_action_pins_what_rooflens_needs_with_hashes() -> None:
+    """Each package needed to run or build rooflens is pinned to versions within its range, each with its hashes."""
     read = pytest.importorskip("packaging.requirements").Requirement
-    lines = (ROOT / "action" / "constraints.txt").read_text().splitlines()
-    held = dict(line.split("==") for line in lines if not line.startswith("#"))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [read(text) for text in project["dependencies"]]
-    assert [str(one) for one in needed if not one.specifier.contains(held.get(one.name, "0"))] == []
+    text = (ROOT / "action" / "requirements.txt").read_text().replace("\\\n", "")
+    pins = [line.split(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    assert [pin for pin, rest in pins if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", rest)] == []
+    held: dict[str, list[str]] = {}
+    for pin, _ in pins:
+        name, version = pin.split("==")
+        held.setdefault(name, []).append(version)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = [read(text) for text in (*project["project"]["dependencies"], *project["build-system"]["requires"])]
+    unmet = [one for one in needed if not all(map(one.specifier.contains, held.get(one.name, ["0"])))]
+    assert [str(one) for one in (*unmet, *(one for one in needed if one.name not in held))] == []

@@ -303,6 +303,13 @@ def test_several_names_are_three_and_dots() -> None:
     assert [fmt.some("abcd"[:length]) for length in range(5)] == ["", "a", "a, b", "a, b, c", "a, b, c, ..."]
 
 
+def test_harmless_text_can_be_written_and_steers_nothing() -> None:
+    """Escapes, marks of direction and halves of characters are replaced; letters and line ends stay."""
+    text = fmt.harmless("a\x1b[31m\u202e\ud800é\n\t日")
+    assert text == "a?[31m??é\n\t日"
+    assert text.encode()
+
+
 @for_all(
     "name, plural",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from rooflens import local_gpu as local_gpus
 from rooflens.errors import EnvironmentMissingError
-from rooflens.local_gpu import LocalGpu, local_gpu, obstacles, require_gpu
+from rooflens.local_gpu import LocalGpu, loaded_driver, local_gpu, obstacles
 from rooflens.processes import capture
 
 T4 = "GPU-00000000-0000-0000-0000-00000000aaaa"
@@ -31,6 +32,16 @@ int cuDeviceGet(int *device, int ordinal) {
 int cuDeviceGetUuid(unsigned char *uuid, int device) {
     memset(uuid, 0, 16);
     uuid[14] = uuid[15] = device;
+    return 0;
+}
+int cuDeviceGetName(char *name, int length, int device) {
+    strncpy(name, device == 0xaa ? "Tesla T4" : "NVIDIA A100-SXM4-40GB", length);
+    return 0;
+}
+int cuDriverGetVersion(int *version) { return *version = 12040, 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    if (attribute == 13) return 1;
+    *value = attribute == 75 ? (device == 0xaa ? 7 : 8) : attribute == 76 ? (device == 0xaa ? 5 : 0) : attribute;
     return 0;
 }
 """
@@ -76,19 +87,68 @@ def test_the_gpu_is_the_first_that_programs_see(visible: str | None, name: str) 
         assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
-def test_where_gpus_differ_cuda_says_which_is_first(two_gpus: Path) -> None:
-    """If nvidia-smi's order may differ from CUDA's, CUDA is asked, and its answer is stated."""
+@pytest.fixture
+def with_cuda(two_gpus: Path) -> Path:
+    """Let CUDA's driver answer on that machine."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no compiler")
     source = two_gpus / "cuda.c"
     source.write_text(CUDA)
-    command = ["gcc", "-shared", "-fPIC", "-o", two_gpus / "libcuda.so.1", source]
+    command = [compiler, "-shared", "-fPIC", "-o", two_gpus / "libcuda.so.1", source]
     subprocess.run(command, check=True)  # noqa: S603 - our own stand-in
+    return two_gpus
+
+
+@pytest.mark.usefixtures("with_cuda")
+def test_where_gpus_differ_cuda_says_which_is_first() -> None:
+    """If nvidia-smi's order may differ from CUDA's, CUDA is asked, and its answer is stated."""
     first = local_gpu({})
     assert (first.name, first.also) == ("NVIDIA A100-SXM4-40GB", ())
     assert "the GPUs here differ (Tesla T4, NVIDIA A100-SXM4-40GB): CUDA gives NVIDIA A100" in first.assumed
     assert "--chip another one's counters" in first.assumed
     second = local_gpu({"CUDA_VISIBLE_DEVICES": "1"})
     assert (second.name, second.assumed) == ("Tesla T4", "")
+
+
+@pytest.mark.parametrize("answer", [None, "", "exit 9"])
+def test_without_nvidia_smi_the_gpu_is_the_one_that_cuda_names(with_cuda: Path, answer: str | None) -> None:
+    """Where `nvidia-smi` is missing, fails or lists nothing, name and compute capability come from the driver."""
+    (with_cuda / "nvidia-smi").unlink()
+    if answer is not None:
+        (with_cuda / "nvidia-smi").write_text(f"#!/bin/sh\n{answer}\n")
+        (with_cuda / "nvidia-smi").chmod(0o755)
+    local_gpus._answer.cache_clear()
+    assert local_gpu({}) == LocalGpu("NVIDIA A100-SXM4-40GB", "8.0", "unknown")
+    assert local_gpu({"CUDA_VISIBLE_DEVICES": "1"}) == LocalGpu("Tesla T4", "7.5", "unknown")
+
+
+@pytest.mark.usefixtures("with_cuda")
+def test_cuda_describes_the_gpu() -> None:
+    """What the driver says comes in SI units, and null where it does not know an attribute."""
+    told = json.loads(capture((*local_gpus._ASK_CUDA, "-", "-")).stdout)
+    assert told == {
+        "name": "NVIDIA A100-SXM4-40GB",
+        "uuid": A100,
+        "compute_capability": "8.0",
+        "cuda": "12.4",
+        "sm_count": 16,
+        "sm_clock_hz": None,
+        "memory_clock_hz": 36_000,
+        "memory_bus_bits": 37,
+        "l2_bytes": 38,
+        "ecc": 32,
+    }
+
+
+def test_the_driver_is_the_loaded_kernel_module(tmp_path: Path) -> None:
+    """Both of NVIDIA's kernel modules name their version in `/proc`; without one it is unknown."""
+    assert loaded_driver(tmp_path) is None
+    place = tmp_path / "proc/driver/nvidia/version"
+    place.parent.mkdir(parents=True)
+    for module in ("NVIDIA UNIX x86_64 Kernel Module ", "NVIDIA UNIX Open Kernel Module for x86_64 "):
+        place.write_text(f"NVRM version: {module} 580.65.06  Sun Jul 27 07:01:00 UTC 2025\nGCC version: gcc 12.2.0\n")
+        assert loaded_driver(tmp_path) == "580.65.06"
 
 
 @pytest.mark.usefixtures("two_gpus")
@@ -169,15 +229,3 @@ def test_a_tool_that_cannot_even_be_killed_is_left(monkeypatch: pytest.MonkeyPat
         patched.setattr(subprocess.Popen, "communicate", never)
         assert capture(["/bin/sleep", "30"], 0.01).status is None
     assert started[0].wait() == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("answer", ["GPU-0123", None])
-def test_a_gpu_that_only_cuda_knows_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None) -> None:
-    """Without nvidia-smi, CUDA's driver is asked before concluding that there is no GPU."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(local_gpus, "_first_of_cuda", lambda *_: answer)
-    if answer:
-        require_gpu()
-    else:
-        with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU or driver"):
-            require_gpu()

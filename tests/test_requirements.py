@@ -56,7 +56,7 @@ def test_an_audit_that_audited_nothing_is_no_pass(
 
 def test_the_audit_reads_what_the_action_pins(audit: ModuleType) -> None:
     """Every pin of the action is audited: these packages run on other people's machines."""
-    pins = audit.pinned((ROOT / "action" / "constraints.txt").read_text(encoding="utf-8"))
+    pins = audit.pinned((ROOT / "action" / "requirements.txt").read_text(encoding="utf-8"))
     names = {re.split("[=>;]", one)[0] for one in PROJECT["dependencies"]}
     assert names <= {pin.partition("==")[0] for pin in pins}
 

@@ -228,6 +228,22 @@ def test_a_launch_that_is_faster_than_its_gpu_allows_has_no_floor(tmp_path: Path
     assert "1 launch took less than the peaks of NVIDIA A100-SXM4-40GB allow" in document["notes"][0]
 
 
+def test_operands_that_nobody_writes_cost_the_floor_of_their_own_kernel(tmp_path: Path) -> None:
+    """A softmax with a list in place of a Boolean has no floor, which a note counts; the product beside it has one."""
+    products = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::Half"] * 2}
+    odd = {
+        "Input Dims": [[64, 64], [], []],
+        "Input type": ["float", "Scalar", "Scalar"],
+        "Concrete Inputs": ["", "1", "[]"],
+    }
+    events = [host("cpu_op", "aten::mm", 1, 50, **products), launch(5, 1), kernel("gemm", 100, 9000, correlation=1)]
+    events += [host("cpu_op", "aten::_softmax", 60, 9, **odd), launch(62, 2), kernel("soft", 9900, 50, correlation=2)]
+    document = data_of(write_trace(tmp_path / "t.json", events, deviceProperties=PROPERTIES))
+    assert {row["name"]: row["floor_ns"] is None for row in document["kernels"]} == {"gemm": False, "soft": True}
+    (note,) = document["notes"]
+    assert note.startswith("1 launch of operators with operands that PyTorch does not write, and without a floor: ")
+
+
 def test_launches_that_come_too_late_are_a_stretch(tmp_path: Path) -> None:
     """Twenty kernels of 2 us every 12 us are a launch-bound stretch; a long pause is not part of it."""
     launched = [Launched("tiny", 12_000 * i, 12_000 * i + 2000) for i in range(20)]
@@ -368,7 +384,7 @@ def test_traces_come_from_folders_and_pipes(tmp_path: Path) -> None:
         assert (piped.exit_code, "kernel_166" in piped.stdout) == (0, True)
     answers = Answers(Root(tmp_path))
     assert {*answers.list_reports().data["paths"]} == {"run/t9.json", "run/t10.json.gz", "run/u.sqlite"}
-    assert "3 traces" in answers.open_report("run")
+    assert "3 traces" in answers.open_report("run").text
 
 
 def test_traces_of_several_ranks_are_one_list_that_names_the_one_they_wait_for(tmp_path: Path) -> None:
@@ -527,10 +543,10 @@ def test_python_and_a_model_get_the_same_answer(tmp_path: Path) -> None:
     program(tmp_path / "t.json.gz", deviceProperties=PROPERTIES)
     first = rl.trace(tmp_path / "t.json.gz").next[0]
     answers = Answers(Root(tmp_path))
-    rows = [line for line in answers.open_report("t.json.gz").splitlines() if line.startswith("| `kernel_")]
+    rows = [line for line in answers.open_report("t.json.gz").text.splitlines() if line.startswith("| `kernel_")]
     assert f"`{first.name}`" in rows[0]
     assert answers.open_report("t.json.gz").data["kernels"][0]["name"] == first.name
-    assert "Shown: 1 of 200 rows" in answers.open_report("t.json.gz", kernel="kernel_101")
+    assert "Shown: 1 of 200 rows" in answers.open_report("t.json.gz", kernel="kernel_101").text
     with pytest.raises(NoMatchError, match="no kernel matches `x`"):
         answers.open_report("t.json.gz", kernel="x")
 

@@ -45,7 +45,7 @@ class Report:
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
     >>> [kernel.function_name for kernel in report[:2]]
-    ['flash_attention_forward', 'attention_scores_gemm']
+    ['flash_attention_forward', 'attention_values_gemm']
     """
 
     def __init__(

@@ -64,7 +64,7 @@ def metric_table(run: Run, place: Job | str, gpu: str | None) -> pa.Table:
         digests = pa.array([run.digest] * rows.num_rows, METRICS.field("digest").type)
         return rows.set_column(0, METRICS.field("digest"), digests).select(METRICS.names).cast(METRICS)
     with fetched(place) as path:
-        report = read_report(path, place.source, ReadOptions(raw="values", gpu=gpu))
+        report = read_report(path, place.source, ReadOptions(raw="values", gpu=gpu, reads_code=False))
     if report.run.digest != run.digest:
         raise InputError(f"`{run.source}` has changed since it was opened", "open it again")
     return METRICS.empty_table() if report.raw is None else report.raw

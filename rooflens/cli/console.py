@@ -1,4 +1,7 @@
-"""What commands print: data on stdout; errors, progress and the last line on stderr."""
+"""What commands print: data on stdout; errors, progress and the last line on stderr.
+
+Without click, where only words are printed: `collect` and `doctor` also run where nothing is installed.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,10 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, TextIO
 
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
@@ -20,6 +22,8 @@ from rooflens.writing.outputs import check_folder, check_free, format_of, refuse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rich.progress import Progress, TaskID
+
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
     from rooflens.ingest.load import Ingested
@@ -28,13 +32,21 @@ if TYPE_CHECKING:
     from rooflens.writing.answers import Answer
 
 
+_SHORT_SECONDS = 1.0
+"""Nobody wonders about a command that ends by then."""
+
 TABLE = "table"
 """The only format for terminals; the others are texts that may go into a file."""
 
 
 def echo(text: str, *, nl: bool = True) -> None:
     """Print data of any origin to stdout, without control characters."""
-    click.echo(harmless(text), nl=nl)
+    _write(harmless(text), sys.stdout, nl=nl)
+
+
+def _write(text: str, stream: TextIO, *, nl: bool = True) -> None:
+    stream.write(f"{text}\n" if nl else text)
+    stream.flush()
 
 
 def echo_command(argv: Sequence[str]) -> None:
@@ -65,7 +77,7 @@ def say(line: str) -> None:
         from rooflens.report.writers.terminal import wrapped
 
         text = "\n".join(wrapped(text, shutil.get_terminal_size().columns, hang=2))
-    click.echo(text, err=True)
+    _write(text, sys.stderr)
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
@@ -73,23 +85,68 @@ def show_error(error: RooflensError, about: str = "") -> None:
     line = f"error: {f'{about}: ' if about else ''}{error}"
     say(line)
     if error.hint:
-        click.echo(err=True)
+        _write("", sys.stderr)
         say(f"hint: {error.hint}")
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Callable[[object], None]]:
-    """Show a progress bar on stderr while reports are read; nothing if stderr is no terminal."""
+def progress(total: int, what: str = "reports") -> Iterator[Callable[[float], None]]:
+    """Show a progress bar on stderr while files are read for over a second; nothing if stderr is no terminal.
+
+    Args:
+        total: How many files.
+        what: What they are.
+
+    Yields:
+        What moves the bar, by whole files or by parts of one.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    bar = _Bar(total, what)
+    late = threading.Timer(_SHORT_SECONDS, bar.show)
+    late.daemon = True
+    late.start()
+    try:
+        yield bar.move
+    finally:
+        late.cancel()
+        late.join()
+        bar.hide()
 
-    columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda _: bar.advance(task)
+
+class _Bar:
+    """A progress bar, which most commands end too soon to need."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self._total, self._what = total, what
+        self._done = 0.0
+        self._shown: tuple[Progress, TaskID] | None = None
+
+    def show(self) -> None:
+        """Show it."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+        count = f"{self._total:,} {self._what}" if self._total > 1 else self._what.removesuffix("s")
+        columns = (TextColumn(f"reading {count}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        task = bar.add_task("", total=self._total)
+        bar.update(task, completed=self._done)
+        bar.start()
+        self._shown = bar, task
+
+    def move(self, by: float) -> None:
+        """Move it by so many files."""
+        self._done += by
+        if self._shown is not None:
+            bar, task = self._shown
+            bar.update(task, completed=self._done)
+
+    def hide(self) -> None:
+        """Take it away."""
+        if self._shown is not None:
+            self._shown[0].stop()
 
 
 def show_failures(read: Ingested | Analyzed) -> None:
@@ -111,6 +168,8 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
     if last_line:
         say(last_line)
     if read.failures:
+        import click
+
         click.get_current_context().exit(1)
 
 
@@ -133,11 +192,12 @@ def show(document: Document) -> None:
     from rooflens.report.writers.terminal import to_terminal
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    click.echo(to_terminal(document, terminal_width(), colour=colour), nl=False)
+    _write(to_terminal(document, terminal_width(), colour=colour), sys.stdout, nl=False)
 
 
 def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command's options for what to write and where: `style`, `output` and `force`."""
+    import click
 
     def command(function: Callable[..., None]) -> Callable[..., None]:
         for option in (

@@ -16,7 +16,7 @@ from rooflens import __version__
 from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup, is_report
-from rooflens.errors import InputError, RooflensError, lacking_package, near_names
+from rooflens.errors import InputError, RooflensError, StoppedError, lacking_package, near_names
 from rooflens.machine import collect_seldom, without_pandas
 
 SECTIONS = {
@@ -85,6 +85,9 @@ class _Group(NamedGroup):
         except OSError as error:
             show_error(_of_system(error))
             ctx.exit(1)
+        except KeyboardInterrupt:  # click would end with 1, as after bad input
+            click.echo(err=True)
+            ctx.exit(StoppedError.exit_code)
         except MemoryError:
             show_error(
                 InputError(
@@ -111,11 +114,15 @@ class _Group(NamedGroup):
         name, command, rest = self._meant(ctx, args)
         if name is None or command is None or ctx.resilient_parsing:
             return name, command, rest
-        from rooflens.cli.settings import PREFIX, defaults_of, file_settings, with_names, written_out
+        from rooflens.cli.settings import PREFIX, use_file, with_names, written_out
 
-        if table := file_settings(Path(), COMMANDS).get(name):
-            ctx.default_map = {name: defaults_of(command, ctx, table)}
-        return name, with_names(command, f"{PREFIX}_{name.upper()}"), written_out(command, rest)
+        name = ALIASES.get(name, name)
+        if ctx.params["isolated"]:
+            ctx.auto_envvar_prefix = None  # which is what click names the variables of a command's options after
+        else:
+            use_file(ctx, command, name, COMMANDS)
+        prefix = ctx.auto_envvar_prefix and f"{PREFIX}_{name.upper()}"
+        return name, with_names(command, prefix), written_out(command, rest)
 
     def _meant(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in {*COMMANDS, *ALIASES} and not ctx.resilient_parsing and _is_to_read(args[0]):
@@ -173,14 +180,22 @@ _TOLD = {
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ROOFLENS"},
 )
 @click.version_option(__version__, prog_name="rooflens", allow_from_autoenv=False)
+@click.option(
+    "--isolated",
+    is_flag=True,
+    envvar="ROOFLENS_NO_SETTINGS",
+    allow_from_autoenv=False,
+    help="Take no defaults from files or the environment, as with ROOFLENS_NO_SETTINGS=1.",
+)
 @click.pass_context
-def main(ctx: click.Context) -> None:
+def main(ctx: click.Context, *, isolated: bool) -> None:  # noqa: ARG001 - `resolve_command` asks it
     """See what limits every GPU kernel.
 
     Opens Nsight Compute reports, computes arithmetic intensity and positions on the hierarchical roofline, and says for
     each kernel what bounds it, how far it is from that limit, and which move can help. `rooflens REPORT` is short for
     `rooflens analyze REPORT`, `rooflens diff` for `rooflens compare`, and `--json` for `--format json`. Defaults of
-    options come from `rooflens.toml`, from `[tool.rooflens]` in pyproject.toml, and from `ROOFLENS_COMMAND_OPTION`.
+    options come from `rooflens.toml`, from `[tool.rooflens]` in pyproject.toml, and from `ROOFLENS_COMMAND_OPTION`,
+    unless --isolated turns that off; a gate (`compare --fail-on`) takes them from its line alone.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

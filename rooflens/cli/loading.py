@@ -251,7 +251,8 @@ def answer_of(
         )
         show_failures(found)
         reports = found.reports
-    programs = read_programs(traces.jobs, reading.gpu, selection=selection, reports=reports)
+    with progress(len(traces.jobs), "timelines") as move:
+        programs = read_programs(traces.jobs, reading.gpu, selection=selection, reports=reports, on_read=move)
     return of_traces(programs, top, max_tokens, columns=columns, raw_cells=raw_cells)
 
 
@@ -289,7 +290,7 @@ def load_analyzed(
         digits: First digits of the wanted reports' digests in a store; empty for all reports.
         keep: Write the verdicts into the store.
         without_nvidia: Ignore the results of NVIDIA's own rules.
-        with_evidence: Whether verdicts of a store need their lines of evidence.
+        with_evidence: Whether verdicts need their lines of evidence.
         reading: How to read the reports; for a store, `gpu` selects kernels.
         selection: Which launches are wanted; all by default. No verdict depends on it.
         timeline: Figures without ncu, which replace the stored ones.
@@ -314,7 +315,10 @@ def load_analyzed(
     if store is not None and reading is not None and reading.gpu is not None:
         wanted = replace(wanted, gpu=reading.gpu)
     chooser = Chooser(wanted) if wanted else None  # before reading anything: a pattern may be invalid
-    read = None if timeline is None else read_timeline(timeline)
+    read = None
+    if timeline is not None:
+        with progress(1, "timelines") as move:
+            read = read_timeline(timeline, move)
     if store is not None:
         from rooflens.analyzing import analyze_store
 
@@ -334,12 +338,13 @@ def load_analyzed(
 
         inputs = find_reports(paths, reading)
         workers = processes_for(inputs.jobs, reading)
-        with progress(len(inputs.jobs)) as advance:
+        with progress(len(inputs.jobs)) as move:
             found = analyze_inputs(
                 inputs,
                 limits,
-                advance,
+                lambda _: move(1),
                 without_nvidia=without_nvidia,
+                with_evidence=with_evidence,
                 reading=reading,
                 executor=workers,
                 timeline=read,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.collect.command import profiles_whole
-from rooflens.errors import InputError
+from rooflens.errors import EnvironmentMissingError, InputError, need_newer_python
 from rooflens.model.counters.chips import FAMILIES
 from rooflens.model.keys import function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
@@ -80,8 +80,9 @@ def other_gpu(plan: Plan, report: Path) -> str:
 def _read(report: Path) -> Sequence[Kernel]:
     """Read the kernels of a report; empty if it cannot be read here."""
     try:
-        from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
+        need_newer_python("reading reports")
+        from rooflens.ingest.reports.read import ReadOptions, read_report  # noqa: PLC0415 - a bare GPU box may lack it
 
-        return read_report(report, report.name).kernels
-    except (ImportError, InputError):
+        return read_report(report, report.name, ReadOptions(reads_code=False)).kernels
+    except (ImportError, EnvironmentMissingError, InputError):
         return ()

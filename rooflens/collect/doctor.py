@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.collect.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
 from rooflens.collect.failures import PERMISSION_HINT
-from rooflens.errors import EnvironmentMissingError, lacking_package
+from rooflens.errors import READS_SINCE, EnvironmentMissingError, lacking_package
 from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import counters_are_open, limited_clocks, local_gpu, may_administer, obstacles
 from rooflens.processes import query
@@ -38,11 +38,14 @@ _MIN_FREE_BYTES = 1e9
 _NOT_FOR_READING = "reading reports does not need it"
 _ON_A_GPU = "collect on a machine with an NVIDIA GPU"
 _TORCH = """
+import sys
+sys.path[:] = filter(None, sys.path)
 import torch
 there = torch.cuda.is_available()
 print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name() if there else "", sep="|")
 """
-"""Runs in a process of its own: importing torch takes seconds, and a broken torch may crash."""
+"""Runs in a process of its own: importing torch takes seconds, and a broken torch may crash. A `torch.py` that lies in
+the working directory is not imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,9 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
     """
     gpu = _gpu_at_hand()
     return (
+        _python(),
         _modules("report reader", ("msgspec", "google.protobuf")),
-        _modules("tables", ("rich",)),
+        _modules("tables", ("rich",), "it counts the columns of wide letters, and draws progress"),
         _modules("page", ("altair", "jinja2")),
         _modules("store", ("pyarrow",)),
         _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions, and `--reader ncu-report`"),
@@ -78,6 +82,15 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
         _torch(),
         _disk(Path.cwd()),
     )
+
+
+def _python() -> Check:
+    """Say whether this Python reads reports too, or only collects them."""
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] >= READS_SINCE:
+        return Check("Python", "ok", found)
+    since = "{}.{}".format(*READS_SINCE)
+    return Check("Python", "fail", f"{found} collects reports; reading them needs {since}", f"install Python {since}")
 
 
 def _modules(name: str, modules: Sequence[str], purpose: str = "") -> Check:

@@ -28,7 +28,7 @@ from rooflens.collect.command import (
 from rooflens.collect.ranks import NO_COMMUNICATION, ONE_NCU, split_launcher
 from rooflens.collect.tiers import metrics_for, sections_for
 from rooflens.errors import EnvironmentMissingError
-from rooflens.local_gpu import cuda_has_gpu, local_gpu, obstacles
+from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
 from rooflens.workloads.build import architecture_of, build, lacking_library
 from rooflens.workloads.commands import command_for, profiled_command, require_torch
@@ -319,7 +319,7 @@ def can_run(case: Case, chip: str | None) -> bool:
 
 
 def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
-    """Return the local GPU; None if `nvidia-smi` shows none but CUDA has a GPU, or no GPU is needed."""
+    """Return the local GPU; None if there is none and none is needed."""
     if not dry_run:
         check_system()
     try:
@@ -328,7 +328,7 @@ def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
         if chip is None and dry_run:
             told = "`--chip gh100` writes the command of a GPU elsewhere; `rooflens metrics` lists chips"
             raise EnvironmentMissingError(str(error), told) from error
-        if chip is None or not (dry_run or cuda_has_gpu()):
+        if not dry_run:
             raise
         return None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.collect.unprofiled import run_program
 from rooflens.errors import EnvironmentMissingError, ProgramError
-from rooflens.ingest.timelines.chrome import is_kernel, kernel_of
+from rooflens.ingest.timelines.kernel_events import is_kernel, kernel_of
 from rooflens.model.keys import bare_name
 from rooflens.model.unprofiled import LaunchCount, Shape
 from rooflens.processes import query

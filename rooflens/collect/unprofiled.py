@@ -124,6 +124,7 @@ def _measured(values: dict[str, Any]) -> Unprofiled:
         source="workload",
         iterations=_count(values.get("iterations")) or 1,
         cublas_ns=_count(values.get("cublas_ns")),
+        cold_ns=_count(values.get("cold_ns")),
     )
 
 

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -198,7 +199,8 @@ def _pool(count: int) -> Iterator[Executor]:
     # Whatever a killed worker left unpacked is deleted with the folder.
     with tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True) as scratch:
         # Not fork: the parent may run threads (pyarrow, Jupyter), whose locks a forked child would inherit held.
-        executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (count, scratch))
+        with _nothing_from_here():  # it starts the tracker of its semaphores
+            executor = ProcessPoolExecutor(count, _Context(), _begin, (count, scratch))
         try:
             yield executor
         except (KeyboardInterrupt, SystemExit):  # nobody waits for the workers' results
@@ -208,6 +210,38 @@ def _pool(count: int) -> Iterator[Executor]:
             raise
         finally:
             executor.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _nothing_from_here() -> Iterator[None]:
+    """Let a started Python import nothing from the working directory until it has our own path.
+
+    It may be a folder of a stranger's reports, with a `pickle.py` in it, and what Python runs with `-c`, as
+    multiprocessing does, looks there first.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
+class _Process(SpawnProcess):
+    def start(self) -> None:
+        """Start the process."""
+        with _nothing_from_here():
+            super().start()
+
+
+class _Context(SpawnContext):
+    Process = _Process
 
 
 def _begin(count: int, scratch: str) -> None:

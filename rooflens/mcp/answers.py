@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from operator import attrgetter
+from typing import Annotated, Any, get_args
 
+from msgspec import Struct
 from pydantic import Field
 
 from rooflens import format as fmt
@@ -14,7 +16,21 @@ from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
-from rooflens.model.catalogue import PROGRAM_KERNEL
+from rooflens.model.catalogue import (
+    NUMBER,
+    POSITION,
+    PROGRAM_KERNEL,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    Key,
+    Schema,
+    Shape,
+    choice,
+    choices,
+    fixed,
+    items,
+)
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
@@ -23,14 +39,15 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
 from rooflens.model.program.ranks import joined
 from rooflens.model.ranking import in_rank, most_at_stake
-from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
+from rooflens.model.records import Analysis, AnalyzedReport, Confidence, Grain
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
 from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
-from rooflens.report.forecast.data import to_objects
+from rooflens.report.forecast.data import PREDICTION, to_objects
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
@@ -51,7 +68,7 @@ from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
 MOST_TOKENS = 4000
 """Upper limit of an answer, whatever is requested."""
 
-PAGE_TOKENS = 1200
+PAGE_TOKENS = 1400
 ROWS = 25
 NAMED = 5
 GPUS = 2
@@ -64,22 +81,19 @@ Tokens = Annotated[int, Field(description="size limit of the answer", ge=LEAST_T
 Offset = Annotated[int, Field(description="where to continue, as the previous answer says", ge=0)]
 
 
-class Told(str):
-    """A tool's answer: the text, and the same numbers as data for clients that compute.
+_NONE: Mapping[str, Any] = {}
+
+
+class Answer(Struct, frozen=True):
+    """What a tool answers.
 
     Attributes:
-        data: A JSON object; empty if the text has no numbers of its own.
+        text: Markdown.
+        data: The same numbers as JSON, for clients that compute; empty if the text has none of its own.
     """
 
-    __slots__ = ("data",)
-
-    def __new__(cls, text: str, data: Mapping[str, Any] | None = None) -> Self:
-        """Take text and data."""
-        told = super().__new__(cls, text)
-        told.data = data or {}
-        return told
-
-    data: Mapping[str, Any]
+    text: str
+    data: Mapping[str, Any] = _NONE
 
 
 class Answers:
@@ -88,7 +102,7 @@ class Answers:
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def list_reports(self, folder: Path = ".", offset: Offset = 0) -> Told:
+    def list_reports(self, folder: Path = ".", offset: Offset = 0) -> Answer:
         """List the reports, traces and stores that can be opened, newest file first: date, GPU, kernels."""
         traces = self._root.traces(folder)
         found = [*self._reports_in(folder, traces), *traces]
@@ -96,14 +110,14 @@ class Answers:
         stores = self._root.stores() if folder == "." else []
         are_traces = {job.source for job in traces}
         rows: list[Words] = [
-            (code(job.source), ": ", *_told(job, is_trace=job.source in are_traces))
+            (code(job.source), ": ", *_about_file(job, is_trace=job.source in are_traces))
             for job in jobs[offset : offset + ROWS]
         ]
         rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
         total = len(jobs) + len(stores)
         names = [*(job.source for job in jobs), *stores][offset : offset + len(rows)]
         text = _more(to_markdown((bullets(rows),)), offset, len(rows), total)
-        return Told(text, {"paths": names, **_place(offset, len(rows), total)})
+        return Answer(text, _PATHS.json(_rows(names, offset, total)))
 
     def _reports_in(self, folder: str, traces: Sequence[Job]) -> Sequence[Job]:
         """Find the reports of a folder; empty if it holds only traces.
@@ -124,21 +138,19 @@ class Answers:
         kernel: Pattern = "",
         nvtx: Nvtx = "",
         max_tokens: Tokens = 600,
-    ) -> Told:
+    ) -> Answer:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
         if programs := self._root.programs(path, _selection(kernel, nvtx)):
             of_all = joined(programs).kernels
-            first = [PROGRAM_KERNEL.json(one) for one in of_all[:NAMED]]
             text = of_traces(programs, max_tokens=max_tokens).text("digest")
-            return Told(text, {"kernels": first, **_place(0, len(first), len(of_all))})
+            return Answer(text, _TRACE_KERNELS.json(_rows(of_all[:NAMED], 0, len(of_all))))
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)
-        rows = [_numbers(group) for group in kernels[:NAMED]]
         text = digest(reports, max_tokens, unread=found.failures)
-        return Told(text, {"kernels": rows, **_place(0, len(rows), len(kernels))})
+        return Answer(text, _KERNELS.json(_rows(kernels[:NAMED], 0, len(kernels))))
 
-    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> Told:
+    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> Answer:
         """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)
@@ -152,24 +164,20 @@ class Answers:
         is_open = any(limit_cell(group.analysis.verdict.limit).startswith("~") for group in shown)
         marks = [*([f"verdict: {MARKS}"] if has_doubt else []), *([f"limit: {TODAY}"] if is_open else [])]
         text = to_markdown((Table(columns, rows), *map(paragraph, marks)))
-        data = {"kernels": [_numbers(group) for group in shown], **_place(offset, len(shown), len(kernels))}
-        return Told(_more(text, offset, len(shown), len(kernels)), data)
+        data = _KERNELS.json(_rows(shown, offset, len(kernels)))
+        return Answer(_more(text, offset, len(shown), len(kernels)), data)
 
     def explain_kernel(
         self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
-    ) -> Told:
+    ) -> Answer:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         whole, chosen, others = self._chosen(path, kernel, nvtx)
         head, *parts = explain(whole, chosen).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:2]))
         text = "\n\n".join((verdict, *parts[2:]))
         group = next(one for one in summarize(whole.analyses) if identity(one.analysis) == identity(chosen))
-        moves = [
-            {"finding": move.finding, "text": fmt.cut_end(move.text, _MOVE_BYTES), "gain": _factor(move.gain)}
-            for move in chosen.verdict.moves[:NAMED]
-        ]
         page = _page(text, offset, max_tokens, least=len(verdict.splitlines()))
-        return Told(page, {**_numbers(group), "moves": moves})
+        return Answer(page, _EXPLAINED.json(group))
 
     def hotspots(
         self,
@@ -177,7 +185,7 @@ class Answers:
         kernel: Pattern = "",
         by: Annotated[str, Field(description="line, sass or function; empty for lines where they are known")] = "",
         top: Annotated[int, Field(description="how many", ge=1, le=100)] = 10,
-    ) -> Told:
+    ) -> Answer:
         """List the source lines or instructions of one kernel that take its time, with what warps wait for there."""
         grain = next((grain for grain in _GRAINS if grain == by), None)
         if by and grain is None:
@@ -190,12 +198,8 @@ class Answers:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
         head = paragraph((code(short_name(chosen.short_name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
         table = to_markdown((hot_table(chosen.kernel, shown[0].hotspots),))
-        places = [
-            {"file": spot.file, "line": spot.line, "pc": spot.pc, "samples": spot.measures.get("samples")}
-            for spot in shown[0].hotspots
-        ]
         page = _page("\n\n".join((to_markdown((head,)), *others, table)), 0)
-        return Told(page, {"key": chosen.key, "hotspots": places})
+        return Answer(page, {"key": chosen.key, "hotspots": items(_SPOT).json(shown[0].hotspots)})
 
     def compare(
         self,
@@ -204,32 +208,29 @@ class Answers:
         kernel: Pattern = "",
         max_tokens: Tokens = PAGE_TOKENS,
         offset: Offset = 0,
-    ) -> Told:
+    ) -> Answer:
         """Compare recordings of one program, before and after a change, or all versions in a folder with the first."""
         found, unpaired = self._ladders(base, head, kernel)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
         page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
-        programs = [
-            {"program": one.program, "factor": one.speed.factor, "warnings": list(one.warnings)} for one in ladders
-        ]
-        return Told(page, {"programs": programs})
+        return Answer(page, {"programs": items(_PROGRAM).json(ladders)})
 
     def predict(
         self,
         operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
         sizes: Annotated[dict[str, int], Field(description="by name, such as m, n, k of gemm; {} returns the names")],
         **options: Any,
-    ) -> Told:
+    ) -> Answer:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         given = Options(**{name: value for name, value in options.items() if value})
         row = predicted(operation, {name.replace("-", "_"): size for name, size in sizes.items()}, given)
         (written,) = to_objects([row])
         numbers = {name: written[name] for name in _FORECAST if written[name] is not None}
-        return Told(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
+        return Answer(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
 
-    def about(self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0) -> Told:
+    def about(self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0) -> Answer:
         """Explain a verdict, finding, flag, stall reason, counter, word, GPU, or a line that ncu printed."""
-        return Told(_page(to_markdown(explained(name)), offset))
+        return Answer(_page(to_markdown(explained(name)), offset))
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         return self._analyzed(path, kernel, nvtx).reports
@@ -278,7 +279,59 @@ class Answers:
         return whole, chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
 
 
+class _Rows(Struct, frozen=True):
+    """Rows of a page, how many there are in all, and where the next page starts; None on the last."""
+
+    rows: Sequence[Any]
+    total: int
+    next_offset: int | None
+
+
+def _rows(rows: Sequence[Any], offset: int, total: int) -> _Rows:
+    end = offset + len(rows)
+    return _Rows(rows, total, end if rows and end < total else None)
+
+
+def _page_of(name: str, of: Shape) -> Shape:
+    return fixed(Key(name, items(of), value=attrgetter("rows")), Key("total", POSITION), Key("next_offset", _OFFSET))
+
+
 _MOVE_BYTES = 400
+_OFFSET = Shape({"type": ["integer", "null"], "minimum": 0})
+_LINE = Shape(_OFFSET.schema)
+_MOVE = fixed(
+    Key("finding", TEXT_OR_NULL),
+    Key("text", TEXT, value=lambda move: fmt.cut_end(move.text, _MOVE_BYTES)),
+    Key("gain", NUMBER, value=lambda move: move.gain and move.gain.factor),
+)
+_KERNEL = fixed(
+    Key("key", TEXT, value=attrgetter("analysis.key")),
+    Key("name", TEXT, value=lambda group: short_name(group.shown)),
+    Key("source", TEXT, value=attrgetter("analysis.kernel.source")),
+    Key("launches", POSITION, value=attrgetter("launch_count")),
+    Key("time_ns", NUMBER, value=attrgetter("duration_ns")),
+    Key("time_share", NUMBER),
+    Key("bound", choice(*BOUNDS), value=attrgetter("analysis.verdict.bound")),
+    Key("or_bound", choices(*BOUNDS), value=attrgetter("analysis.verdict.or_bound")),
+    Key("resource", TEXT_OR_NULL, value=attrgetter("analysis.verdict.resource")),
+    Key("confidence", choice(*get_args(Confidence)), value=attrgetter("analysis.verdict.confidence")),
+    Key("gain", NUMBER, value=lambda group: (gain := group.analysis.verdict.gain) and gain.factor),
+    Key("limit", NUMBER, value=attrgetter("analysis.verdict.limit.factor")),
+)
+_EXPLAINED = fixed(*_KERNEL.keys, Key("moves", items(_MOVE), value=lambda group: group.analysis.verdict.moves[:NAMED]))
+_SPOT = fixed(
+    Key("file", TEXT_OR_NULL),
+    Key("line", _LINE),
+    Key("pc", _LINE),
+    Key("samples", NUMBER, value=lambda spot: spot.measures.get("samples")),
+)
+_PROGRAM = fixed(Key("program", TEXT), Key("factor", NUMBER, value=attrgetter("speed.factor")), Key("warnings", TEXTS))
+_PATHS = _page_of("paths", TEXT)
+_KERNELS = _page_of("kernels", _KERNEL)
+_TRACE_KERNELS = _page_of(
+    "kernels",
+    fixed(*(key for key in PROGRAM_KERNEL.keys if key.name != "measured")),  # no report is beside it here
+)
 _FORECAST = (
     *("flop", "bytes", "intensity", "regime", "t_lower_s"),
     *("time_over_floor", "time_over_attainable", "time_verdict"),
@@ -290,36 +343,6 @@ def _ranked(reports: Sequence[AnalyzedReport]) -> Sequence[KernelSummary]:
     return in_rank(build_content(reports, "", default_thresholds()).kernels)
 
 
-def _place(offset: int, shown: int, total: int) -> dict[str, int | None]:
-    """Say how many rows there are, and where the next page starts."""
-    end = offset + shown
-    return {"total": total, "next_offset": end if shown and end < total else None}
-
-
-def _numbers(group: KernelSummary) -> dict[str, Any]:
-    """Return the numbers of a kernel; null for values that are unknown or were not measured."""
-    analysis = group.analysis
-    verdict = analysis.verdict
-    return {
-        "key": analysis.key,
-        "name": short_name(group.shown),
-        "source": analysis.kernel.source,
-        "launches": group.launch_count,
-        "time_ns": group.duration_ns,
-        "time_share": group.time_share,
-        "bound": verdict.bound,
-        "or_bound": list(verdict.or_bound),
-        "resource": verdict.resource,
-        "confidence": verdict.confidence,
-        "gain": _factor(verdict.gain),
-        "limit": verdict.limit.factor,
-    }
-
-
-def _factor(gain: Gain | None) -> float | None:
-    return gain.factor if gain else None
-
-
 def _selection(kernel: str, nvtx: str) -> Selection:
     """Select by a client's patterns, without regular expressions, which can be made to run endlessly."""
     if any(pattern.startswith("re:") for pattern in (kernel, nvtx)):
@@ -329,13 +352,13 @@ def _selection(kernel: str, nvtx: str) -> Selection:
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 
-def _told(job: Job, *, is_trace: bool) -> tuple[str | Span, ...]:
+def _about_file(job: Job, *, is_trace: bool) -> tuple[str | Span, ...]:
     """Say when a file was written, on which GPU it was recorded, and how many kernels it holds."""
     written = datetime.fromtimestamp(job.path.stat().st_mtime, tz=UTC).strftime("%Y-%m-%d %H:%M")
     if is_trace:
         return (f"{written}, trace",)
     try:
-        kernels = read_report(job.path, job.source, ReadOptions(texts=False)).kernels
+        kernels = read_report(job.path, job.source, ReadOptions(reads_code=False)).kernels
     except RooflensError as error:
         return (f"{written}, cannot be read: {error}",)
     gpus = few([code(gpu) for gpu in dict.fromkeys(kernel.gpu or "unknown GPU" for kernel in kernels)], GPUS)
@@ -402,3 +425,29 @@ def _more(text: str, offset: int, shown: int, total: int, noun: str = "row") -> 
     if not shown and offset:
         return f"nothing after {noun} {total}"
     return text if end >= total else f"{text}\n\ntruncated, {fmt.count(total - end, f'more {noun}')}: offset={end}"
+
+
+def _brief(schema: Any) -> Any:
+    """Leave out of a schema what is said for readers: each client sends all schemas with its list of tools."""
+    if isinstance(schema, dict):
+        return {name: _brief(one) for name, one in schema.items() if name not in {"description", "unit"}}
+    return [_brief(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def _object(**shapes: Shape) -> Schema:
+    return fixed(*(Key(name, shape) for name, shape in shapes.items())).schema
+
+
+TOOLS: Mapping[Callable[..., Answer], Schema | None] = {
+    Answers.list_reports: _brief(_PATHS.schema),
+    Answers.open_report: _brief({"type": "object", "anyOf": [_KERNELS.schema, _TRACE_KERNELS.schema]}),
+    Answers.list_kernels: _brief(_KERNELS.schema),
+    Answers.explain_kernel: _brief(_EXPLAINED.schema),
+    Answers.hotspots: _brief(_object(key=TEXT, hotspots=items(_SPOT))),
+    Answers.compare: _brief(_object(programs=items(_PROGRAM))),
+    Answers.predict: _brief(
+        {"type": "object", "properties": {key.name: key.schema for key in PREDICTION.keys if key.name in _FORECAST}}
+    ),
+    Answers.about: None,
+}
+"""The tools, with the JSON Schema of the data beside their text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -38,16 +37,9 @@ class Root:
     """Read reports, folders of them and stores below one folder, and cache the latest analyses."""
 
     def __init__(self, folder: Path) -> None:
-        """Take the folder.
-
-        Raises:
-            InputError: The path is no folder.
-        """
+        """Take the folder."""
         self.folder = folder.resolve()
-        if not self.folder.is_dir():
-            raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
         self._kept: OrderedDict[Path, tuple[Stamp, Analyzed]] = OrderedDict()
-        self._lock = threading.Lock()
 
     def inside(self, given: str) -> Path:
         """Resolve a path relative to the folder.
@@ -139,14 +131,13 @@ class Root:
             InputError: The path leads out of the folder, or holds no report or too many kernels.
         """
         place = self.inside(given)
-        with self._lock:
-            stamp = tuple(self._stamps(place))
-            kept = self._kept.pop(place, None)
-            found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
-            self._kept[place] = stamp, found
-            # What was asked for longest ago is forgotten.
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+        stamp = tuple(self._stamps(place))
+        kept = self._kept.pop(place, None)
+        found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
+        self._kept[place] = stamp, found
+        # What was asked for longest ago is forgotten.
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
         return found
 
     def _read(self, place: Path, given: str) -> Analyzed:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from rooflens import __version__
-from rooflens.errors import RooflensError
+from rooflens.errors import InputError
 from rooflens.format import cut_end, harmless
-from rooflens.mcp.answers import Answers, Told
-from rooflens.mcp.root import Root
+from rooflens.mcp.answers import TOOLS, Answer
+from rooflens.mcp.call import Outcome, made, refused
+from rooflens.mcp.children import DEADLINE_SECONDS, MOST_CALLS, Children
 from rooflens.model.predict.options import OPTIONS
-from rooflens.report.writers.markdown import unescaped
 
 INSTRUCTIONS = (
     "Reads Nsight Compute reports: what limits each GPU kernel, how far it is from that limit, why, on which line, "
@@ -31,37 +36,36 @@ INSTRUCTIONS = (
 )
 """Instructions for the client's model, sent at the start."""
 
-_TOOLS = (
-    (re.compile(r"`rooflens (compare|hotspots|predict)\b[^`]*`"), r"`\1`"),
-    (re.compile(r"`rooflens explain\b[^`]*`"), "`explain_kernel`"),
-    (re.compile(r"`rooflens analyze\b[^`]*`"), "`open_report`"),
-    (re.compile(r"`rooflens (about\b[^`]*)`"), r"`\1`"),
-    (re.compile(r"(?:[;:]|, as)?\s*`rooflens (?:doctor|gpus|ingest|metrics|workloads)\b[^`]*`[^;.?\n]*"), ""),
-)
-"""Replace commands in answers, which a client cannot run, by the equivalent tool, or by nothing if there is no tool.
-
-Commands that measure are kept: a person runs them, on a machine with a GPU.
-"""
-
 _READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_SIGNAL_STATUS = 128
+"""Plus a signal's number, it is the exit status by which shells show that the signal ended a program."""
 
 
-def make_server(root: Root) -> MCPServer[Any]:
+def serve(folder: Path, children: Children) -> None:
+    """Answer a client on stdin and stdout until it closes them, or a signal ends us."""
+
+    def end(number: int, _frame: object) -> None:
+        # At once: the SDK waits in a thread for the next line, which may never come.
+        children.end_all()
+        os._exit(_SIGNAL_STATUS + number)
+
+    for number in _ENDING:
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
+            signal.signal(number, end)
+    make_server(folder, children).run("stdio")
+
+
+def make_server(folder: Path, children: Children) -> MCPServer[Any]:
     """Make the server for the reports in a folder."""
-    answers = Answers(root)
-    server = _Server("rooflens", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
-    for tool in (
-        answers.list_reports,
-        answers.open_report,
-        answers.list_kernels,
-        answers.explain_kernel,
-        answers.hotspots,
-        answers.compare,
-        answers.predict,
-        answers.about,
-    ):
-        server.tool(annotations=_READS, structured_output=False)(_answering(tool))
-    return server
+    caller = _Caller(folder, children)
+    tools = []
+    for answer, schema in TOOLS.items():
+        call = caller.calling(answer, has_data=schema is not None)
+        tool = Tool.from_function(call, annotations=_READS, structured_output=False)
+        tool.fn_metadata.output_schema = schema
+        tools.append(tool)
+    return _Server("rooflens", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR", tools=tools)
 
 
 class _Server(MCPServer[Any]):
@@ -98,29 +102,53 @@ def _mismatch(tool: str, error: ValidationError, taken: Mapping[str, Any]) -> st
     return f"`{name}` of `{tool}` cannot be this: {said[:1].lower()}{said[1:]}" + (f" (hint: {about})" if about else "")
 
 
-def _answering(tool: Callable[..., Told]) -> Callable[..., CallToolResult]:
-    """Turn errors that the client can fix into tool errors with a hint."""
+class _Caller:
+    """Have the calls made by children; a call that the client cancels, or that is too late, ends its child."""
 
-    def answer(**given: Any) -> CallToolResult:
-        try:
-            told = tool(**given)
-            text = TextContent(type="text", text=harmless(_for_client(unescaped(told))))
-            return CallToolResult(content=[text], structured_content=_harmless(told.data) if told.data else None)
-        except RooflensError as error:
-            message, hint = _for_client(str(error)), _for_client(error.hint)
-            raise ToolError(harmless(message + (f" (hint: {hint})" if hint else ""))) from error
+    def __init__(self, folder: Path, children: Children) -> None:
+        self._folder, self._children = str(folder.resolve()), children
+        self._places = anyio.Semaphore(MOST_CALLS)
 
-    answer.__name__, answer.__doc__ = tool.__name__, tool.__doc__
-    # The SDK reads the signature, like `inspect`.
-    vars(answer)["__signature__"] = _taken(tool)
-    return answer
+    def calling(
+        self, answer: Callable[..., Answer], *, has_data: bool
+    ) -> Callable[..., Coroutine[Any, Any, CallToolResult]]:
+        """Make the tool of an answer: it takes the same, and says the same of itself."""
+
+        async def call(**given: Any) -> CallToolResult:
+            outcome = await self._outcome(answer.__name__, given)
+            if outcome.is_error:
+                raise ToolError(outcome.text)
+            text = TextContent(type="text", text=outcome.text)
+            return CallToolResult(content=[text], structured_content=dict(outcome.data) if has_data else None)
+
+        call.__name__, call.__doc__ = answer.__name__, answer.__doc__
+        # The SDK reads the signature, like `inspect`.
+        vars(call)["__signature__"] = _taken(answer)
+        return call
+
+    async def _outcome(self, tool: str, given: Mapping[str, Any]) -> Outcome:
+        async with self._places:
+            try:
+                child = self._children.take()
+            except InputError as error:
+                return refused(error)
+            asked = partial(child.call, made, self._folder, tool, given, deadline_s=DEADLINE_SECONDS)
+            try:
+                outcome: Outcome = await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
+            except InputError as error:
+                outcome = refused(error)
+            except BaseException:  # the client cancelled it, or is gone
+                self._children.end(child)
+                raise
+            self._children.give_back(child)
+            return outcome
 
 
-def _taken(tool: Callable[..., Told]) -> Signature:
+def _taken(answer: Callable[..., Answer]) -> Signature:
     """Return a tool's parameters; `**options` is replaced by the options that all forecasts share."""
-    said = signature(tool, eval_str=True)
-    named = [one for one in said.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    if len(named) < len(said.parameters):
+    said = signature(answer, eval_str=True)
+    named = [one for one in said.parameters.values() if one.kind is not Parameter.VAR_KEYWORD and one.name != "self"]
+    if any(one.kind is Parameter.VAR_KEYWORD for one in said.parameters.values()):
         named += [
             Parameter(
                 one.name,
@@ -131,19 +159,3 @@ def _taken(tool: Callable[..., Told]) -> Signature:
             for one in OPTIONS
         ]
     return said.replace(parameters=named, return_annotation=CallToolResult)
-
-
-def _harmless(value: Any) -> Any:
-    """Remove control characters from all texts in a JSON value."""
-    if isinstance(value, str):
-        return harmless(value)
-    if isinstance(value, Mapping):
-        return {name: _harmless(one) for name, one in value.items()}
-    return [_harmless(one) for one in value] if isinstance(value, (list, tuple)) else value
-
-
-def _for_client(text: str) -> str:
-    """Replace commands by tools."""
-    for command, tool in _TOOLS:
-        text = command.sub(tool, text)
-    return text

@@ -161,7 +161,7 @@ def _key(name: str) -> str:
 
     What a cell of an open class adds of what was not measured goes: `too few blocks, compute was not measured ??`.
     """
-    said = re.sub(r", [\w ]+ not measured(?=[? ]*$)", "", name.strip().rpartition(": ")[2])
+    said = re.sub(r", [\w ,]+ (?:was|were) not measured(?=[? ]*$)", "", name.strip().rpartition(": ")[2])
     return (said.rstrip("? ") or said).casefold().replace("-", "_").replace(" ", "_")
 
 

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rooflens.model.findings.does import find_what_it_does
 from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.keys import first_key, short_names
-from rooflens.model.records import Analysis, Finding, JudgedLoop, Kernel, Outside, Pipe
+from rooflens.model.records import Analysis, Finding, JudgedLoop, Kernel, Outside, Pipe, held_once, mapping_of
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels, shares_of
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.decide import decide, write_verdict
-from rooflens.model.verdict.facts import Facts, earned
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.flags import find_flags
 from rooflens.model.verdict.library import library_of, role_of
 from rooflens.model.verdict.nvidia_rules import read_nvidia
@@ -79,6 +80,7 @@ def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, p
         flops=flops,
         phases=find_phases(kernel.series),
         outside=outside,
+        does=find_what_it_does(kernel),
     )
 
 
@@ -96,9 +98,9 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         kernel=kernel,
         levels=facts.levels,
         pipes=facts.pipes,
-        flop=dict(by_dtype),
-        flop_source={work.dtype_key: work.source for work in flops.work},
-        flop_total=flops.total,
+        flop=mapping_of(tuple(by_dtype.items())),
+        flop_source=mapping_of(tuple({work.dtype_key: work.source for work in flops.work}.items())),
+        flop_total=flops.total and held_once(flops.total),
         flop_uncounted=flops.uncounted,
         flop_per_s=kernel.per_s(flops.total),
         flop_peak_per_s=flops.peak_per_s,
@@ -106,10 +108,7 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         nvidia=read_nvidia(kernel.rules),
         flags=facts.flags,
         launches=facts.outside.launches,
-        findings=tuple(
-            replace(one, gain=earned(one.gain, facts.confidence, one.confidence)) if one.gain else one
-            for one in findings
-        ),
+        findings=findings,
         phases=facts.phases,
         key=facts.outside.key or first_key(kernel),
         in_program=facts.outside.in_program,

@@ -308,8 +308,32 @@ GAIN = fixed(
     Key("changes", TEXT_OR_NULL, "what the move changes that the limit keeps: types, instructions or bytes"),
 )
 
+UNIT_FLOOR = fixed(
+    Key("resource", TEXT, "the busiest level or pipe"),
+    Key("share", NUMBER, "of the time in which it is busy", "share"),
+    Key("floor_ns", NUMBER, "that time: only less work for the unit gets below it", "ns"),
+)
+
+DOES = fixed(
+    Key("results", NUMBER, "sums that a thread keeps in registers; null on tensor cores", "results"),
+    Key("registers", NUMBER, "of a thread", "registers"),
+    Key("tile_bytes", NUMBER, "shared memory of a block, without the driver's part", "B"),
+    Key("copies", nullable(TEXTS), "how it copies to shared memory past registers: cp.async, bulk copies, TMA"),
+    Key("stages", NUMBER, "copies under way at once; null where the machine code does not tell", "stages"),
+    Key("waits_for_oldest", nullable(TRUTH), "it waits for the oldest of them; null where nothing tells"),
+    Key("products", TEXT_OR_NULL, "what multiplies, and in which type", value=lambda does: does.products or None),
+    Key("older_products", nullable(TRUTH), "by an instruction that is older than the chip's own"),
+    Key("load_bytes", NUMBER, "its widest load from global memory", "B"),
+    Key("lanes", NUMBER, "threads at work in an instruction, up to 32", "threads"),
+    Key("reduces_by", nullable(TEXTS), "how its threads cooperate: shuffles, barriers, atomics"),
+    Key("persistent", nullable(TRUTH), "it launches as many blocks as SMs hold"),
+    Key("specialised", nullable(TRUTH), "warps hand registers to others"),
+    Key("sources", mapping(TEXT), "what told each field that is known"),
+)
+
 LIMIT = fixed(
-    Key("factor", NUMBER, "best possible speed-up; null where no side is known", "factor", "Limit", page="Basic"),
+    Key("factor", NUMBER, "best possible speed-up; null where unknown or far", "factor", "Limit", page="Basic"),
+    Key("far", TRUTH, "over 10x, so that the factor says nothing: the floor is far away"),
     Key("floor_ns", NUMBER, "what its arithmetic or its traffic needs at peak rates", "ns", "Floor", page="Work"),
     Key("by", TEXT, "the side that sets the floor; empty without one"),
     Key("proven", TRUTH, "false at today's traffic, which is no proof that all of it is needed"),
@@ -357,11 +381,24 @@ VERDICT = fixed(
     Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
     Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
     Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers"),
-    Key("gain", nullable(GAIN), "what the first move brings, alone; null where that cannot be modelled"),
+    Key("gain", nullable(GAIN), "what the best of its moves brings, alone; null where that cannot be modelled"),
     Key("limit", LIMIT, "how much faster at most: with the same arithmetic, types and needed bytes"),
+    Key("today", nullable(UNIT_FLOOR), "the floor with today's instructions and traffic; null where unknown"),
+    Key("does", DOES, "what it already does, which no move advises; null where nothing tells"),
+    Key(
+        "done",
+        TEXT_OR_NULL,
+        "the roof that it has reached: only another algorithm or type gets further; null elsewhere",
+        value=lambda verdict: verdict.done or None,
+    ),
     Key("moves", items(MOVE), "what to do, first things first"),
     Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
     Key("evidence", TEXTS, "the numbers behind it, in words", flat=False),
+)
+
+COST = fixed(
+    Key("low", NUMBER, "what is proven: the time in which its unit works in vain", "share"),
+    Key("high", NUMBER, "what it can be: the time that goes with it", "share"),
 )
 
 FINDING = fixed(
@@ -379,6 +416,7 @@ FINDING = fixed(
         value=lambda finding: {number.name: number for number in finding.evidence},
     ),
     Key("gain", nullable(GAIN), "what its move brings, alone; null for notes, and where that cannot be modelled"),
+    Key("cost", nullable(COST), "what goes to it of the kernel's time; null where nothing tells"),
     Key("where", items(PLACE), "worst first"),
     Key("move", TEXT, "what to do, in one sentence"),
     Key("kind", choice(*get_args(MoveKind)), "what the move changes, in one word"),
@@ -797,7 +835,7 @@ KERNEL = fixed(
     Key(
         "loops_note",
         TEXT_OR_NULL,
-        "why there are no loops though somebody looked",
+        "why there are no loops though somebody looked, or how far it is known what waits wait for",
         value=lambda analysis: (analysis.kernel.inside.note or None) if analysis.kernel.inside else None,
         flat=False,
     ),
@@ -827,7 +865,7 @@ OPPORTUNITY = fixed(
     Key(
         "winnable_ns",
         NUMBER,
-        "GPU time that the first move wins, or else what lies above the floor of the limit",
+        "GPU time that the best move wins, or else what lies above the floor of the limit",
         "ns",
         value=lambda ranked: ranked[0].winnable_ns,
     ),
@@ -920,7 +958,7 @@ MEASURED = fixed(
     Key("key", TEXT, "names the launch in that report: `--kernel` takes it"),
     Key("duration_ns", NUMBER, "of that launch under ncu", "ns", value=attrgetter("kernel.duration_ns")),
     Key("sentence", TEXT, "its verdict", value=attrgetter("verdict.sentence")),
-    Key("gain", nullable(GAIN), "what its first move brings, alone", value=attrgetter("verdict.gain")),
+    Key("gain", nullable(GAIN), "what its best move brings, alone", value=attrgetter("verdict.gain")),
     Key("limit", LIMIT, "how much faster at most", value=attrgetter("verdict.limit")),
     Key("moves", items(MOVE), "what to do, first things first", value=attrgetter("verdict.moves")),
 )
@@ -954,14 +992,14 @@ PROGRAM_KERNEL = fixed(
     Key(
         "gain_ns",
         NUMBER,
-        "time above the cold floor, and above 5 µs a launch; of one in a report what its first move wins, or what lies "
+        "time above the cold floor, and above 5 µs a launch; of one in a report what its best move wins, or what lies "
         "above its limit; null where nobody knows",
         "ns",
     ),
     Key(
         "by",
         choice("gain", "limit", "time", "communication", "floor"),
-        "what it is ranked by: what its first move wins, what lies above floor or limit, all of its time because "
+        "what it is ranked by: what its best move wins, what lies above floor or limit, all of its time because "
         "neither is known; those that wait for other GPUs, and those with nothing to win, come last",
     ),
     Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
@@ -1067,7 +1105,7 @@ TOTALS: tuple[Key, ...] = (
     Key(
         "winnable_ns",
         NUMBER,
-        "GPU time that the first move wins, or else what lies above the floor of the limit",
+        "GPU time that the best move wins, or else what lies above the floor of the limit",
         "ns",
         "Won",
     ),

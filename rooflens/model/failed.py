@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
-from rooflens.model.records import Kernel
+from rooflens.model.records import NO_VALUES, Kernel
 
 ALL_NAN = "profiling this kernel failed, every counter is NaN"
 BUG_HINT = "this is a bug in rooflens, which affects no other report: please report it with the file"
 MEMORY_HINT = "read it on a machine with more memory, or profile fewer kernels into one report"
 _BUG = "rooflens failed on it"
-
-NO_VALUES: Mapping[str, Any] = {}
-"""One for all kernels: an empty dict for each missing field would make up most of what is left of a kernel."""
 
 
 def failed_kernel(kernel: Kernel, why: str) -> Kernel:

@@ -1,9 +1,9 @@
 """The one order of kernels, and what to do first in that order: a move for many kernels is one row.
 
-Kernels whose first move has a gain come first, by the time that it wins, and among them those that leave nearly the
-whole GPU idle, where nobody can tell how much of their time goes; then the rest, by their time. Where none has a gain
-those with a limit come first, by the time above it. A library's kernels come after those that the reader can change,
-unless libraries take nearly all of the time, and what fills inputs comes last.
+Kernels stand by the time that is at stake: what the best of their moves wins, else what lies above the nearer of their
+floors, else all of it. One of less than a tenth of the time leads no list in which another takes over half. A library's
+kernels come after those that the reader can change, unless libraries take nearly all of the time; what fills inputs
+comes last, and behind a kernel that could not be profiled where nothing else is there.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ from rooflens.model.records import Analysis, Gain, Move, Role, SharedMove, Verdi
 from rooflens.model.summary import KernelSummary, summarize, summed, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
 
-ORDER = "gains by time won, then by time (no gains: by limit); libraries and fills last"
+ORDER = "by time at stake: best gain, else above the floor; libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
+
+RANKED_SHOWN = 5
+"""Rows of what to do first."""
 
 LIBRARIES_LEAD_FROM = 0.8
 """From this part of the GPU time on libraries are the program, and their kernels stand by their time."""
+
+LITTLE, MOST = 0.1, 0.5
+"""A kernel of less than the first part of the GPU time does not lead where another has more than the second."""
 
 RANKED_FROM_SHARE = 0.01
 """Less at stake than this part of the most is not worth a line in a short list."""
@@ -40,7 +46,7 @@ _OF_LAUNCHES = frozenset({"short_kernel", "launch_gaps"})
 
 
 class Tier(IntEnum):
-    """What a kernel is ranked by; lower ones come first."""
+    """What the time at stake of a kernel is made of; those of libraries and fills stand behind all others."""
 
     GAIN = 0
     LIMIT = 1
@@ -50,10 +56,7 @@ class Tier(IntEnum):
 
 
 def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
-    """Say by what each of some kernels is ranked among the others.
-
-    Below gains a limit decides nothing: it is a bound, and beside the time that a move wins it would read as a promise.
-    """
+    """Say by what each of some kernels is ranked among the others."""
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     of_libraries_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels if kernel.analysis.role in _OF_LIBRARIES)
     leads = of_libraries_ns >= LIBRARIES_LEAD_FROM * total_ns
@@ -62,23 +65,13 @@ def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
         role, verdict = kernel.analysis.role, kernel.analysis.verdict
         if role == "fill":
             found.append(Tier.FILL)
-        elif verdict.gain is not None or (role == "kernel" and verdict.is_nearly_alone):
+        elif verdict.gain is not None:
             found.append(Tier.GAIN)
         elif role in _OF_LIBRARIES and not leads:
             found.append(Tier.LIBRARY)
         else:
             found.append(Tier.TIME if kernel.winnable_ns is None else Tier.LIMIT)
-    has_gain = Tier.GAIN in found
-    return [Tier.TIME if has_gain and tier == Tier.LIMIT else tier for tier in found]
-
-
-def _stakes_ns(kernels: Sequence[KernelSummary], found: Sequence[Tier]) -> list[float]:
-    """Return what kernels are ordered by within their tiers: time at stake of gains and limits, else all their time."""
-    at_stake = {Tier.GAIN, Tier.LIMIT}
-    return [
-        kernel.at_stake_ns if tier in at_stake else kernel.duration_ns or 0.0
-        for kernel, tier in zip(kernels, found, strict=True)
-    ]
+    return found
 
 
 def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:
@@ -86,16 +79,34 @@ def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:
     listed = list(kernels)
     found = tiers(listed)
     order = [
-        (tier, -stake_ns, -(kernel.duration_ns or 0.0))
-        for tier, stake_ns, kernel in zip(found, _stakes_ns(listed, found), listed, strict=True)
+        (max(tier, Tier.TIME), -kernel.at_stake_ns, -(kernel.duration_ns or 0.0))
+        for tier, kernel in zip(found, listed, strict=True)
     ]
-    return [listed[place] for place in sorted(range(len(listed)), key=order.__getitem__)]
+    places = sorted(range(len(listed)), key=order.__getitem__)
+    total_ns = sum(kernel.duration_ns or 0.0 for kernel in listed)
+    parts = [(kernel.duration_ns or 0.0) / total_ns if total_ns else 0.0 for kernel in listed]
+    if places and parts[places[0]] < LITTLE:
+        longest = max(places, key=parts.__getitem__)
+        if parts[longest] > MOST and found[longest] != Tier.FILL:
+            places.remove(longest)
+            places.insert(0, longest)
+    return [listed[place] for place in places]
 
 
 def in_order(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
-    """Put kernels in the one order of tables and the Python API, failed ones last."""
+    """Put kernels in the one order of tables and the Python API, failed ones last.
+
+    They are first where the others do no more than fill their inputs: then what was to be profiled is among them.
+    """
     failed = [kernel for kernel in kernels if kernel.is_failed]
-    return [*in_rank(kernel for kernel in kernels if not kernel.is_failed), *failed]
+    sound = in_rank(kernel for kernel in kernels if not kernel.is_failed)
+    return [*failed, *sound] if failed_lead(kernels) else [*sound, *failed]
+
+
+def failed_lead(kernels: Sequence[KernelSummary]) -> bool:
+    """Return whether all that could be profiled fills the inputs of what could not."""
+    is_lost = any(kernel.is_failed and kernel.analysis.role in {"kernel", "library"} for kernel in kernels)
+    return is_lost and all(kernel.is_failed or kernel.analysis.role == "fill" for kernel in kernels)
 
 
 def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
@@ -105,7 +116,7 @@ def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
 
 
 def opportunities(kernels: Sequence[KernelSummary], *, opening: bool = False) -> list[KernelSummary]:
-    """List what to do, in order: kernels that one move is for as one, which stands for them; failed ones are last.
+    """List what to do, in order: kernels that one move is for as one, which stands for them.
 
     Where all kernels lack counters their times are all that is known: they stay apart.
 
@@ -126,7 +137,7 @@ def opportunities(kernels: Sequence[KernelSummary], *, opening: bool = False) ->
         else:
             rows.append(_folded(members, fold.move(members)))
     rows = _alike_as_one(rows) if opening else rows
-    return [*in_rank(rows), *(kernel for kernel in kernels if kernel.is_failed)]
+    return in_order([*rows, *(kernel for kernel in kernels if kernel.is_failed)])
 
 
 def _alike_as_one(rows: Sequence[KernelSummary]) -> list[KernelSummary]:
@@ -144,9 +155,9 @@ def _alike_as_one(rows: Sequence[KernelSummary]) -> list[KernelSummary]:
 def _own_move(kernel: KernelSummary) -> tuple[object, ...]:
     """Name what kernels with the same first move share; empty if the kernel has no such peers."""
     verdict = kernel.analysis.verdict
-    if kernel.members or not verdict.moves or verdict.moves[0].kind == "collect":
+    move = verdict.best
+    if kernel.members or move is None or move.kind == "collect":
         return ()
-    move = verdict.moves[0]
     what = move.finding or move.text.partition(":")[0]
     known = move.gain is not None, bool(verdict.or_bound)
     return kernel.analysis.kernel.digest, kernel.gpu, what, move.kind, *known
@@ -154,7 +165,10 @@ def _own_move(kernel: KernelSummary) -> tuple[object, ...]:
 
 def _own_move_of(members: Sequence[KernelSummary]) -> Move:
     """Say the move of the longest of them without its numbers, with what it brings to all of them."""
-    move = max(members, key=lambda kernel: kernel.duration_ns or 0.0).analysis.verdict.moves[0]
+    longest = max(members, key=lambda kernel: kernel.duration_ns or 0.0)
+    move = longest.analysis.verdict.best
+    if move is None:
+        raise ValueError(longest.key)
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in members)
     left_ns = total_ns - sum(kernel.at_stake_ns for kernel in members)
     gain = Gain(total_ns / left_ns, left_ns) if move.gain and 0 < left_ns < total_ns else None
@@ -165,13 +179,13 @@ def worth_a_line(ordered: Iterable[KernelSummary]) -> list[KernelSummary]:
     """Leave out the rows with next to nothing at stake: gains beside other gains, others beside all but fills."""
     rows = list(ordered)
     found = tiers(rows)
-    placed = list(zip(rows, found, _stakes_ns(rows, found), strict=True))
-    most_ns = max((stake_ns for _, tier, stake_ns in placed if tier != Tier.FILL), default=0.0)
-    won_ns = max((stake_ns for _, tier, stake_ns in placed if tier == Tier.GAIN), default=0.0)
+    placed = list(zip(rows, found, strict=True))
+    most_ns = max((row.at_stake_ns for row, tier in placed if tier != Tier.FILL), default=0.0)
+    won_ns = max((row.at_stake_ns for row, tier in placed if tier == Tier.GAIN), default=0.0)
     return [
         row
-        for row, tier, stake_ns in placed
-        if stake_ns >= RANKED_FROM_SHARE * (won_ns if tier == Tier.GAIN else most_ns)
+        for row, tier in placed
+        if row.is_failed or row.at_stake_ns >= RANKED_FROM_SHARE * (won_ns if tier == Tier.GAIN else most_ns)
     ]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import prod
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -67,11 +69,47 @@ PredictedVerdict = Literal[AmountVerdict, FloorVerdict, AttainedVerdict]
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
+NO_VALUES: Mapping[Any, Any] = {}
+"""One for all records: an empty dict for each missing field would be a twentieth of a kernel."""
+
+
+def _nothing() -> Mapping[Any, Any]:
+    return NO_VALUES
+
+
+_MOST_HELD = 1 << 15
+_held: defaultdict[type, dict[Any, Any]] = defaultdict(dict)
+_Held = TypeVar("_Held")
+_Value = TypeVar("_Value")
+
+
+def held_once(value: _Held) -> _Held:
+    """Return the object that is held already for an equal value, if there is one; what holds a mapping stays itself.
+
+    Launches of a kernel have sizes, peaks, texts and findings in common: of 100,000 launches each that is held anew
+    takes megabytes. Values are held by their type: 1, 1.0 and True are equal, and are written otherwise.
+    """
+    of_type = _held[value.__class__]
+    if len(of_type) > _MOST_HELD:
+        of_type.clear()
+    try:
+        held: _Held = of_type.setdefault(value, value)
+    except TypeError:  # no hash
+        return value
+    return held
+
+
+@lru_cache(maxsize=1024)
+def mapping_of(items: tuple[tuple[str, _Value], ...]) -> Mapping[str, _Value]:
+    """Return the mapping of these items: one for all kernels that hold the same."""
+    return dict(items)
+
+
 RESIDENT = "resident"
 """The series of resident warps: it shows when the GPU is full, and is not a unit with a roof."""
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, gc=False):
     """One of NVIDIA's own rule results, as the report holds it.
 
     Attributes:
@@ -88,7 +126,7 @@ class Rule(Struct, frozen=True):
     unit_speedup_pct: float | None = None
 
 
-class Hotspot(Struct, frozen=True):
+class Hotspot(Struct, frozen=True, gc=False):
     """The share of a kernel that one source line, SASS instruction or function takes.
 
     Attributes:
@@ -110,10 +148,10 @@ class Hotspot(Struct, frozen=True):
     pc: int | None = None
     sass: str | None = None
     text: str | None = None
-    measures: Mapping[str, float] = field(default_factory=dict)
+    measures: Mapping[str, float] = field(default_factory=_nothing)
 
 
-class Series(Struct, frozen=True):
+class Series(Struct, frozen=True, gc=False):
     """Units sampled while a kernel ran, all at the same moments.
 
     Attributes:
@@ -126,7 +164,7 @@ class Series(Struct, frozen=True):
     shares: Mapping[str, tuple[float | None, ...]]
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, gc=False):
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
@@ -156,7 +194,7 @@ class Run(Struct, frozen=True):
 WaitFound = Literal["scoreboard", "registers", "queue", "barrier", "order"]
 
 
-class Wait(Struct, frozen=True):
+class Wait(Struct, frozen=True, gc=False):
     """An instruction that sampled warps wait for: its result, its place in a queue, or its end.
 
     Attributes:
@@ -183,7 +221,7 @@ class Wait(Struct, frozen=True):
 LoopKind = Literal["loop", "straight"]
 
 
-class Anatomy(Struct, frozen=True):
+class Anatomy(Struct, frozen=True, gc=False):
     """What one trip through the body of a loop takes of a warp, inner loops left out.
 
     Attributes:
@@ -222,7 +260,7 @@ class Anatomy(Struct, frozen=True):
     unroll: int | None = None
 
 
-class Loop(Struct, frozen=True):
+class Loop(Struct, frozen=True, gc=False):
     """One loop of a kernel's machine code, or a straight part before, between or after its loops.
 
     Attributes:
@@ -250,14 +288,14 @@ class Loop(Struct, frozen=True):
     line: int | None = None
     last_line: int | None = None
     trips: float | None = None
-    amounts: Mapping[str, float] = field(default_factory=dict)
-    own: Mapping[str, float] = field(default_factory=dict)
-    flop: Mapping[str, float] = field(default_factory=dict)
-    own_flop: Mapping[str, float] = field(default_factory=dict)
+    amounts: Mapping[str, float] = field(default_factory=_nothing)
+    own: Mapping[str, float] = field(default_factory=_nothing)
+    flop: Mapping[str, float] = field(default_factory=_nothing)
+    own_flop: Mapping[str, float] = field(default_factory=_nothing)
     anatomy: Anatomy | None = None
 
 
-class JudgedLoop(Struct, frozen=True):
+class JudgedLoop(Struct, frozen=True, gc=False):
     """A loop or straight-line part of a kernel: its share of the time, its place in the plane and its class.
 
     Attributes:
@@ -296,7 +334,7 @@ class JudgedLoop(Struct, frozen=True):
     pipe: str | None
 
 
-class Inside(Struct, frozen=True):
+class Inside(Struct, frozen=True, gc=False):
     """The inside of a kernel by its machine code.
 
     Attributes:
@@ -306,19 +344,19 @@ class Inside(Struct, frozen=True):
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
         indexes_constants: It loads constants by an index that is known at run time only.
         code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty if some are unknown.
-        note: Why nothing is known; empty where something is.
+        note: Why nothing is known; or, beside loops, how far it is known what waits wait for; else empty.
     """
 
     loops: tuple[Loop, ...] = ()
-    waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
-    pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
-    row_of: Mapping[int, int] = field(default_factory=dict)
+    waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=_nothing)
+    pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=_nothing)
+    row_of: Mapping[int, int] = field(default_factory=_nothing)
     indexes_constants: bool = False
     code_digest: str = ""
     note: str = ""
 
 
-class Kernel(Struct, frozen=True):
+class Kernel(Struct, frozen=True, gc=False):
     """One profiled result with its resolved counters: one row of the table `kernels`.
 
     Attributes:
@@ -361,16 +399,16 @@ class Kernel(Struct, frozen=True):
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     synthetic: bool = False
-    counters: Mapping[str, float] = field(default_factory=dict)
-    counter_sources: Mapping[str, str] = field(default_factory=dict)
-    thread_opcodes: Mapping[str, int] = field(default_factory=dict)
-    warp_opcodes: Mapping[str, int] = field(default_factory=dict)
-    tensor_ops: Mapping[str, float] = field(default_factory=dict)
-    tensor_peaks_per_s: Mapping[str, float] = field(default_factory=dict)
-    stalls: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=_nothing)
+    counter_sources: Mapping[str, str] = field(default_factory=_nothing)
+    thread_opcodes: Mapping[str, int] = field(default_factory=_nothing)
+    warp_opcodes: Mapping[str, int] = field(default_factory=_nothing)
+    tensor_ops: Mapping[str, float] = field(default_factory=_nothing)
+    tensor_peaks_per_s: Mapping[str, float] = field(default_factory=_nothing)
+    stalls: Mapping[str, float] = field(default_factory=_nothing)
     rules: tuple[Rule, ...] = ()
     hotspots: tuple[Hotspot, ...] = ()
-    code_totals: Mapping[str, float] = field(default_factory=dict)
+    code_totals: Mapping[str, float] = field(default_factory=_nothing)
     series: Series | None = None
     status_reason: str | None = None
     inside: Inside | None = None
@@ -442,7 +480,7 @@ RoofClock = Literal["profiled", "rated"]
 """The clock that a peak holds for: that of the profiled run, or the one that the maker states."""
 
 
-class Roof(Struct, frozen=True):
+class Roof(Struct, frozen=True, gc=False):
     """What a unit of the GPU does at most, as `rooflens.model.roofline.roof.roof` finds it.
 
     Attributes:
@@ -463,7 +501,7 @@ class Roof(Struct, frozen=True):
         return self.source != "datasheet" and self.clock == "profiled"
 
 
-class Level(Struct, frozen=True):
+class Level(Struct, frozen=True, gc=False):
     """A kernel's traffic at one memory level, and that level's roof.
 
     Attributes:
@@ -480,7 +518,7 @@ class Level(Struct, frozen=True):
     bytes_per_s: float | None = None
     roof: Roof | None = None
     share: float | None = None
-    stages: Mapping[str, float] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=_nothing)
     intensity_flop_per_byte: float | None = None
     attainable_per_s: float | None = None
     accuracy: Accuracy = "exact"
@@ -516,7 +554,7 @@ class Level(Struct, frozen=True):
         return ratio(self.bytes_per_s, self.share) if self.binding_stage is not None else None
 
 
-class Pipe(Struct, frozen=True):
+class Pipe(Struct, frozen=True, gc=False):
     """A kernel's use of one execution pipe, and that pipe's roof.
 
     Attributes:
@@ -554,7 +592,7 @@ _SAME_SHARE = 0.02
 """Bytes over roof and a stage's own share differ by up to 2 points between passes."""
 
 
-class Bottleneck(Struct, frozen=True):
+class Bottleneck(Struct, frozen=True, gc=False):
     """The busiest unit, whether it bounds the kernel or not.
 
     Attributes:
@@ -577,13 +615,13 @@ FAR = 10.0
 """From here on texts say that a kernel is far from any limit, and no factor."""
 
 
-class Limit(Struct, frozen=True):
+class Limit(Struct, frozen=True, gc=False):
     """What no change can beat that keeps a kernel's arithmetic, its types and the bytes that it needs.
 
     It bounds no change of algorithm, of types or of instructions.
 
     Attributes:
-        factor: Time over the floor; None if neither the arithmetic nor the traffic is known.
+        over_floor: Time over the floor; None if neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
         by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
         proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
@@ -591,19 +629,40 @@ class Limit(Struct, frozen=True):
         missing: What would tell it; None if it is known.
     """
 
-    factor: float | None = None
+    over_floor: float | None = None
     floor_ns: float | None = None
     by: str = ""
     proven: bool = False
     missing: str | None = None
 
     @property
-    def is_far(self) -> bool:
-        """Return whether it is too far away to be useful."""
-        return self.factor is not None and self.factor > FAR
+    def far(self) -> bool:
+        """Whether the floor is too far away for its factor to tell anything."""
+        return self.over_floor is not None and self.over_floor > FAR
+
+    @property
+    def factor(self) -> float | None:
+        """How much faster the kernel could be at most; None if unknown or far."""
+        return None if self.far else self.over_floor
 
 
-class Gain(Struct, frozen=True):
+class UnitFloor(Struct, frozen=True, gc=False):
+    """The time that a kernel's busiest unit works: with today's instructions and traffic it takes no less.
+
+    It bounds no change that asks less of the unit, as other accesses of L1 do.
+
+    Attributes:
+        resource: The level or pipe.
+        share: Fraction of the time in which it is busy, 0 to 1.
+        floor_ns: That time.
+    """
+
+    resource: str
+    share: float
+    floor_ns: float
+
+
+class Gain(Struct, frozen=True, gc=False):
     """What a move brings, alone: gains of several moves do not add up.
 
     Attributes:
@@ -619,7 +678,7 @@ class Gain(Struct, frozen=True):
     changes: str | None = None
 
 
-class Phases(Struct, frozen=True):
+class Phases(Struct, frozen=True, gc=False):
     """How a kernel's run divides into ramp, plateau and tail, by its series.
 
     Attributes:
@@ -637,7 +696,7 @@ class Phases(Struct, frozen=True):
     warps_in_tail: float | None = None
 
 
-class Evidence(Struct, frozen=True):
+class Evidence(Struct, frozen=True, gc=False):
     """One number that supports a finding.
 
     Attributes:
@@ -651,7 +710,7 @@ class Evidence(Struct, frozen=True):
     source: str
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """Where in the code a finding is.
 
     Attributes:
@@ -662,7 +721,19 @@ class Place(Struct, frozen=True):
     share: float
 
 
-class Finding(Struct, frozen=True):
+class Cost(Struct, frozen=True, gc=False):
+    """The share of a kernel's elapsed time that goes to a waste, 0 to 1.
+
+    Attributes:
+        low: What is proven: the time in which its unit works in vain.
+        high: What it can be: the time that goes with it.
+    """
+
+    low: float
+    high: float
+
+
+class Finding(Struct, frozen=True, gc=False):
     """Why a kernel is slower than it could be, where, and what to do.
 
     Attributes:
@@ -670,6 +741,7 @@ class Finding(Struct, frozen=True):
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
         gain: What the move brings, alone; None if that cannot be modelled, and for notes.
+        cost: What goes to it of the kernel's time; None if nothing tells.
         where: Lines or instructions it is at, worst first; empty if the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
         kind: What the move changes, in one word.
@@ -684,9 +756,59 @@ class Finding(Struct, frozen=True):
     gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
+    cost: Cost | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """What it is ranked by: its gain or, where an open class keeps that untold, what it costs; None if unknown."""
+        if self.gain is not None:
+            return self.gain.factor
+        is_told = self.cost is not None and self.confidence != "low"
+        return 1 / (1 - self.cost.high) if self.cost is not None and is_told else None
 
 
-class Move(Struct, frozen=True):
+class Does(Struct, frozen=True, gc=False):
+    """What a kernel already does, as far as something tells; None where nothing does.
+
+    Attributes:
+        sources: What each field that is known was told by.
+        results: Sums that a thread keeps in registers; None on tensor cores.
+        registers: Registers of a thread.
+        tile_bytes: Shared memory of a block, without the driver's part.
+        copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
+        stages: Copies under way at once; None until machine code tells.
+        waits_for_oldest: It waits for the oldest of them; None until machine code tells.
+        products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
+        older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
+        load_bytes: The widest load of a thread from global memory.
+        lanes: Threads at work in an instruction, up to 32.
+        reduces_by: How threads cooperate: `shuffles`, `barriers`, `atomics`.
+        persistent: It launches as many blocks as SMs hold, a multiple of their number.
+        specialised: Warps hand registers to others, as those that copy for those that multiply.
+    """
+
+    sources: Mapping[str, str] = {}
+    results: int | None = None
+    registers: float | None = None
+    tile_bytes: float | None = None
+    copies: tuple[str, ...] | None = None
+    stages: int | None = None
+    waits_for_oldest: bool | None = None
+    products: str | None = None
+    older_products: bool | None = None
+    load_bytes: int | None = None
+    lanes: float | None = None
+    reduces_by: tuple[str, ...] | None = None
+    persistent: bool | None = None
+    specialised: bool | None = None
+
+    @property
+    def uses_tensor_cores(self) -> bool:
+        """Whether its products are matrix instructions."""
+        return bool(self.products) and not (self.products or "").startswith("FMA")
+
+
+class Move(Struct, frozen=True, gc=False):
     """One thing to do, in one sentence with the kernel's own numbers.
 
     Attributes:
@@ -708,7 +830,7 @@ class Move(Struct, frozen=True):
     command: str = ""
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, gc=False):
     """What limits the kernel, and what to do about it.
 
     Attributes:
@@ -725,6 +847,9 @@ class Verdict(Struct, frozen=True):
         memory: The busiest memory level; None if nothing is known of memory.
         compute: The busiest pipe; None if nothing is known of compute.
         is_nearly_alone: The launch leaves nearly the whole GPU idle, for far longer than a launch takes.
+        today: The floor with today's instructions and traffic; None if no unit or no time was measured.
+        does: What it already does, and no move advises again.
+        done: The roof that it has reached, `93 % of HBM3`: only another algorithm or type gets further; else empty.
     """
 
     bound: Bound
@@ -741,6 +866,9 @@ class Verdict(Struct, frozen=True):
     compute: Bottleneck | None = None
     is_nearly_alone: bool = False
     or_bound: tuple[Bound, ...] = ()
+    today: UnitFloor | None = None
+    done: str = ""
+    does: Does = Does()
     unmeasured: tuple[str, ...] = ()
 
     @property
@@ -758,12 +886,22 @@ class Verdict(Struct, frozen=True):
         return tuple(move.text for move in self.moves)
 
     @property
+    def best(self) -> Move | None:
+        """The move with the largest gain, the first one if none has any; None without moves.
+
+        Where nearly the whole GPU is idle it is the first, though nobody can tell what that brings.
+        """
+        if self.is_nearly_alone and self.moves:
+            return self.moves[0]
+        return max(self.moves, key=lambda move: move.gain.factor if move.gain else 0.0, default=None)
+
+    @property
     def gain(self) -> Gain | None:
-        """What the first move brings; None if that cannot be modelled."""
-        return self.moves[0].gain if self.moves else None
+        """What the best move brings; None if that can be modelled of none."""
+        return self.best.gain if self.best else None
 
 
-class Nvidia(Struct, frozen=True):
+class Nvidia(Struct, frozen=True, gc=False):
     """What NVIDIA's own rules in the report say."""
 
     bottleneck: str | None = None
@@ -771,7 +909,7 @@ class Nvidia(Struct, frozen=True):
     fp64_pct_of_peak: float | None = None
 
 
-class Outside(Struct, frozen=True):
+class Outside(Struct, frozen=True, gc=False):
     """Facts about a kernel from outside its profile.
 
     Attributes:
@@ -801,7 +939,7 @@ class Outside(Struct, frozen=True):
         return self.in_program if self.in_program is not None and self.in_program.gap_outweighs else None
 
 
-class Analysis(Struct, frozen=True):
+class Analysis(Struct, frozen=True, gc=False):
     """Everything the model says about a kernel: the record that every output is made from.
 
     Attributes:
@@ -873,7 +1011,12 @@ def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 
-class AnalyzedReport(Struct, frozen=True):
+def at_work(analyses: Iterable[Analysis]) -> list[Analysis]:
+    """Leave out what failed and what only fills inputs: the program of nobody gets faster or slower by these."""
+    return [analysis for analysis in timed(analyses) if analysis.role != "fill"]
+
+
+class AnalyzedReport(Struct, frozen=True, gc=False):
     """One report with the analyses of its kernels, in its order, failed ones too; with its un-profiled run, if any."""
 
     run: Run

@@ -1,9 +1,11 @@
 """The one rule of what is the same work: two kernels' times are compared only where both did the same job.
 
 Sizes show in everything at once: twice the elements are twice the threads, operations and bytes. A change of the code
-shows in some of it: fewer operations for the same output, fewer threads that each do more. So as many operations are
-the same work, other amounts are it where threads, output or the program's arguments stayed, and amounts that grew
-together are another size. Where nothing that was recorded tells, nothing is compared.
+shows in some of it: fewer threads that each do more, other instructions for the same operations. So as many counted
+operations are the same work, of another type, too. Other amounts are it where the program's arguments stayed, or where
+the output stayed and a change of the code explains the difference: fp64 or divisions that went. Without counts,
+instructions, threads, bytes and output are asked, and amounts that grew together are another size. Where nothing that
+was recorded tells, nothing is compared.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from msgspec import Struct
 
 from rooflens.format import duration, percent, quantity, si, significant
 from rooflens.model.records import Analysis, Kernel
+from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.roofline.work import main_work
 
 SAME = 0.1
@@ -26,7 +29,7 @@ ALIKE = 0.05
 """Threads, output and bytes closer than this are equal."""
 
 FACTOR = 4.0
-"""Versions of one job differ by less than this factor in operations and instructions."""
+"""Versions of one job differ by less than this factor in instructions, and in operations where a change explains it."""
 
 FACTOR_AS_ASKED = 16.0
 """The same of a program that was given the same sizes on its command line."""
@@ -39,6 +42,9 @@ LOOPING = 256
 
 SIZED = 2.0
 """Outputs of one size may differ by less than this factor in the bytes of DRAM, by what the caches hold."""
+
+OF_A_DIVISION = 24.0
+"""FLOPs of a division or root at most: twelve multiply-adds around one approximation by the special function unit."""
 
 TOGETHER = (0.6, 1.6)
 """Bytes grew with the operations where the logarithms of their factors have a ratio between these."""
@@ -112,8 +118,10 @@ def same_work(before: Analysis, after: Analysis, asked: Asked | None = None) -> 
     ours, theirs = main_work(before), main_work(after)
     if ours.total and theirs.total and ours.unit == theirs.unit:
         return _by_operations(before, after, (ours.total, theirs.total, ours.unit), asked)
+    if _apart_at_most(SAME, ours.total, theirs.total) and named_alike(before, after):
+        return _same(f"as many operations, in another type: {si(theirs.total or 0.0, theirs.unit)}")
     instructions = _instructions(before), _instructions(after)
-    if instructions[0] and instructions[1]:
+    if instructions[0] and instructions[1] and _issues_alike(before, after):
         return _by_instructions(before, after, (instructions[0], instructions[1]), asked)
     return _by_launch(before, after, asked)
 
@@ -181,13 +189,52 @@ def _by_operations(before: Analysis, after: Analysis, work: tuple[float, float, 
         return _same(f"as many {unit}s: {si(new, unit)}")
     if asked == "same" and _apart(old, new) <= log(FACTOR_AS_ASKED):
         return _same(f"the same arguments ({amounts})")
-    if asked is None and _apart(old, new) <= log(FACTOR) and not _bytes_follow(before, after, new / old):
-        threads = _both(before, after, threads_of)
-        if (threads == (None, None) or _alike(*threads)) and named_alike(before, after):
-            return _same(f"as many threads ({amounts})")
-        if _alike(*_both(before, after, _output_sectors)):
-            return _same(f"an output of the same size ({amounts})")
+    is_near = asked is None and _apart(old, new) <= log(FACTOR)
+    if is_near and unit == "FLOP" and _stores_as_much(before, after) and (gone := _what_went(before, after)):
+        return _same(f"an output of the same size, {gone} ({amounts})")
     return _other(f"other work: {amounts}")
+
+
+def _what_went(before: Analysis, after: Analysis) -> str:
+    """Name what the code of two versions of one job must differ in for their FLOPs to; empty if nothing known does.
+
+    A division is a dozen multiply-adds at most around one approximation, so its FLOPs are counted with it. fp64 that
+    went leaves no more operations than there were, and no fewer than those of the other types.
+    """
+    more, less = sorted((before, after), key=lambda one: -(one.flop_total or 0.0))
+    spared = (more.flop_total or 0.0) - (less.flop_total or 0.0)
+    seeds = _approximations(more) - _approximations(less)
+    if 0 < spared <= OF_A_DIVISION * seeds:
+        return "fewer divisions" if less is after else "more divisions"
+    double, left = (_flop_of(one, "fp64") for one in (more, less))
+    if double > SAME * (more.flop_total or 0.0) and left <= SAME * double and spared <= double:
+        return "without fp64" if less is after else "with fp64"
+    return ""
+
+
+def _approximations(analysis: Analysis) -> float:
+    """Count the reciprocals and roots that the special function unit begins."""
+    counted = analysis.kernel.thread_opcodes.items()
+    return float(sum(count for opcode, count in counted if opcode.startswith(("MUFU.RCP", "MUFU.RSQ"))))
+
+
+def _flop_of(analysis: Analysis, dtype: str) -> float:
+    pipe = analysis.pipes.get(dtype)
+    return (pipe.amount or 0.0) if pipe is not None else 0.0
+
+
+def _issues_alike(before: Analysis, after: Analysis) -> bool:
+    """Return whether instructions of both can be compared: one of the tensor cores does what hundreds of others do."""
+    tensor = [_uses_tensor_cores(one) for one in (before, after)]
+    return None in tensor or tensor[0] == tensor[1]
+
+
+def _uses_tensor_cores(analysis: Analysis) -> bool | None:
+    """Return whether the tensor cores worked; None if nothing tells."""
+    share = analysis.kernel.counters.get("tensor_active_share")
+    if uses_tensor_cores(analysis.kernel.warp_opcodes):
+        return True
+    return None if share is None and not analysis.kernel.warp_opcodes else bool(share)
 
 
 def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float], asked: Asked | None) -> Work:

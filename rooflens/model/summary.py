@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rooflens.format import duration
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis, Place, Verdict, ratio
+from rooflens.model.records import Analysis, Place, Verdict, held_once, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
@@ -37,7 +37,7 @@ def identity(analysis: Analysis) -> Identity:
     return kernel.gpu or UNKNOWN_GPU, kernel.name or "(no name)", kernel.digest
 
 
-class Launch(Struct, frozen=True):
+class Launch(Struct, frozen=True, gc=False):
     """One profiled launch with its time among those of the others; what it is, its analysis says.
 
     Attributes:
@@ -51,7 +51,7 @@ class Launch(Struct, frozen=True):
         estimated: A part of its FLOPs is estimated and not counted.
         duration_ns: GPU time of the launches it stands for; None for a failed one, which counts in no sum.
         time_share: Fraction of the whole GPU time; None if its report holds no duration.
-        winnable_ns: GPU time that the first move wins, or else what lies above the floor of its limit; None where
+        winnable_ns: GPU time that the best move wins, or else what lies above the nearer floor; None where
             neither is known.
         at_stake_ns: Recoverable time, else total time: what to look at first.
         group_key: Key of its `KernelSummary`.
@@ -91,7 +91,7 @@ class KernelSummary(Struct, frozen=True):
         time_share: Fraction of the whole GPU time.
         class_ns: GPU time by the class of each launch, open ones apart.
         winnable_ns: What can be won of them; None if it is known of none.
-        at_stake_ns: Time to look at first: what its moves win, else what lies above its limit, else all of it.
+        at_stake_ns: Time to look at first: what its moves win, else what lies above the nearer floor, else all of it.
         spread: How the times of its launches spread, `median 11.8 ms, 11.0 ms to 12.1 ms`; empty if they hardly
             do, and of several kernels.
         work: Operations of all launches, in the unit of the median one's main work; None if one lacks or differs.
@@ -145,7 +145,7 @@ def summarize(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tup
     """
     times_ns = [_counted_ns(analysis) or 0.0 for analysis in analyses]
     total_ns = sum(times_ns)
-    names = [identity(analysis) for analysis in analyses]
+    names = [held_once(identity(analysis)) for analysis in analyses]
     short = short_names(name for _, name, _ in names)
     parts: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, analysis in enumerate(analyses):
@@ -237,8 +237,8 @@ def median_launch(analyses: Sequence[Analysis]) -> Analysis:
 
 def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_key: str, short_name: str) -> Launch:  # noqa: PLR0913, PLR0917 - each says one thing of it
     duration_ns, verdict = _counted_ns(analysis), analysis.verdict
-    factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
-    winnable_ns = None if duration_ns is None or factor is None else duration_ns * (1 - 1 / factor)
+    part = _winnable_part(verdict)
+    winnable_ns = None if duration_ns is None or part is None else duration_ns * part
     return Launch(
         key=key,
         analysis=analysis,
@@ -259,6 +259,15 @@ def _launch(key: str, analysis: Analysis, of: Identity, total_ns: float, group_k
 
 def _times(short_name: str, launches: int) -> str:
     return short_name + (f" x{launches}" if launches > 1 else "")
+
+
+def _winnable_part(verdict: Verdict) -> float | None:
+    """Return the share of the time that the best move wins, else that above the nearer floor; None if unknown."""
+    if verdict.gain is not None:
+        return 1 - 1 / verdict.gain.factor
+    floors = [1 / most] if (most := verdict.limit.over_floor) else []
+    floors += [verdict.today.share] if verdict.today else []
+    return 1 - min(1.0, max(floors)) if floors else None
 
 
 def _at_stake_ns(duration_ns: float | None, winnable_ns: float | None) -> float:
@@ -347,19 +356,19 @@ def notes(analysis: Analysis) -> tuple[str, ...]:
     return tuple(flag for flag in analysis.flags if flag not in changing and flag != "synthetic")
 
 
-def first_move(verdict: Verdict) -> str:
-    """Return what to do first; where nothing can be done, what the verdict says."""
-    return next(iter(verdict.advice), verdict.sentence)
+def best_move(verdict: Verdict) -> str:
+    """Return the move that brings most, which a row is about; where nothing can be done, what the verdict says."""
+    return verdict.best.text if verdict.best else verdict.sentence
 
 
 def asks_first(verdict: Verdict) -> bool:
     """Return whether the first thing to do is to collect more."""
-    return any(move.kind == "collect" for move in verdict.moves[:1])
+    return verdict.best is not None and verdict.best.kind == "collect"
 
 
 def place_of_move(verdict: Verdict) -> str:
     """Return file and line that the first move is about; empty if unknown."""
-    return place_of(place for move in verdict.moves[:1] for place in move.where)
+    return place_of(verdict.best.where if verdict.best else ())
 
 
 def place_of(places: Iterable[Place]) -> str:

@@ -107,6 +107,8 @@ class Unprofiled:
         iterations: How often the workload did its work in `wall_ns`.
         launch_counts: Launches of each kernel and shape, where they are known.
         gaps_after: The longest gaps by the kernel that ran before them, longest sum first, where they are known.
+        cold_ns: As `kernel_ns`, with the operands of each iteration in DRAM instead of where the one before left them;
+            None if it was not measured.
         cublas_ns: Kernel time of cuBLAS for as many iterations of the same work; None if it was not measured.
         overlap_ns: Time in which two kernels or copies or more ran at once; None if nobody looked.
         gpu: Name of the GPU; None if unknown, or where there were several.
@@ -122,6 +124,7 @@ class Unprofiled:
     cublas_ns: int | None = None
     overlap_ns: int | None = None
     gpu: str | None = None
+    cold_ns: int | None = None
 
     @property
     def cublas_share(self) -> float | None:

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.compare.versions import found_ladders, report_labels
-from rooflens.model.ranking import in_rank, opportunities, worth_a_line
+from rooflens.model.ranking import RANKED_SHOWN, in_rank, opportunities, worth_a_line
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.same_work import same_work
@@ -41,9 +41,6 @@ FIRST_KEPT = 10
 
 MAX_CARDS = 80
 """Cards written: of the median launch of each kernel first, then of the longest of each verdict and grid."""
-
-RANKED_SHOWN = 5
-"""Rows of what to do first."""
 
 MAX_FAILED = 20
 """Failed launches listed where launches are not drawn one by one; all are counted."""

@@ -6,14 +6,15 @@ these out.
 
 Words are sentences of ours, in which text between backticks is code, or spans: whatever comes out of a report is in
 a `code` span or is escaped by the writer, and is never mark-up.
-The records are of the standard library, so that a machine that only collects shows lists, too.
+The records are of the standard library, so that a machine that only collects shows lists, too; blocks are named tuples,
+as every command defines them, and twenty dataclasses took a twentieth of its time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Style = Literal[
     "plain",
@@ -78,16 +79,14 @@ def few(names: Sequence[Words], shown: int, amount: int | None = None) -> tuple[
     return *joined(", ", [*names[:shown]]), f" and {more:,} more" if more > 0 else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading; level 1 is that of the whole."""
 
     words: Words
     level: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """One or more lines; `facts` keep their lines separate, a `warning` is emphasised, a `note` is muted.
 
     An `answer` is what was asked for: a page sets it large.
@@ -97,8 +96,7 @@ class Paragraph:
     kind: Literal["", "facts", "warning", "note", "answer"] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One entry of a list: its line, further lines below it, and a list of its own."""
 
     words: Words
@@ -106,8 +104,7 @@ class Item:
     items: tuple[Words, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Bullets:
+class Bullets(NamedTuple):
     """A list; numbered where its order says something."""
 
     items: tuple[Item, ...]
@@ -118,8 +115,7 @@ SPARE = 3
 """Columns worth no more than this are shown only where they hold something and nothing is cut for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column of a table.
 
     Attributes:
@@ -142,8 +138,7 @@ class Column:
     page: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows of as many cells as there are columns; a row of one cell goes across all of them.
 
     Attributes:
@@ -166,8 +161,7 @@ class Table:
         return len(row) == 1 < len(self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """One of several that are set against one another.
 
     Attributes:
@@ -194,8 +188,7 @@ class Bar:
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(NamedTuple):
     """Several set against one another: bars on a page, a table elsewhere.
 
     Attributes:
@@ -214,8 +207,7 @@ class Bars:
     line_words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(NamedTuple):
     """Blocks that are read by few; where nothing folds they stand below their title.
 
     Attributes:
@@ -227,8 +219,7 @@ class Folded:
     on_text: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A drawing on a page; all that it shows stands in words or tables beside it.
 
     Attributes:
@@ -244,8 +235,7 @@ class Chart:
     notes: tuple[Words, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Values by their names, side by side where there are several `heads`.
 
     Attributes:
@@ -257,8 +247,7 @@ class Facts:
     heads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """Parts of a page, side by side if there is room.
 
     Attributes:
@@ -269,8 +258,7 @@ class Columns:
     told: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(NamedTuple):
     """What a reader chooses among: by a slider where the names have an order, else from a list."""
 
     label: str
@@ -278,8 +266,7 @@ class Control:
     slides: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """Parts of a page that a choice shows: all stand in the page, and the others are hidden.
 
     Attributes:
@@ -292,8 +279,7 @@ class Choice:
     first: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """A kernel within a strip of a map, or time in which none ran.
 
     Attributes:
@@ -314,8 +300,7 @@ class Cell:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(NamedTuple):
     """A program, range or module of a map, with its kernels.
 
     Attributes:
@@ -332,8 +317,7 @@ class Strip:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(NamedTuple):
     """Where the time goes, as a strip on a page; a list or table of the page says the same.
 
     Attributes:
@@ -346,8 +330,7 @@ class Map:
     rest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Opportunity:
+class Opportunity(NamedTuple):
     """A row of what to do first: a bar of today's time, the part that can be won hatched at its end.
 
     Attributes:
@@ -373,8 +356,7 @@ class Opportunity:
     divider: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Opportunities:
+class Opportunities(NamedTuple):
     """What to do first, as a page shows it; texts have the same rows as a table.
 
     Attributes:
@@ -403,7 +385,7 @@ def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Tab
             cells = rows
             if len(kept) < len(block.columns):
                 cells = tuple(row if block.is_across(row) else tuple(row[i] for i in kept) for row in rows)
-            yield replace(block, columns=tuple(block.columns[i] for i in kept), rows=cells)
+            yield block._replace(columns=tuple(block.columns[i] for i in kept), rows=cells)
             yield from rest_note(block.amount or len(block.rows), len(rows), block.rest)
         elif isinstance(block, Bars):
             yield from for_text((block.table,))

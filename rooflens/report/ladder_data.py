@@ -25,7 +25,7 @@ from rooflens.model.catalogue import (
 from rooflens.model.compare.compare import Outcome, Timing
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.records import Analysis
-from rooflens.model.summary import first_move
+from rooflens.model.summary import best_move
 from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.words.ladder import step_words, why_words
 
@@ -193,7 +193,7 @@ RUNG = fixed(
         TEXT_OR_NULL,
         "what to do first, of the fastest",
         value=lambda step: (
-            first_move(step.rung.analysis.verdict) if step.rung.analysis and step.rung.is_fastest else None
+            best_move(step.rung.analysis.verdict) if step.rung.analysis and step.rung.is_fastest else None
         ),
     ),
     Key(

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,16 +18,16 @@ from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.summary import (
     KernelSummary,
     Launch,
+    best_move,
     cautions,
     class_times_ns,
-    first_move,
     identity,
     place_of_move,
     summarize,
     time_part,
 )
 from rooflens.model.verdict.sentences import (
-    first_gain_words,
+    best_gain_words,
     gain_figure,
     limit_in_short,
     limit_words,
@@ -34,9 +35,11 @@ from rooflens.model.verdict.sentences import (
     unmeasured_words,
 )
 from rooflens.model.verdict_classes import ShownClass
-from rooflens.report.content import Content
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
 from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
+
+if TYPE_CHECKING:  # a table takes words from here, and needs no page
+    from rooflens.report.content import Content
 
 MOVE_WORDS = 30
 
@@ -91,9 +94,9 @@ class Ranked(Struct, frozen=True):
         move: The first move in at most `MOVE_WORDS` words.
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         limit: How much faster at most, as `limit_in_short` says it; empty where unknown.
-        gain: What the first move brings, as `first_gain_words` says it of all launches.
+        gain: What the best move brings, as `best_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty if unknown.
-        figure: What the first move brings to all launches, without what it changes.
+        figure: What the best move brings to all launches, without what it changes.
         sure: How sure verdict and first move are, as `confidence_words` says it; empty of a kernel whose class is
             unknown.
         is_sure: Nothing lowers it.
@@ -207,8 +210,8 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         limiter=limiter(analysis),
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_in_short(analysis),
-        move=brief_move(first_move(analysis.verdict)),
-        gain=first_gain_words(analysis.verdict, group.duration_ns),
+        move=brief_move(best_move(analysis.verdict)),
+        gain=best_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis.verdict),
         figure=gain_figure(analysis.verdict.gain, group.duration_ns),
         sure=confidence_words(sure),

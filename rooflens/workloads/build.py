@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflens.cache import cache_folder
+from rooflens.cache import cache_folder, is_trusted, make_private
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.files import replacing
 from rooflens.local_gpu import local_gpu
@@ -77,13 +77,12 @@ class Compiler:
         return int(release[1]) if release else None
 
 
-def build(workload: Workload, architecture: str | None = None, cache: Path | None = None) -> Path:
+def build(workload: Workload, architecture: str | None = None) -> Path:
     """Compile a workload unless it is compiled already; return the program.
 
     Args:
         workload: A workload of kind `cuda`.
         architecture: Such as `sm_90`; None for this machine's GPU.
-        cache: Folder of compiled programs; None for `cache_folder()`.
 
     Raises:
         InputError: The workload is no CUDA workload.
@@ -95,9 +94,9 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
     _check_driver(compiler)
     architecture = architecture or local_architecture()
     flags = (*FLAGS, f"-arch={architecture}", *library_flags(workload, compiler))
-    folder = _cache_folder(cache)
+    folder = _cache_folder()
     program = folder / f"{workload.name}-{architecture}-{cache_key(workload, flags, compiler.version)}"
-    if not program.exists():
+    if not is_trusted(program):
         _compile_into(program, workload, flags, compiler)
     return program
 
@@ -226,14 +225,14 @@ def compile_command(compiler: Compiler, workload: Workload, flags: Sequence[str]
     return [str(compiler.path), *flags, str(workload.folder / workload.program), "-o", str(output)]
 
 
-def _cache_folder(given: Path | None) -> Path:
+def _cache_folder() -> Path:
     """Return the folder of compiled programs.
 
     Raises:
         EnvironmentMissingError: There is no home folder for it.
     """
     try:
-        return (given or cache_folder()) / "cuda"
+        return cache_folder() / "cuda"
     except RuntimeError as error:
         raise EnvironmentMissingError(f"compiled programs have no place: {error}", _CACHE_HINT) from error
 
@@ -247,7 +246,8 @@ def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compi
 
 
 def _compile(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
-    with replacing(program) as output:
+    make_private(program.parent)
+    with replacing(program, private=True) as output:
         done = capture(compile_command(compiler, workload, flags, output))
         if done.status != 0 or not output.exists() or not output.stat().st_size:
             raise EnvironmentMissingError(
@@ -256,7 +256,7 @@ def _compile(program: Path, workload: Workload, flags: Sequence[str], compiler: 
                 "nvcc must know this GPU's architecture and accept the host compiler: "
                 "a newer CUDA toolkit, or an older g++, is the usual cure",
             )
-        output.chmod(output.stat().st_mode | stat.S_IXUSR)  # a compiler may write into the existing file
+        output.chmod(stat.S_IRWXU)  # a compiler may write into the existing file, or make one that the umask opens
 
 
 def _tail(text: str) -> str:

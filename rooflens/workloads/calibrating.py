@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
-from rooflens.local_gpu import require_gpu
+from rooflens.local_gpu import local_gpu
 from rooflens.model.cases import Workload
 from rooflens.processes import capture, signal_name
 from rooflens.workloads.build import build
@@ -30,28 +30,27 @@ _LONGEST_S = 600
 """A run takes well under a minute; after this time it hangs."""
 
 
-def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
+def calibrate(repetitions: int = REPETITIONS) -> str:
     """Measure the first GPU of this machine; return the JSON document about it.
 
     Args:
-        cache: Folder of compiled programs; None for `cache_folder()`.
         repetitions: How often each rate is measured.
 
     Raises:
         EnvironmentMissingError: There is no GPU or no nvcc, or nvcc fails.
         ProgramError: The program fails, hangs, or prints something else.
     """
-    require_gpu()
-    return run_program(compile_program(cache), repetitions)
+    local_gpu()
+    return run_program(compile_program(), repetitions)
 
 
-def compile_program(cache: Path | None = None) -> Path:
+def compile_program() -> Path:
     """Compile the calibration program for this machine's GPU, unless it is compiled already.
 
     Raises:
         EnvironmentMissingError: There is no nvcc, or nvcc fails.
     """
-    return build(PROGRAM, cache=cache)
+    return build(PROGRAM)
 
 
 def run_program(program: Path, repetitions: int = REPETITIONS) -> str:

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 from rooflens.errors import EnvironmentMissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rooflens.model.cases import Case, Workload
 
-HARNESS = "rooflens.workloads.torch_harness"
+HARNESS, IN_TURN = "rooflens.workloads.torch_harness", "rooflens.workloads.in_turn"
 _HARNESS = (sys.executable, "-m", HARNESS)
+_IN_TURN = (sys.executable, "-m", IN_TURN)
 _WATCHING = ("--timing", "profiler")
 CASE_VARIABLE = "ROOFLENS_CASE"
 """Variable that tells a compiled program its `WORKLOAD.CASE` to mark; the harness does that itself."""
-_LIMITED = r"(?:timeout\s+(?:--\S+\s+)*\d+\s+)?"
-"""Prefixes of a command line that stop a program after some time."""
 TORCH_SINCE = (2, 5)
 _NEEDS = "attention with grouped heads, RMSNorm and products of fp8 as they are called since"
 """Missing from older releases: `enable_gqa` (2.5), `rms_norm` (2.4), and the scales of `_scaled_mm` as of 2.5."""
@@ -58,7 +57,7 @@ def measuring_command(names: Sequence[str], iterations: int, seconds: float | No
     Args:
         names: The cases, as `WORKLOAD.CASE`.
         iterations: Repetitions of each case's work.
-        seconds: Time after which no case begins; None for no limit.
+        seconds: No case begins that may not end within this time; None for no limit.
     """
     return (*_HARNESS, *names, "--iterations", str(iterations), *_WATCHING, *_until(seconds))
 
@@ -71,6 +70,17 @@ def profiled_command(names: Sequence[str], seconds: float | None = None) -> tupl
     return (*_HARNESS, *names, "--iterations", "1", "--check", "0", "--mark-cases", *_until(seconds))
 
 
+def in_turn_command(commands: Mapping[str, Sequence[str]], seconds: float | None = None) -> tuple[str, ...]:
+    """Write the command that runs compiled programs one after another.
+
+    Args:
+        commands: Name of each case, `WORKLOAD.CASE`, and the command of its program.
+        seconds: As for `measuring_command`.
+    """
+    marked = (part for name, argv in commands.items() for part in (f"{CASE_VARIABLE}={name}", *argv))
+    return (*_IN_TURN, *_until(seconds), *marked)
+
+
 def _until(seconds: float | None) -> tuple[str, ...]:
     return () if seconds is None else ("--seconds", f"{seconds:.0f}")
 
@@ -79,17 +89,16 @@ def command_of_case(command_line: str, name: str) -> str:
     """Reduce a command line of many cases to that of one case, so that its part of the report is recognized.
 
     Args:
-        command_line: The profiler's command line, for the harness or for a shell that runs compiled programs in turn.
+        command_line: The profiler's command line, for the harness or for compiled programs in turn.
         name: The case, as `WORKLOAD.CASE`.
 
     Returns:
         The line unchanged if it does not name the case.
     """
-    profiler, shell, script = command_line.partition(" sh -c ")
-    marked = rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+{_LIMITED}([^;'\"]+)"
-    found = re.search(marked, script) if shell else None
-    if found is not None:
-        return f"{profiler} {found[1].strip()}"
+    profiler, in_turn, programs = command_line.partition(f" -m {IN_TURN} ")
+    if in_turn:
+        own = programs.partition(f"{CASE_VARIABLE}={name} ")[2].partition(f" {CASE_VARIABLE}=")[0]
+        return f"{profiler.rpartition(' ')[0]} {own.strip()}" if own else command_line
     words = command_line.split(" ")
     start = next((at + 2 for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)), len(words))
     end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))

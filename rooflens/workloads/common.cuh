@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -190,55 +191,114 @@ void warm_up(Launch launch) {
   ROOFLENS_CUDA(cudaDeviceSynchronize());
 }
 
+// What the range showed, and the work of one iteration, to be timed once the result has been compared.
 struct Timing {
   long long launches = 0;
   long long wall_ns = 0;
-  double kernel_ns = 0.0;
+  std::function<void()> launch;
 };
 
-// A pair of events for each iteration: their intervals do not overlap, so their sum is their union.
-class Stopwatch {
+class Event {
  public:
-  explicit Stopwatch(long long iterations) : events_(static_cast<std::size_t>(2 * iterations)) {
-    for (cudaEvent_t& event : events_) ROOFLENS_CUDA(cudaEventCreate(&event));
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() {
-    for (cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
-  }
+  Event() { ROOFLENS_CUDA(cudaEventCreate(&event_)); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { static_cast<void>(cudaEventDestroy(event_)); }
 
-  template <typename Launch>
-  void time(long long iteration, Launch launch) {
-    const auto first = static_cast<std::size_t>(2 * iteration);
-    ROOFLENS_CUDA(cudaEventRecord(events_[first]));
-    launch();
-    ROOFLENS_CUDA(cudaGetLastError());
-    ROOFLENS_CUDA(cudaEventRecord(events_[first + 1]));
-  }
+  void record() const { ROOFLENS_CUDA(cudaEventRecord(event_)); }
 
   // After a synchronisation.
-  double sum_ns() const {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < events_.size(); i += 2) {
-      float milliseconds = 0.0f;
-      ROOFLENS_CUDA(cudaEventElapsedTime(&milliseconds, events_[i], events_[i + 1]));
-      sum += 1e6 * milliseconds;
-    }
-    return sum;
+  double ns_since(const Event& start) const {
+    float milliseconds = 0.0f;
+    ROOFLENS_CUDA(cudaEventElapsedTime(&milliseconds, start.event_, event_));
+    return 1e6 * milliseconds;
   }
 
  private:
-  std::vector<cudaEvent_t> events_;
+  cudaEvent_t event_ = nullptr;
 };
 
-// Times the kernels of `launch` with events, outside the range.
+// Times `count` launches by one pair of events: a pair around each would add microseconds to every one.
 template <typename Launch>
-double kernel_time_ns(long long iterations, Launch launch) {
-  Stopwatch stopwatch(iterations);
-  for (long long i = 0; i < iterations; ++i) stopwatch.time(i, launch);
+double kernel_time_ns(long long count, const Launch& launch) {
+  const Event start;
+  const Event end;
+  start.record();
+  for (long long i = 0; i < count; ++i) launch();
+  ROOFLENS_CUDA(cudaGetLastError());
+  end.record();
   ROOFLENS_CUDA(cudaDeviceSynchronize());
-  return stopwatch.sum_ns();
+  return end.ns_since(start);
+}
+
+__global__ void read_kernel(const float4* data, long long size, float* out) {
+  float sum = 0.0f;
+  const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+  for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += step) {
+    sum += data[i].x + data[i].y + data[i].z + data[i].w;
+  }
+  if (sum == -1.0f) *out = sum;  // never, but the compiler cannot know: all values are 1
+}
+
+struct One {
+  __host__ __device__ float operator()(long long) const { return 1.0f; }
+};
+
+// Replaces what L2 holds by reading twice its size. Reading leaves no lines that a later kernel must write back.
+class Flush {
+ public:
+  Flush() : data_(floats()), out_(1) { data_.fill(One{}); }
+
+  void operator()() const {
+    const long long vectors = data_.size() / 4;
+    const unsigned blocks = std::min(kMostBlocks, blocks_for(vectors, kFillThreads));
+    read_kernel<<<blocks, kFillThreads>>>(data_.as<const float4>(), vectors, out_.data());
+    ROOFLENS_CUDA(cudaGetLastError());
+  }
+
+ private:
+  static constexpr unsigned kMostBlocks = 1024;
+
+  static long long floats() {
+    int device = 0;
+    int l2_bytes = 0;
+    ROOFLENS_CUDA(cudaGetDevice(&device));
+    ROOFLENS_CUDA(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device));
+    return std::max(4LL, 2LL * l2_bytes / static_cast<long long>(sizeof(float)) / 4 * 4);
+  }
+
+  DeviceArray<float> data_;
+  DeviceArray<float> out_;
+};
+
+constexpr double kTimedNs = 2e7;  // an event is off by about a microsecond: 0.01 % of this
+constexpr long long kMostTimed = 200;
+
+// Times of one iteration; NaN where unknown.
+struct Times {
+  double warm_ns = std::numeric_limits<double>::quiet_NaN();  // operands are where the iteration before left them
+  double cold_ns = std::numeric_limits<double>::quiet_NaN();  // operands are in DRAM
+};
+
+// Each sequence begins with a flush, during which the host queues the launches, so that no kernel waits for it. A cold
+// iteration is timed with its flush, and the time of as many flushes is taken off.
+inline Times times_of(const Timing& timing, long long iterations) {
+  const double wall_ns = static_cast<double>(timing.wall_ns) / static_cast<double>(iterations);
+  const long long count = std::clamp(static_cast<long long>(kTimedNs / std::max(1.0, wall_ns)), 1LL, kMostTimed);
+  const Flush flush;
+  flush();
+  timing.launch();
+  Times times;
+  times.warm_ns = kernel_time_ns(count, timing.launch) / static_cast<double>(count);
+  flush();
+  const double flushes_ns = kernel_time_ns(count, flush);
+  flush();
+  const double both_ns = kernel_time_ns(count, [&] {
+    flush();
+    timing.launch();
+  });
+  if (both_ns > flushes_ns) times.cold_ns = (both_ns - flushes_ns) / static_cast<double>(count);
+  return times;
 }
 
 // Where one report holds many cases, ROOFLENS_CASE=workload.case names this one: its range, and its answer.
@@ -250,12 +310,12 @@ inline std::string case_name() {
 // Start/end ranges hold for the process, push/pop ones for a thread only. `ncu --nvtx-include rooflens` finds this one.
 template <typename Launch>
 Timing run_in_range(const Arguments& arguments, long long launches_per_iteration, Launch launch) {
-  Stopwatch stopwatch(arguments.iterations());
   const std::string name = case_name();
   const nvtxRangeId_t range = nvtxRangeStartA("rooflens");
   const nvtxRangeId_t own = name.empty() ? range : nvtxRangeStartA(name.c_str());
   const auto start = std::chrono::steady_clock::now();
-  for (long long i = 0; i < arguments.iterations(); ++i) stopwatch.time(i, launch);
+  for (long long i = 0; i < arguments.iterations(); ++i) launch();
+  ROOFLENS_CUDA(cudaGetLastError());
   ROOFLENS_CUDA(cudaDeviceSynchronize());
   const auto end = std::chrono::steady_clock::now();
   if (!name.empty()) nvtxRangeEnd(own);
@@ -263,7 +323,7 @@ Timing run_in_range(const Arguments& arguments, long long launches_per_iteration
   Timing timing;
   timing.launches = arguments.iterations() * launches_per_iteration;
   timing.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count();
-  timing.kernel_ns = stopwatch.sum_ns();
+  timing.launch = launch;
   return timing;
 }
 
@@ -315,15 +375,20 @@ inline std::string json_number(double value) {
 }
 
 // Prints the one line of JSON and returns the exit status. Unchecked results have no error: `null`, and count as ok.
+// A single iteration is for a profiler, whose times are its own: it is not timed again.
 inline int answer(const char* workload, const Arguments& arguments, const Timing& timing, const Check& check,
                   const std::string& more = "") {
   const bool ok = !arguments.check() || check.ok();
+  const long long iterations = arguments.iterations();
+  const Times times = iterations > 1 ? times_of(timing, iterations) : Times{};
   const std::string name = case_name();
   const std::string own = name.empty() ? "" : "\"case\": \"" + name.substr(name.find('.') + 1) + "\", ";
   std::printf(
       "{\"workload\": \"%s\", %s\"iterations\": %lld, \"launches\": %lld, \"wall_ns\": %lld, \"kernel_ns\": %s, "
-      "\"max_relative_error\": %s, \"tolerance\": %s, \"ok\": %s%s}\n",
-      workload, own.c_str(), arguments.iterations(), timing.launches, timing.wall_ns, json_number(timing.kernel_ns).c_str(),
+      "\"cold_ns\": %s, \"max_relative_error\": %s, \"tolerance\": %s, \"ok\": %s%s}\n",
+      workload, own.c_str(), iterations, timing.launches, timing.wall_ns,
+      json_number(times.warm_ns * static_cast<double>(iterations)).c_str(),
+      json_number(times.cold_ns * static_cast<double>(iterations)).c_str(),
       arguments.check() ? json_number(check.worst).c_str() : "null", json_number(check.tolerance).c_str(),
       ok ? "true" : "false", more.c_str());
   return ok ? 0 : 1;

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
-from rooflens.workloads.commands import HARNESS
+from rooflens.workloads.commands import HARNESS, IN_TURN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,7 +120,7 @@ def _count(text: str | None, default: int) -> int | None:
 def _program(words: Sequence[str]) -> Recognized | None:
     """Recognize `/cache/rooflens/cuda/saxpy-sm_90-<digest> --n 65536 --iterations 1`."""
     found = [(at, match["name"]) for at, word in enumerate(words) if (match := _PROGRAM.fullmatch(word))]
-    if not found:
+    if not found or IN_TURN in words:  # several in turn: each report of one has the words of that one alone
         return None
     at, name = found[-1]
     workload = _workload(name)

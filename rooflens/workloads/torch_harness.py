@@ -14,12 +14,12 @@ import dataclasses
 import importlib
 import json
 import sys
-import time
 import traceback
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, RooflensError, UsageError
 from rooflens.workloads.commands import check_torch
+from rooflens.workloads.in_turn import LastStart
 from rooflens.workloads.registry import find_workload
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ _PACKAGES = {"torch": "PyTorch", "triton": "Triton"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the named cases, print their results and return the exit status."""
-    start_s = time.monotonic()
     options = parse_options(arguments)
+    last_start = LastStart(options.seconds)
     try:
         cases = _cases(options)
         check_torch(_import("torch").__version__)
@@ -46,10 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     statuses = []
     for workload, case in cases:
         where = "" if len(cases) == 1 else f"{workload.name}.{case.name}: "
-        if options.seconds is not None and time.monotonic() - start_s > options.seconds:
-            sys.stderr.write(f"{where}left out: {options.seconds:g} s are over\n")
+        if refusal := last_start.refusal:
+            sys.stderr.write(f"{where}{refusal}\n")
             continue
+        last_start.begin()
         statuses.append(_run(workload, case, options, where))
+        last_start.end()
     return 0 if options.mark_cases and 0 in statuses else next(filter(None, statuses), 0)
 
 
@@ -108,7 +110,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--mark-cases", action="store_true", help="mark each case with a range NAME.CASE of its own, too"
     )
-    parser.add_argument("--seconds", type=float, metavar="S", help="begin no case after this time")
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no case that may not end within this time")
     return parser.parse_args(arguments)
 
 

@@ -16,7 +16,7 @@ from rooflens.errors import EnvironmentMissingError
 from rooflens.workloads.registry import RANGE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 Tensors: TypeAlias = torch.Tensor | tuple[torch.Tensor, ...]
 
@@ -91,6 +91,8 @@ class Measurement:
         launches: Kernels launched; None if they were not counted.
         wall_ns: Host time of the iterations, with the device idle before and after.
         kernel_ns: Time in which the device ran at least one kernel or copy; None if it was not traced.
+        cold_ns: The same with the operands of each iteration in DRAM, as L2 was filled with something else before; None
+            if unknown.
         max_relative_error: Largest difference from the reference over the reference's largest value; None if the result
             has a value that is not finite, or was not checked, which counts as ok.
     """
@@ -98,6 +100,7 @@ class Measurement:
     launches: int | None
     wall_ns: int
     kernel_ns: int | None
+    cold_ns: int | None
     max_relative_error: float | None
     tolerance: float
     ok: bool
@@ -167,6 +170,7 @@ def _measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: 
         launches=None if activities is None else count_kernels(activities),
         wall_ns=wall_ns,
         kernel_ns=None if activities is None else busy_ns(activities),
+        cold_ns=_cold_ns(program, state, plan),
         max_relative_error=error,
         tolerance=tolerance,
         ok=not plan.checked or (error is not None and error <= tolerance),
@@ -208,11 +212,53 @@ def _watch(program: Program, state: Any, plan: Plan) -> list[Activity] | None:
     # Run again outside the range: tracing slows the host, and wall time would count that as gaps.
     if not plan.profiled or plan.device.type != "cuda":
         return None
+    return _traced(lambda: program.run(state), plan)
+
+
+def _traced(run: Callable[[], object], plan: Plan) -> list[Activity]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(plan.iterations):
-            program.run(state)
+            run()
         _synchronize(plan.device)
     return device_activities(profile.events())
+
+
+def _cold_ns(program: Program, state: Any, plan: Plan) -> int | None:
+    l2_bytes = _l2_bytes(plan.device)
+    if not plan.profiled or not l2_bytes:
+        return None
+    # Reading leaves no lines in L2 that a later kernel must write back.
+    other = torch.ones(2 * l2_bytes // 4, device=plan.device)
+    flushes = _traced(other.sum, plan)
+    both = _traced(lambda: (other.sum(), program.run(state)), plan)
+    own = without_first(both, plan.iterations, len(flushes))
+    return None if own is None else busy_ns(own)
+
+
+def _l2_bytes(device: torch.device) -> int | None:
+    """Return the size of the device's L2; None if it has none, or this PyTorch does not say."""
+    if device.type != "cuda":
+        return None
+    size: int | None = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", None)
+    return size
+
+
+def without_first(activities: Sequence[Activity], iterations: int, count: int) -> list[Activity] | None:
+    """Drop what each iteration begins with.
+
+    Args:
+        activities: The work of all iterations.
+        iterations: Number of iterations.
+        count: Activities to drop, of all iterations together.
+
+    Returns:
+        The other activities; None if the iterations do not have as many each, so that their beginnings are unknown.
+    """
+    if len(activities) % iterations or count % iterations:
+        return None
+    each, dropped = len(activities) // iterations, count // iterations
+    ordered = sorted(activities, key=lambda activity: activity.start_ns)
+    return [activity for at, activity in enumerate(ordered) if at % each >= dropped]
 
 
 def device_activities(events: Iterable[Any]) -> list[Activity]:

@@ -22,10 +22,11 @@ from rooflens.format import count, cut_name, plain_name, printable, some
 from rooflens.ingest.reports.inputs import NSYS_REPORTS, SQLITE, has_name_of_report
 from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
 from rooflens.ingest.reports.unpacking import first_bytes
-from rooflens.ingest.timelines.chrome import is_kernel, kernel_of, read_trace
+from rooflens.ingest.timelines.chrome import read_trace
 from rooflens.ingest.timelines.events import Piece, read_pieces
+from rooflens.ingest.timelines.kernel_events import is_kernel, kernel_of
 from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, timed
-from rooflens.model.summary import first_move, identity
+from rooflens.model.summary import best_move, identity
 from rooflens.model.timeline import KernelEvent, Matching, Timeline
 from rooflens.model.verdict.sentences import gain_words, resource_label
 from rooflens.report.words.labels import BOUND_LABELS
@@ -178,7 +179,7 @@ class _Matches:
             "share of limiter (%)": _per_cent(limiter.share) if limiter else None,
             "confidence": verdict.confidence,
             "gain": gain_words(verdict.gain),
-            "first move": first_move(analysis.verdict),
+            "first move": best_move(analysis.verdict),
             "share of program (%)": _per_cent(share),
             "key": analysis.key,
             "report": Path(kernel.source).name,

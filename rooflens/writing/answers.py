@@ -12,6 +12,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.model.compare.gate import Gated
+    from rooflens.model.compare.given import Given
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.pairing import Unpaired
     from rooflens.model.predict.forecast import Row
@@ -161,14 +162,19 @@ def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
     yield from program_lines(found.reports, named=len(found.reports) > 1)
 
 
-def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None) -> Answer:
-    """Answer how each program changed; stderr shows the gate's result, and the programs that a side lacks."""
+def of_comparison(
+    ladders: Sequence[Ladder],
+    unpaired: Sequence[Unpaired] = (),
+    gated: Gated | None = None,
+    given: Sequence[Given] = (),
+) -> Answer:
+    """Answer how each program changed; stderr shows the gate's result, defaults, and the programs that a side lacks."""
     from rooflens.report.comparison.data import to_json
     from rooflens.report.comparison.document import comparison_document, heading
 
     return Answer(
-        document=lambda: comparison_document(ladders, unpaired, gated),
-        data={"json": lambda: to_json(ladders, unpaired, gated)},
+        document=lambda: comparison_document(ladders, unpaired, gated, given),
+        data={"json": lambda: to_json(ladders, unpaired, gated, given)},
         heading=lambda: heading(ladders),
         table=lambda: comparison_document(ladders),
     )

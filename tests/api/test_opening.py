@@ -31,15 +31,15 @@ def names(report: rl.Report) -> list[str]:
     return [kernel.function_name for kernel in report]
 
 
-def test_kernels_are_sorted_by_what_can_be_won(attention: Path) -> None:
-    """Kernels with gains come first, largest gain first; then by time above the limit's floor."""
+def test_kernels_are_sorted_by_what_is_at_stake(attention: Path) -> None:
+    """That is what the best move wins, else the time above the nearer floor; no kernel here has half of the time."""
     kernels = list(rl.open(attention))
-    gains = [kernel.verdict.gain for kernel in kernels]
-    floors = [kernel.verdict.limit.floor_ns for kernel in kernels]
-    left = [gain.time_after_ns if gain else floor for gain, floor in zip(gains, floors, strict=True)]
-    won = [(kernel.duration_ns or 0.0) - (after or 0.0) for kernel, after in zip(kernels, left, strict=True)]
-    order = [(gain is None, -time_ns) for gain, time_ns in zip(gains, won, strict=True)]
-    assert order == sorted(order)
+    stakes_ns = []
+    for kernel in kernels:
+        gain, today = kernel.verdict.gain, kernel.analysis.verdict.today
+        floors_ns = [kernel.verdict.limit.floor_ns or 0.0, today.floor_ns if today else 0.0]
+        stakes_ns.append((kernel.duration_ns or 0.0) - ((gain.time_after_ns if gain else max(floors_ns)) or 0.0))
+    assert stakes_ns == sorted(stakes_ns, reverse=True)
     assert len(kernels) == 4
 
 

@@ -30,7 +30,7 @@ def on_windows(
 
 
 COMMANDS = (
-    (("analyze", BEFORE), b"compute: FP64 70 %"),
+    (("analyze", BEFORE), b"compute_tendencies_x_279_gpu  6.19 ms"),
     (("analyze", BEFORE, "--format", "json"), b'"schema_version"'),
     (("explain", BEFORE), b"# `compute_tendencies_x_279_gpu`"),
     (("hotspots", BEFORE), b"miniWeather_mpi_openacc.F90:288"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -17,8 +18,10 @@ from subprocess import Popen
 import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
+from support.mcp_server import within
 
 from rooflens.analyzing import analyze_paths
+from rooflens.cli import console
 from rooflens.cli.group import COMMANDS, main
 from rooflens.ingest import load
 from rooflens.ingest.reports.inputs import find_inputs
@@ -101,7 +104,7 @@ def here(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
     for command in ("loading", "commands.ingest"):
-        monkeypatch.setattr(f"rooflens.cli.{command}.progress", lambda _: nullcontext(lambda _: None))
+        monkeypatch.setattr(f"rooflens.cli.{command}.progress", lambda *_: nullcontext(lambda _: None))
 
 
 @pytest.fixture
@@ -271,6 +274,29 @@ def test_a_dry_run_fits_and_is_still_one_command(monkeypatch: pytest.MonkeyPatch
     text = CliRunner().invoke(main, [*command.split(), "two words"]).stdout
     assert [line for line in text.splitlines() if len(line) > 80 and len(line.removesuffix(" \\").split()) > 1] == []
     assert shlex.split(text.replace("\\\n", "")) == shlex.split(whole)
+
+
+def test_progress_is_shown_where_reading_takes_over_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar comes once the time is over, moves by parts of a file, and goes; before that nothing is written."""
+    written = Written()
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setattr(console, "_SHORT_SECONDS", 0.0)
+    with console.progress(2, "timelines") as move:
+        move(0.5)
+        assert within(lambda: "reading 2 timelines" in written.getvalue() and "25%" in written.getvalue()) is not None
+    shown = len(written.getvalue())
+    monkeypatch.setattr(console, "_SHORT_SECONDS", 3600.0)
+    with console.progress(1) as move:
+        move(1.0)
+    assert len(written.getvalue()) == shown
+
+
+class Written(io.StringIO):
+    """What a terminal got."""
+
+    def isatty(self) -> bool:
+        """Say that it is one."""
+        return True
 
 
 def test_reports_are_counted_as_they_are_read(fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
     found = checks(root)
     assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
     assert list(found) == [
-        "report reader", "tables", "page", "store", "NVIDIA's reader", "pictures",
+        "Python", "report reader", "tables", "page", "store", "NVIDIA's reader", "pictures",
         "NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch", "disk",
     ]  # fmt: skip
     assert found["NVIDIA driver"].finding == "580.65.06"
@@ -89,6 +89,14 @@ def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monke
     assert [name for name in missing if not found[name].fix] == []
 
 
+def test_an_older_python_only_collects(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Python 3.10 the first line fails, as reading reports does, and names the version to install."""
+    monkeypatch.setattr(sys, "version_info", (3, 10, 12))
+    check = checks(root)["Python"]
+    assert (check.state, check.finding) == ("fail", "3.10.12 collects reports; reading them needs 3.11")
+    assert check.fix == "install Python 3.11"
+
+
 def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without protobuf no report can be read, and the fix names the package."""
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
@@ -102,6 +110,7 @@ def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     [
         ("vl_convert", "pictures", "pip install 'vl-convert-python>=1.8'"),
         ("ncu_report", "NVIDIA's reader", "pip install ncu-report"),
+        ("rich", "tables", "pip install rich"),
     ],
 )
 def test_what_only_some_need_is_optional(

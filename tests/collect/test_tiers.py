@@ -150,7 +150,8 @@ def test_standard_explains_latency(chip: str) -> None:
     assert analysis.verdict.bound == "latency"
     assert analysis.verdict.confidence == "high"
     costing = {finding.id: finding for finding in analysis.findings if finding.severity != "note"}
-    assert "warps spend 40 % of their time waiting for global memory" in costing["stall_long_scoreboard"].move
+    found = {finding.id: finding for finding in analysis.findings}
+    assert "warps spend 40 % of their time waiting for global memory" in found["stall_long_scoreboard"].move
     assert analysis.verdict.cause == next(iter(costing.values())).title
 
 

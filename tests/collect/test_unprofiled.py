@@ -95,6 +95,19 @@ def test_the_time_of_cublas_is_read_and_kept(tmp_path: Path) -> None:
     assert (without.cublas_ns, without.cublas_share) == (None, None)
 
 
+def test_times_with_cold_operands_are_kept_beside_warm_ones(tmp_path: Path) -> None:
+    """A workload gives both; a run that was kept before cold times were measured has none."""
+    line = {"iterations": 10, "launches": 10, "wall_ns": 1000, "kernel_ns": 800, "cold_ns": 950.4}
+    found = parse_workload(Ran(5, json.dumps(line)))
+    assert (found.kernel_ns, found.cold_ns) == (800, 950)
+    path = write_unprofiled(tmp_path / "a.ncu-rep", found)
+    assert read_unprofiled(tmp_path / "a.ncu-rep") == found
+    path.write_text(json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "cold_ns"}))
+    kept = read_unprofiled(tmp_path / "a.ncu-rep")
+    assert kept is not None
+    assert (kept.kernel_ns, kept.cold_ns) == (800, None)
+
+
 @pytest.mark.parametrize("stdout", ["", "no json", "[1]", '{"wall_ns": null}'])
 def test_a_workload_without_its_line_has_wall_time_only(stdout: str) -> None:
     """Unknown values are null, never 0."""

@@ -20,8 +20,9 @@ from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph, flow
+from rooflens.model.inside.instruction import END_BLOCKS
+from rooflens.model.inside.look import look_inside
 from rooflens.model.inside.loops import find_rows, flop_of
-from rooflens.model.inside.waits import Finder
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.opcodes import tensor_op, thread_flop
 
@@ -163,14 +164,13 @@ def test_scoreboards_and_registers_name_one_producer(
     agreed = apart = 0.0
     for _, code in inside.values():
         waits = code.amounts.get(f"{STALL}long_scoreboard", {})
+        found = look_inside(code).waits
         for graph in find_rows(code).graphs:
-            finder = Finder(graph, code)
             for position, one in enumerate(graph.instructions):
                 load = _by_definition(graph, position, one.reads) if one.offset in waits else None
                 if load is None:
                     continue
-                producers, _ = finder.producers(position, "long_scoreboard")
-                if any(made.offset == load for made in producers):
+                if any(wait.pc == load and wait.reason == "long_scoreboard" for wait in found.get(one.offset, ())):
                     agreed += waits[one.offset]
                 else:
                     apart += waits[one.offset]
@@ -216,7 +216,7 @@ def test_the_flow_of_control_is_that_of_nvidias_disassembler(
                     for block in _reached(graph)
                     for after in graph.after[block]
                 }
-                jumping = {found.offset for found in one.instructions if found.ends_block}
+                jumping = {found.offset for found in one.instructions if found.base in END_BLOCKS}
                 apart = {(start, end) for start, end in ours ^ one.edges if end != start + 16 and start in jumping}
                 if apart or graph.is_irreducible:
                     jumps = [f"{start:#x} -> {end:#x}" for start, end in sorted(apart)]

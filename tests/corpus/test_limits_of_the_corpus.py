@@ -28,26 +28,26 @@ def test_every_kernel_has_a_limit_or_the_counter_that_would_tell_it(analyses: li
     """No limit is below 1, each has its floor and the side that sets it, and nine kernels in ten have one."""
     limits = [(one.verdict.limit, one) for one in analyses if not one.kernel.failed]
     for limit, one in limits:
-        if limit.factor is None:
+        if limit.over_floor is None:
             assert _COUNTER.search(limit.missing or ""), (one.kernel.source, one.kernel.index, limit)
             continue
-        assert limit.factor >= 1
-        assert limit.floor_ns == pytest.approx((one.kernel.duration_ns or 0.0) / limit.factor)
+        assert limit.over_floor >= 1
+        assert limit.floor_ns == pytest.approx((one.kernel.duration_ns or 0.0) / limit.over_floor)
         assert limit.by
         assert limit.missing is None
-    assert sum(limit.factor is not None for limit, _ in limits) >= 0.9 * len(limits)
+    assert sum(limit.over_floor is not None for limit, _ in limits) >= 0.9 * len(limits)
 
 
-def test_no_gain_is_beyond_the_limit_unless_its_move_changes_what_that_keeps(analyses: list[Analysis]) -> None:
+def test_no_gain_is_beyond_a_proven_limit_unless_its_move_changes_what_that_keeps(analyses: list[Analysis]) -> None:
     """A move may change types, instructions and bytes, which the limit keeps; then the figure says so."""
     gains = [(one, finding.id, finding.gain) for one in analyses for finding in one.findings if finding.gain]
     assert len(gains) > 200
     for one, finding, gain in gains:
-        limit = one.verdict.limit.factor
+        limit = one.verdict.limit
         assert gain.factor >= 1
         assert gain.changes in {None, "types", "instructions", "bytes"}
-        if limit is not None and gain.changes is None:
-            assert gain.factor <= limit * _ROUNDING, (one.kernel.source, one.kernel.index, finding)
+        if limit.over_floor is not None and limit.proven and gain.changes is None:
+            assert gain.factor <= limit.over_floor * _ROUNDING, (one.kernel.source, one.kernel.index, finding)
 
 
 def test_no_move_of_a_library_kernel_is_about_its_code(analyses: list[Analysis]) -> None:
@@ -70,7 +70,7 @@ def test_no_move_of_a_library_kernel_is_about_its_code(analyses: list[Analysis])
 )
 def test_no_limit_is_below_what_was_reached(analyses: list[Analysis], report: str, kernel: str, reached: float) -> None:
     """Siblings of the same repository do the same work this many times faster."""
-    limit = longest(analyses, report, kernel).verdict.limit.factor
+    limit = longest(analyses, report, kernel).verdict.limit.over_floor
     assert limit is not None
     assert limit >= reached
 
@@ -79,8 +79,8 @@ def test_a_product_is_not_held_to_the_traffic_that_tiles_would_spare(analyses: l
     """For a GEMM at 6 % of the tensor peak that rereads its operands, the floor is its arithmetic, not its traffic."""
     limit = longest(analyses, "cuda-fused-linear-layer__profile_report_(1).ncu-rep", "wmma_gemm").verdict.limit
     assert limit.by == "tensor fp16 arithmetic"
-    assert limit.factor is not None
-    assert limit.factor >= 12
+    assert limit.over_floor is not None
+    assert limit.over_floor >= 12
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottlen
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.page import render_page
+from rooflens.report.page.cards.card import cards
 from rooflens.report.text.digest import digest, explain
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document, steps
@@ -40,7 +40,7 @@ _RATES = re.compile(
 """`8.85 TB/s of 12.4 TB/s (71 %)`: the per cent is that of the two rates."""
 _SAID = r" (?:is full, |is only |is )?(?:its (?P<stage>[\w ]+?) stage (?:is )?|at least )?"
 """What may stand between a unit and its own per cent; a stage's says that it is the stage's."""
-_BARS = re.compile(r"(?:Memory levels|Pipes), share of peak(.*?)(?:Useful part|Opcode mix|, share of)", re.DOTALL)
+_BARS = re.compile(r"(?:Memory levels|Pipes), share of peak(.*?)(?:Useful part|Opcode mix|, share of|$)", re.DOTALL)
 _LOOPS = re.compile(r"(?:## )?Loops\n.*?(?=\n(?:## )?Where\n|\Z)", re.DOTALL)
 """The table of loops, whose shares are of the time in each."""
 _HITS = re.compile(r"hit rates: [^;.\n]*(?:\.\d[^;.\n]*)*")
@@ -132,9 +132,10 @@ def _scale(prefix: str) -> float:
 
 
 def page_bars(one: AnalyzedReport) -> str:
-    """Return the words of the page's bars, as other parts name units for other reasons, e.g. hit rates and opcodes."""
-    words = html.unescape(_MARKUP.sub(" ", render_page([one], title="page"))).replace("\u00a0", " ")
-    return "\n".join(_BARS.findall(" ".join(words.split())))
+    """Return the words of the bars in cards; other parts name units for other reasons, e.g. hit rates and opcodes."""
+    drawn = cards(build_content([one], "page", default_thresholds())).by_launch.values()
+    words = (html.unescape(_MARKUP.sub(" ", card)).replace("\u00a0", " ") for card in drawn)
+    return "\n".join(bars for card in words for bars in _BARS.findall(" ".join(card.split())))
 
 
 def _files(corpus: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The order of kernels in published reports: gains first, libraries and fills last, shared moves in one row."""
+"""The order of kernels in published reports: by what is at stake, libraries and fills last, shared moves in one row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from rooflens.model.ranking import LIBRARIES_LEAD_FROM, opportunities
+from rooflens.model.ranking import LIBRARIES_LEAD_FROM, LITTLE, MOST, Tier, in_rank, opportunities, tiers
 from rooflens.model.records import AnalyzedReport, timed
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -30,14 +30,12 @@ def _with_several(published: list[AnalyzedReport]) -> Iterator[tuple[AnalyzedRep
             yield report, kernels
 
 
-def _wins(row: KernelSummary) -> bool:
-    """Return whether its first move has a gain, or concerns nearly the whole GPU, for which counters give no figure."""
-    verdict = row.analysis.verdict
-    return verdict.gain is not None or (verdict.is_nearly_alone and verdict.moves[0].kind == "blocks")
+_OWN = ("gain", "limit", "time")
+"""What the time at stake of kernels is made of that the reader can change."""
 
 
-def test_none_without_a_gain_stands_above_one_with_a_gain(published: list[AnalyzedReport]) -> None:
-    """Holds for table, ranking and JSON of all reports with several kernels; gains are sorted by time saved."""
+def test_kernels_stand_by_the_time_at_stake(published: list[AnalyzedReport]) -> None:
+    """Holds for table, ranking and JSON of all reports with several kernels, but where one has most of the time."""
     offenders, seen = [], 0
     for report, kernels in _with_several(published):
         seen += 1
@@ -47,16 +45,35 @@ def test_none_without_a_gain_stands_above_one_with_a_gain(published: list[Analyz
             "ranking": [row.group for row in ranking(page)],
         }
         for face, listed in rows.items():
-            gains = [_wins(row) for row in listed]
-            won_ns = [row.at_stake_ns for row in listed if _wins(row)]
-            if gains != sorted(gains, reverse=True) or won_ns != sorted(won_ns, reverse=True):
-                offenders.append((report.run.source[-40:], face, gains))
+            own = [row for row, tier in zip(listed, tiers(listed), strict=True) if tier <= Tier.TIME]
+            is_most = bool(own) and (own[0].duration_ns or 0.0) > MOST * sum(row.duration_ns or 0.0 for row in listed)
+            stakes_ns = [row.at_stake_ns for row in own[is_most:]]
+            if stakes_ns != sorted(stakes_ns, reverse=True):
+                offenders.append((report.run.source[-40:], face, stakes_ns))
         written = [row["by"] for row in to_document(report.analyses)["ranking"]]
-        order = ("gain", "limit", "time", "library", "fill")
-        if written != sorted(written, key=order.index):
+        behind = [("library", "fill").index(by) + 1 if by not in _OWN else 0 for by in written]
+        if behind != sorted(behind):
             offenders.append((report.run.source[-40:], "JSON", written))
     assert not offenders, (len(offenders), offenders[:5])
     assert seen >= _FEWEST
+
+
+def test_no_kernel_of_little_time_leads_and_no_gain_is_hidden(published: list[AnalyzedReport]) -> None:
+    """No row under a tenth of the time is first where another has over half; a row's gain is its best move's."""
+    offenders = []
+    for report, kernels in _with_several(published):
+        listed = in_rank(kernels)
+        whole_ns = sum(row.duration_ns or 0.0 for row in listed) or 1.0
+        parts = [(row.duration_ns or 0.0) / whole_ns for row in listed]
+        most = max(range(len(listed)), key=parts.__getitem__)
+        if parts[0] < LITTLE and parts[most] > MOST and listed[most].analysis.role != "fill":
+            offenders.append((report.run.source[-40:], "leads", listed[0].shown, parts[0]))
+        for row in listed:
+            verdict = row.analysis.verdict
+            gains = [move.gain.factor for move in verdict.moves if move.gain]
+            if gains and not verdict.is_nearly_alone and (verdict.gain is None or verdict.gain.factor < max(gains)):
+                offenders.append((report.run.source[-40:], "hidden", row.shown, max(gains)))
+    assert not offenders, (len(offenders), offenders[:5])
 
 
 def test_what_fills_inputs_is_last_and_a_report_of_nothing_else_says_so(published: list[AnalyzedReport]) -> None:

@@ -71,12 +71,12 @@ def test_a_limit_holds_what_was_reached(pairs: list[tuple[dict[str, str], Analys
     offenders, ratios = [], []
     for row, analysis in pairs:
         limit, reached = analysis.verdict.limit, float(row["actual"])
-        if row["boundable"] == "y" and limit.factor is None:
+        if row["boundable"] == "y" and limit.over_floor is None:
             offenders.append(f"{row['path']}#{row['index']}: no limit: {limit.missing}")
-        elif row["same_work"] == "y" and limit.factor is not None:
-            ratios.append(limit.factor / reached)
-            if limit.factor < reached / _SPREAD:
-                offenders.append(f"{row['path']}#{row['index']}: limit {limit.factor:.2f}, reached {reached}")
+        elif row["same_work"] == "y" and limit.over_floor is not None:
+            ratios.append(limit.over_floor / reached)
+            if limit.over_floor < reached / _SPREAD:
+                offenders.append(f"{row['path']}#{row['index']}: limit {limit.over_floor:.2f}, reached {reached}")
     assert offenders == []
     assert sorted(ratios)[int(0.9 * (len(ratios) - 1))] <= 4
 

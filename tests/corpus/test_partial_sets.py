@@ -150,11 +150,20 @@ def test_a_cut_list_contradicts_nothing(
         compared += 1
         where = f"{whole.kernel.source}#{whole.kernel.index}"
         said, of_whole = cut.verdict, whole.analysis.verdict
-        if said.bound not in {of_whole.bound, "unknown"} and said.confidence != "low":
+        if (
+            said.bound not in {of_whole.bound, "unknown"}
+            and said.confidence != "low"
+            and not _has_few_blocks(cut.kernel)
+        ):
             offenders.append(f"{where}: {of_whole.bound}, cut: {said.sentence}")
         offenders += [f"{where}: {name}: {text}" for name, text in _other_numbers(whole, cut.kernel, write is _long)]
     assert offenders == []
     assert compared >= (240 if key != "warp-states" else 50)
+
+
+def _has_few_blocks(kernel: Kernel) -> bool:
+    """Return whether SMs have no block: then no unit that was not measured can be full."""
+    return (kernel.grid_blocks or 0) < kernel.counters.get("sm_count", 0.0)
 
 
 def _other_numbers(whole: Whole, cut: Kernel, is_rounded: bool) -> Iterator[tuple[str, str]]:  # noqa: FBT001
@@ -175,7 +184,7 @@ def _other_numbers(whole: Whole, cut: Kernel, is_rounded: bool) -> Iterator[tupl
 
 
 def test_occupancy_alone_gives_its_facts(reports: dict[str, list[Whole]], tmp_path: Path) -> None:
-    """Occupancy alone gives no class except latency for small launches, at low confidence."""
+    """Occupancy alone gives no class except latency, and that surely only where SMs have no block."""
     compared = 0
     for wholes in reports.values():
         if not wholes or wholes[0].kernel.gpu is None:
@@ -186,7 +195,7 @@ def test_occupancy_alone_gives_its_facts(reports: dict[str, list[Whole]], tmp_pa
         for one, kernel in zip(wholes, report.kernels if report else (), strict=report is not None):
             found = analyze(kernel)
             assert found.verdict.bound in {"unknown", "latency"}
-            assert found.verdict.confidence == "low"
+            assert found.verdict.confidence == "low" or _has_few_blocks(kernel)
             for name in ("achieved_occupancy", "theoretical_occupancy"):
                 if name in kernel.counters:
                     assert kernel.counters[name] == pytest.approx(one.kernel.counters[name])

@@ -121,7 +121,7 @@ DELETIONS = (
         Deletion(
             f"share of the {pipe} pipe",
             tuple(f"sm__inst_executed_pipe_{pipe}.{form}.pct_of_peak_sustained_elapsed" for form in ("sum", "avg")),
-            _counter(f"{pipe}_share"),
+            _counter(f"{pipe}_inst_share"),
             lambda one, pipe=pipe: f"sm__inst_executed_pipe_{pipe}.avg.pct_of_peak_sustained_active" in one.numbers,
         )
         for pipe in _PIPES

@@ -83,6 +83,18 @@ def test_answers_come_in_the_order_of_the_items(choice: ExecutorChoice) -> None:
     assert run_all(choice, double_late) == ([2 * number for number in range(12)], {})
 
 
+def test_a_worker_runs_nothing_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules in a stranger's folder of reports, named like those that Python starts with, are not imported."""
+    pwned = tmp_path / "pwned"
+    for name in ("multiprocessing", "pickle", "runpy", "signal", "socket", "tempfile", "threading"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(pwned)!r}, 'a').write('{name} ')\n")
+    monkeypatch.chdir(tmp_path)
+    before = dict(os.environ)
+    found = [answer for _, answer in run(double, [(1,), (2,)], processes(1))]
+    assert (found, dict(os.environ)) == ([[2], [4]], before)
+    assert not pwned.exists(), pwned.read_text()
+
+
 def test_only_the_item_that_kills_its_worker_is_lost() -> None:
     """A death fails everything in the pool; repeated one by one, only the killer has no answer, and is named."""
     done, lost = run_all("process:2", double_or_die)

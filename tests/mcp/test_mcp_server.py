@@ -191,16 +191,21 @@ async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) ->
 
 
 def test_the_tools_are_few_described_and_read_only(said: Said) -> None:
-    """There are eight read-only tools, each with a sentence and a schema, together under 7.4 kB."""
+    """There are eight read-only tools, each with a sentence and a schema, under 7.4 kB, and as much for their data."""
     names = [tool.name for tool in said.tools]
     reading = ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare"]
     assert names == [*reading, "predict", "about"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in said.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7400
+    assert sum(len(tool.model_dump_json(exclude_none=True, exclude={"output_schema"})) for tool in said.tools) < 7400
+    assert [tool.name for tool in said.tools if tool.output_schema is None] == ["about"]
+    assert sum(len(json.dumps(tool.output_schema)) for tool in said.tools) < 7400
 
 
 def test_numbers_come_beside_the_text(said: Said) -> None:
-    """The data beside the text has the same kernels with times, classes and factors, and where to continue."""
+    """The data beside the text has the same kernels with times, classes and factors, and where to continue.
+
+    The SDK's client refuses data that its tool's schema does not describe.
+    """
     listed = said.numbers("list_kernels", path="store")
     assert [(one["name"], one["time_ns"]) for one in listed["kernels"]] == [("gemm", 900_000), ("copy", 400_000)]
     assert (listed["total"], listed["next_offset"]) == (2, None)
@@ -355,20 +360,20 @@ def published() -> Answers:
 
 def test_the_why_of_each_kernel_is_in_the_first_page(published: Answers) -> None:
     """Verdict, moves, lines and reasons fit on the first default page."""
-    keys = re.findall(r"`([\w.]+-[0-9a-f]{6})` \|$", published.list_kernels(MW), re.MULTILINE)
+    keys = re.findall(r"`([\w.]+-[0-9a-f]{6})` \|$", published.list_kernels(MW).text, re.MULTILINE)
     assert len(keys) == 5
     for key in keys:
-        page = published.explain_kernel(MW, key)
+        page = published.explain_kernel(MW, key).text
         assert page.index("\n## What to try") < page.index("\n## Why\n") < page.index("\n## Caveats\n"), key
 
 
 @pytest.mark.parametrize("tokens", range(200, 700, 45))
 def test_pages_end_at_no_heading_and_go_on_within_tables(published: Answers, tokens: int) -> None:
     """All pages together are the whole text; none ends with a heading, and each part of a table has its head."""
-    whole = published.explain_kernel(MW, "x_279", max_tokens=MOST_TOKENS)
+    whole = published.explain_kernel(MW, "x_279", max_tokens=MOST_TOKENS).text
     offset, lines = 0, []
     while True:
-        page, _, end = published.explain_kernel(MW, "x_279", max_tokens=tokens, offset=offset).partition(
+        page, _, end = published.explain_kernel(MW, "x_279", max_tokens=tokens, offset=offset).text.partition(
             "\n\ntruncated, "
         )
         own = page.splitlines()
@@ -386,14 +391,14 @@ def test_pages_end_at_no_heading_and_go_on_within_tables(published: Answers, tok
 def test_doubt_is_marked_as_the_table_of_analyze_marks_it(published: Answers) -> None:
     """A kernel's verdict reads as in `analyze`, including `??`, and the marks are explained."""
     table = CliRunner().invoke(main, ["analyze", str(PUBLISHED / MW)], env={"COLUMNS": "220"}).stdout
-    listed = published.list_kernels(MW)
+    listed = published.list_kernels(MW).text
     verdicts = [line.split(" | ")[4] for line in listed.splitlines() if re.match(r"\| \d", line)]
     assert len(verdicts) == 5
     assert any(verdict.endswith(" ??") for verdict in verdicts)
     for verdict in verdicts:
         assert verdict in table
-    assert "??" in published.open_report(MW, max_tokens=MOST_TOKENS).partition("Gains are")[0]
-    for text in (listed, published.open_report(MW, max_tokens=MOST_TOKENS)):
+    assert "??" in published.open_report(MW, max_tokens=MOST_TOKENS).text.partition("Gains are")[0]
+    for text in (listed, published.open_report(MW, max_tokens=MOST_TOKENS).text):
         assert "? medium, ?? low confidence" in text
 
 
@@ -401,8 +406,8 @@ def test_a_kernel_is_explained_by_the_name_that_tables_print(published: Answers)
     """A template's short name selects it and heads its explanation; the full name appears once, at the end."""
     name = "B2bGemm<32x384x64>"
     report = "cutlass__384.ncu-rep"
-    assert f"`{name}`" in published.list_kernels(report)
-    text = published.explain_kernel(report, name, max_tokens=MOST_TOKENS)
+    assert f"`{name}`" in published.list_kernels(report).text
+    text = published.explain_kernel(report, name, max_tokens=MOST_TOKENS).text
     assert text.startswith(f"# `{name}`\n\nResult 0 ")
     assert text.count("cutlass::Kernel<") == 1
     assert text.splitlines()[-1].startswith("Full name: `cutlass::Kernel<")

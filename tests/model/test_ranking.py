@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support import samples
-from support.kernels import make_kernel
 from support.loops import for_all
 
-from rooflens.model.analyze import analyze
-from rooflens.model.ranking import Tier, in_rank, opportunities, tiers, worth_a_line
-from rooflens.model.records import Analysis, Gain, Limit, Move, Role
-from rooflens.model.summary import summarize
+from rooflens.model.ranking import Tier, in_order, in_rank, opportunities, tiers, worth_a_line
+from rooflens.model.records import Analysis, Gain, Limit, Move, Role, UnitFloor
+from rooflens.model.summary import best_move, summarize
 from rooflens.model.verdict.library import ONLY_FILLS, library_of, role_of, with_fills_told
 
 
@@ -23,7 +21,7 @@ def _made(
         one.kernel, name=name, function_name=name, counters={**one.kernel.counters, "duration_ns": time_ns}
     )
     move = Move("do", "tile", gain=gain and Gain(gain, time_ns / gain))
-    verdict = replace(one.verdict, limit=Limit(limit), moves=(move,))
+    verdict = replace(one.verdict, limit=Limit(limit), today=None, moves=(move,))
     return replace(one, kernel=kernel, verdict=verdict, role=role, short_name=name, key=name)
 
 
@@ -33,8 +31,8 @@ def _short(name: str, time_ns: float, launches: int = 1) -> Analysis:
     return replace(one, verdict=verdict, launches=launches)
 
 
-def test_gains_come_before_times_before_libraries_before_fills() -> None:
-    """Holds however much time the later ones take; kernels without gains are sorted by time, whatever their limits."""
+def test_kernels_stand_by_the_time_at_stake_before_libraries_before_fills() -> None:
+    """At stake is what a move wins, else the time above the floor, else all of it; the last two take however much."""
     analyses = [
         _made("fill", 9e6, role="fill"),
         _made("library", 8e6, role="library"),
@@ -45,27 +43,43 @@ def test_gains_come_before_times_before_libraries_before_fills() -> None:
         _made("large gain", 1e6, 2.0),
     ]
     kernels = in_rank(summarize(analyses))
-    rest = ["long, near its limit", "time", "short, far from its limit"]
-    assert [kernel.name for kernel in kernels] == ["large gain", "small gain", *rest, "library", "fill"]
-    assert tiers(kernels) == [Tier.GAIN, Tier.GAIN, *[Tier.TIME] * 3, Tier.LIBRARY, Tier.FILL]
+    own = ["time", "short, far from its limit", "large gain", "long, near its limit", "small gain"]
+    assert [kernel.name for kernel in kernels] == [*own, "library", "fill"]
+    of_own = [Tier.TIME, Tier.LIMIT, Tier.GAIN, Tier.LIMIT, Tier.GAIN]
+    assert tiers(kernels) == [*of_own, Tier.LIBRARY, Tier.FILL]
 
 
-def test_limits_come_first_where_none_has_a_gain() -> None:
-    """They are sorted by the time above their limits, as nothing else is known about what they can save."""
-    analyses = [_made("long", 5e6, limit=1.1), _made("time", 9e6), _made("short", 1e6, limit=9.0)]
-    kernels = in_rank(summarize(analyses))
-    assert [kernel.name for kernel in kernels] == ["short", "long", "time"]
-    assert tiers(kernels) == [Tier.LIMIT, Tier.LIMIT, Tier.TIME]
+def test_the_gain_of_any_move_counts() -> None:
+    """A first move whose gain nobody knows does not hide what the second one brings."""
+    one = _made("second", 1e6, 2.0)
+    verdict = replace(one.verdict, moves=(Move("overlap", "overlap"), *one.verdict.moves))
+    (kernel,) = summarize([replace(one, verdict=verdict)])
+    assert kernel.at_stake_ns == pytest.approx(5e5)
+    assert best_move(kernel.analysis.verdict) == one.verdict.moves[0].text
 
 
-def test_a_launch_that_leaves_nearly_the_whole_gpu_idle_stands_among_gains_by_its_time() -> None:
-    """Its first move has no figure, but it can save more than a small gain beside it."""
-    one = _made("one thread", 1e6, limit=20.0)
-    counters = {"grid_size": 1.0, "sm_count": 82.0, "block_size": 1.0}
-    judged = analyze(make_kernel(counters)).verdict
-    alone = replace(one, verdict=replace(one.verdict, is_nearly_alone=judged.is_nearly_alone))
-    kernels = in_rank(summarize([_made("gain", 1e5, 2.0), alone, _made("limit", 5e6, limit=4.0)]))
-    assert [kernel.name for kernel in kernels] == ["one thread", "gain", "limit"]
+def test_little_leads_nothing_where_another_has_most_of_the_time() -> None:
+    """A kernel of 2 % that can be five times faster stands behind one of 98 % with little to win."""
+    kernels = in_rank(summarize([_made("little", 2e5, 5.0), _made("most", 9.8e6, 1.01)]))
+    assert [kernel.name for kernel in kernels] == ["most", "little"]
+    kernels = in_rank(summarize([_made("little", 2e5, 5.0), _made("most", 9.8e6, role="fill")]))
+    assert [kernel.name for kernel in kernels] == ["little", "most"]
+
+
+def test_the_nearer_floor_bounds_what_is_at_stake() -> None:
+    """Where L1 is 90 % busy today, a tenth of the time is at stake, however far the proven floor is."""
+    one = _made("full", 1e6, limit=9.0)
+    today = replace(one, verdict=replace(one.verdict, today=UnitFloor("l1", 0.9, 9e5)))
+    assert [kernel.at_stake_ns for kernel in summarize([today])] == [pytest.approx(1e5)]
+
+
+def test_what_could_not_be_profiled_leads_the_fills_of_its_inputs() -> None:
+    """The only kernel that is no fill is what the reader profiled for; beside others it stands last."""
+    failed = samples.failed()
+    lost = in_order(summarize([_made("fill", 1e6, role="fill"), failed]))
+    assert [kernel.is_failed for kernel in lost] == [True, False]
+    beside = in_order(summarize([_made("own", 1e6), failed]))
+    assert [kernel.is_failed for kernel in beside] == [False, True]
 
 
 def test_libraries_that_are_nearly_all_of_the_time_stand_by_their_time() -> None:
@@ -111,7 +125,7 @@ def test_a_row_of_no_worth_is_left_out_beside_its_like() -> None:
         _made("limit", 1e8, limit=2.0),
         _made("fill", 1e12, role="fill"),
     ]
-    assert [row.name for row in worth_a_line(in_rank(summarize(analyses)))] == ["gain", "limit", "fill"]
+    assert [row.name for row in worth_a_line(in_rank(summarize(analyses)))] == ["limit", "gain", "fill"]
 
 
 @for_all(

@@ -37,9 +37,45 @@ def counted(made: Analysis, **counters: float) -> Analysis:
     return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
 
 
+def dividing(flop: float, divisions: int, outputs: float = 1e6, fp64: float = 0.0) -> Analysis:
+    """Make a launch that counts divisions among its FLOPs, and fp64 beside its fp32."""
+    made = kernel(flop=flop, dram=1e8, store_sectors=outputs)
+    pipe = made.pipes["fp32"]
+    opcodes = {"MUFU.RCP64H": divisions, "FFMA": int(flop / 2)}
+    pipes = {**made.pipes, **({"fp64": replace(pipe, amount=fp64)} if fp64 else {})}
+    return replace(
+        made, kernel=replace(made.kernel, thread_opcodes=opcodes), pipes=pipes, flop_total=(made.flop_total or 0) + fp64
+    )
+
+
 CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
     "as many FLOPs in fewer threads": (kernel(flop=1e9), kernel(64, flop=1.05e9), None, True),
-    "fewer FLOPs in the same launch": (kernel(flop=1e9, dram=1e8), kernel(flop=4e8, dram=1e8), None, True),
+    "fewer FLOPs in the same launch, as of another data set": (
+        kernel(flop=1e9, dram=1e8),
+        kernel(flop=5e8, dram=1e8),
+        None,
+        False,
+    ),
+    "fewer FLOPs for as large an output, as their divisions went": (
+        dividing(1e9, 50_000_000),
+        dividing(4e8, 5_000_000),
+        None,
+        True,
+    ),
+    "fewer FLOPs and divisions for another output": (
+        dividing(1e9, 50_000_000),
+        dividing(4e8, 5_000_000, outputs=4e5),
+        None,
+        False,
+    ),
+    "fewer FLOPs than the divisions that went can be": (
+        dividing(1e9, 50_000_000),
+        dividing(4e8, 45_000_000),
+        None,
+        False,
+    ),
+    "fp64 that went, for as large an output": (dividing(4e8, 0, fp64=6e8), dividing(4e8, 0), None, True),
+    "less than the FLOPs that are no fp64": (dividing(4e8, 0, fp64=2e8), dividing(2e8, 0), None, False),
     "another inner size: FLOPs and bytes grew": (kernel(flop=1e9, dram=1e8), kernel(flop=2e9, dram=2e8), None, False),
     "hundreds of times the FLOPs": (kernel(flop=1e9), kernel(flop=4e11), None, False),
     "another size": (kernel(flop=1e9), kernel(4096, flop=8e9), None, False),
@@ -92,6 +128,19 @@ def test_work_is_told_by_all_that_was_recorded(case: str) -> None:
     before, after, asked, same = CASES[case]
     assert same_work(before, after, asked).same is same, same_work(before, after, asked).why
     assert same_work(after, before, asked).same is same
+
+
+def test_the_same_sizes_in_another_type_are_the_same_work() -> None:
+    """As many integer operations as FLOPs are one job, and tensor instructions are not held against others."""
+    plain, narrow = kernel(flop=1e9, inst=1e8), kernel(inst=1e6)
+    pipe = replace(plain.pipes["fp32"], unit="op")
+    int8 = replace(narrow, pipes={**narrow.pipes, "tensor_int8": pipe}, flop_total=0.0)
+    assert same_work(plain, int8).same is True
+    by_tensor = replace(narrow, kernel=replace(narrow.kernel, warp_opcodes={"HMMA.16816.F32": 1000}))
+    by_core = kernel(inst=1e8)
+    by_core = replace(by_core, kernel=replace(by_core.kernel, warp_opcodes={"FFMA": 1000}))
+    assert same_work(by_core, by_tensor).same is True
+    assert same_work(by_core, kernel(inst=1e6)).same is False
 
 
 def multiplying(name: str, instructions: float, busy: float, blocks: int = 1024) -> Analysis:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -10,16 +11,29 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import first_light
 import pytest
+import unattended
+from packing import Packer
 from support import gpu_day
 from support.arrived import contents, kernels_by_range
+from unattended import Call, Profile
 
 from rooflens.collect import plan as planning
+from rooflens.collect.command import Collection
 from rooflens.collect.plan import can_run
+from rooflens.collect.run import Collected
+from rooflens.errors import InputError
+from rooflens.ingest.reports.unpacking import log_of
+from rooflens.local_gpu import LocalGpu
+from rooflens.processes import Captured, Command, Finished
+from rooflens.workloads import in_turn, torch_harness
+from rooflens.workloads.commands import CASE_VARIABLE, HARNESS, IN_TURN
 from rooflens.workloads.registry import find_workload, load_workloads
 
 SCRIPT = Path(first_light.__file__)
@@ -29,12 +43,14 @@ ASKS = ("-q", "--query-gpu=", "--format=", "--loop=")
 
 
 def words_of(argv: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the words of a command and of the commands inside a shell line."""
+    """Yield the words of a command and of the commands inside a shell line or run in turn."""
     yield list(argv)
     for option, line in pairwise(argv):
         if option == "-c" and ";" in line:
             for part in line.split(";"):
                 yield [word for word in shlex.split(part) if "=" not in word.partition("-")[0]]
+        if (option, line) == ("-m", IN_TURN):
+            yield from (words for _, words in in_turn.parse(argv[list(argv).index(IN_TURN) + 1 :])[1])
 
 
 def touches_clocks(words: Sequence[str]) -> bool:
@@ -89,6 +105,8 @@ def test_no_command_of_a_day_touches_the_clocks() -> None:
         ["nvidia-smi", "-pm", "1"],
         ["env", "ncu", "./x"],
         ["python", "-m", "rooflens", "collect", "saxpy"],
+        ["python", "-m", IN_TURN, "ROOFLENS_CASE=a.b", "ncu", "--set", "full", "./x"],
+        ["ncu", "--clock-control", "none", "python", "-m", IN_TURN, "ROOFLENS_CASE=a.b", "nvidia-smi", "-lgc", "1980"],
     )
     assert all(any(map(touches_clocks, words_of(argv))) for argv in offending)
 
@@ -136,7 +154,7 @@ def answers(home: Mapping[str, bytes], name: str) -> list[str]:
 
 
 def test_a_call_brings_home_what_it_is_for(tmp_path: Path) -> None:
-    """PyTorch's cases are one report and two starts, the rungs one report; there are few files, and no clock is set."""
+    """PyTorch's cases are one report and two starts, the rungs two; there are few files, and no clock is set."""
     done = day(tmp_path, "--stages", "seeds,ladder")
     assert (done.returncode, done.stderr) == (0, "")
     assert [file.name for file in (tmp_path / "home").iterdir()] == ["first_light.1.tar"]
@@ -146,11 +164,13 @@ def test_a_call_brings_home_what_it_is_for(tmp_path: Path) -> None:
         for name in first_light.LADDER
         if can_run(find_workload("gemm_ladder").case(name.partition(".")[2]), "gh100")
     ]
-    for stage, cases in (("seeds", list(first_light.SEEDS)), ("ladder", rungs)):
-        assert answers(home, f"{stage}/{stage}.alone.out") == cases
-        ranges = kernels_by_range(home[f"{stage}/{stage}.ncu-rep"], tmp_path)
+    assert answers(home, "seeds/seeds.alone.out") == list(first_light.SEEDS)
+    assert answers(home, "ladder/ladder.alone.out") == rungs
+    parts = {"seeds/seeds": first_light.SEEDS, "ladder/ladder": rungs[::2], "ladder/ladder.2": rungs[1::2]}
+    for report, cases in parts.items():
+        ranges = kernels_by_range(home[f"{report}.ncu-rep"], tmp_path)
         assert list(ranges) == [f"rooflens/{case}" for case in cases]
-    assert starts(tmp_path) == {"ncu": 2, "torch": 2, "nvcc": len(first_light._compiled()) + 1}
+    assert starts(tmp_path) == {"ncu": 3, "torch": 2, "nvcc": len(first_light._compiled()) + 1}
     profiled = [shlex.split(line) for line in (tmp_path / "starts").read_text().splitlines() if line.startswith("ncu ")]
     assert not [words for words in profiled if touches_clocks(words)]
     listed = {(line["stage"], line["name"]): line for line in json.loads(home["done.json"])}
@@ -198,13 +218,154 @@ def test_a_whole_day_and_its_second_call(tmp_path: Path) -> None:
     assert {name.partition("/")[0] for name in contents(again / "home")} == {"ladder.2", "done.json"}
 
 
+class SlowMachine:
+    """A GPU machine on a clock that only its programs move: what each start takes is given in seconds."""
+
+    def __init__(self, program_s: float, ncu_s: float, torch_s: float) -> None:
+        self.now_s = 0.0
+        self.program_s, self.ncu_s, self.torch_s = program_s, ncu_s, torch_s
+        self.reports: dict[str, list[str]] = {}
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def take(self, seconds: float, limit_s: float | None) -> bool:
+        """Let time pass; False if the limit ended it."""
+        limit_s = seconds if limit_s is None else limit_s
+        self.now_s += min(seconds, limit_s)
+        return seconds <= limit_s
+
+    def program(self, argv: Sequence[str], under_ncu: float) -> tuple[list[str], str]:
+        """Run a command without a limit of its own; return the cases that ran, and its messages."""
+        words = list(argv)
+        said = io.StringIO()
+        if IN_TURN in words:
+            seconds, commands = in_turn.parse(words[words.index(IN_TURN) + 1 :])
+            begun: list[str] = []
+
+            def run(_: Sequence[str], limit_s: float) -> Captured:
+                begun.append(os.environ[CASE_VARIABLE])
+                self.take(self.program_s * under_ncu, limit_s)
+                return Captured(0, "", "")
+
+            with redirect_stderr(said), redirect_stdout(io.StringIO()):
+                in_turn.run_in_turn(commands, in_turn.LastStart(seconds, self.clock), run)
+            return begun, said.getvalue()
+        if HARNESS in words:
+            options = torch_harness.parse_options(words[words.index(HARNESS) + 1 :])
+            last_start, ran = in_turn.LastStart(options.seconds, self.clock), []
+            self.now_s += self.torch_s * under_ncu
+            for name in options.names:
+                if last_start.refusal:
+                    break
+                last_start.begin()
+                self.now_s += 1.5 * under_ncu
+                last_start.end()
+                ran.append(name)
+            return ran, ""
+        self.now_s += self.program_s if words[0].startswith("/cache") else 0.0
+        return [], ""
+
+    def run(self, command: Command, limit_s: float, _watch: object) -> Finished:
+        """Stand in for a program without ncu, or one that starts ncu itself; questions cost nothing."""
+        if not {"--clock-control", IN_TURN, HARNESS} & {*command.argv} and not command.argv[0].startswith("/cache"):
+            return Finished(0, 1)
+        before_s = self.now_s
+        self.now_s += self.ncu_s if "--clock-control" in command.argv else 0.0
+        _, said = self.program(command.argv, 1.0)
+        command.stderr.write_text(said)
+        took_s = self.now_s - before_s
+        self.now_s = before_s
+        in_time = self.take(took_s, limit_s)
+        return Finished(0 if in_time else None, 1, timed_out=not in_time)
+
+    def collect(self, _ncu: object, collection: Collection, limit_s: float) -> Collected:
+        """Stand in for a collection, which fails if it takes too long."""
+        before_s = self.now_s
+        self.now_s += self.ncu_s
+        cases, said = self.program(collection.program, 1.1)
+        self.now_s += 0.5 * len(cases)
+        log_of(collection.output).write_text(said)
+        took_s = self.now_s - before_s
+        self.now_s = before_s
+        if not self.take(took_s, limit_s):
+            raise InputError(f"{took_s:.0f} s of {limit_s:.0f} s")
+        self.reports[f"{collection.output.parent.name}/{collection.output.stem}"] = cases
+        collection.output.write_text(" ".join(cases))
+        return Collected(collection.output, len(cases), 1, took_s, capped=False, warnings=())
+
+
+def rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: SlowMachine, seconds: float) -> Call:
+    """Make a whole call on such a machine, in no time."""
+    gpu = LocalGpu("NVIDIA H100 80GB HBM3", "9.0", "580.65.06")
+    for module in (first_light, planning):
+        monkeypatch.setattr(module, "local_gpu", lambda: gpu)
+    monkeypatch.setattr(unattended, "run", machine.run)
+    monkeypatch.setattr(unattended, "collect", machine.collect)
+    monkeypatch.setattr(unattended, "WATCH_ARGV", ("/no/such/program",))
+    monkeypatch.setattr(
+        Profile,
+        "plan",
+        lambda step, folder: SimpleNamespace(
+            ncu=None,
+            collection=Collection(step.command, folder / f"{step.name}.ncu-rep", clock_control="none"),
+        ),
+    )
+    monkeypatch.setattr(unattended, "plain_file", lambda report: report)
+    monkeypatch.setattr(unattended, "slim_file", lambda _: None)
+    done: dict[str, Future[Path]] = {}
+    for workload in (*first_light._compiled(), first_light.PROGRAM):
+        done[workload.name] = Future()
+        done[workload.name].set_result(Path("/cache", workload.name))
+    monkeypatch.setattr(first_light.Box, "compile_all", lambda box: box.compiling.update(done))
+    monkeypatch.setenv(CASE_VARIABLE, "")
+    call = Call(tmp_path, Packer(tmp_path, tmp_path, "x"), seconds, machine.clock)
+    first_light.light(call, first_light.box_of(call), first_light.STAGES)
+    return call
+
+
+PARTS = [f"{stage}/{part}" for stage, groups in first_light.GROUPS.items() for one in groups for part in one.parts()]
+
+
+@pytest.mark.parametrize(
+    ("program_s", "ncu_s", "torch_s"),
+    [(0.3, 2, 8), (6.6, 2, 8), (6.6, 6, 15), (10, 4, 12), (12, 2, 8)],
+)
+def test_every_group_that_begins_brings_a_report_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program_s: float, ncu_s: float, torch_s: float
+) -> None:
+    """However long programs take to start, every group has a report of some cases, and nothing is begun in vain."""
+    machine = SlowMachine(program_s, ncu_s, torch_s)
+    call = rehearsed(tmp_path, monkeypatch, machine, first_light.CALL_S)
+    assert {part: len(machine.reports.get(part, ())) for part in PARTS if not machine.reports.get(part)} == {}
+    in_vain = [line for line in call.done if "error" in line or "over" in line]
+    assert in_vain == []
+    assert machine.now_s <= first_light.CALL_S - unattended._CLOSING_S
+    if program_s < 1:
+        cases = {f"{one.name}.{case.name}" for one in load_workloads() for case in one.cases}
+        brought = {case for cases in machine.reports.values() for case in cases}
+        assert cases - brought <= {*first_light.TINY, "gemm_ladder.none"}
+
+
+def test_a_short_call_brings_the_first_groups_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With time for some groups only, those of most worth have a report, and what is left out says so."""
+    machine = SlowMachine(6.6, 2, 8)
+    call = rehearsed(tmp_path, monkeypatch, machine, 150)
+    assert [part for part in PARTS if machine.reports.get(part)][:4] == PARTS[:4]
+    assert machine.now_s <= 150
+    assert not [line for line in call.done if "error" in line or "over" in line]
+    assert [line["name"] for line in call.done if str(line.get("skipped", "")).startswith("no time was left")]
+
+
 def test_without_a_machine_it_says_what_is_missing(tmp_path: Path) -> None:
-    """Without a GPU, ncu or any installed package a call ends normally, and its steps say why they gave nothing."""
+    """Without a GPU, ncu or any installed package a call ends with exit code 3, and its steps say why."""
     clean = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     places = ("--out", str(tmp_path / "home"), "--folder", str(tmp_path / "light"))
     command = [sys.executable, "-IS", str(SCRIPT), *places, "--stages", "ladder,roofs,exact"]
     done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: not one step gave a result: ")
+    assert f"hint: `{tmp_path / 'light' / 'done.json'}` says why each did not" in done.stderr
     home = contents(tmp_path / "home")
     errors = {line["name"]: line["error"] for line in json.loads(home["done.json"]) if "error" in line}
     assert any(word in errors["matrix"] for word in ("ncu", "Nsight Compute", "GPU"))
@@ -241,17 +402,6 @@ def test_a_machine_that_lends_no_places_gets_them(tmp_path: Path, monkeypatch: p
     first_light._lend_places(tmp_path / "light")
     assert os.environ["TMPDIR"] == tempfile.gettempdir() == str(tmp_path / "light/.tmp")
     assert Path(tempfile.gettempdir()).is_dir()
-
-
-def test_a_kernel_that_hangs_costs_its_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs after it run, so that ncu ends normally and writes its report."""
-    program = tmp_path / "program"
-    program.write_text("#!/bin/sh\n[ $ROOFLENS_CASE != saxpy.n28 ] || exec sleep 60\necho $ROOFLENS_CASE\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(first_light, "_AT_MOST", (*first_light._AT_MOST[:-1], "0.2"))
-    monkeypatch.setattr(first_light.Box, "program", lambda *_: program)
-    line = first_light.Box(tmp_path).shell(["saxpy.n28", "saxpy.n16"], 1, 0)
-    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout == "saxpy.n16\n"  # noqa: S603 - ours
 
 
 def test_a_compiler_that_hangs_costs_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

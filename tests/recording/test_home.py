@@ -33,18 +33,20 @@ from support.synthetic_kernels import kernel_spec
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import inspect
-from rooflens.workloads.commands import HARNESS
+from rooflens.workloads import commands
 from rooflens.workloads.recognize import recognize
 
 DIGEST = "0123456789abcdef" * 4
 SAXPY = f"/home/someone/.cache/rooflens/cuda/saxpy-sm_90a-{DIGEST}"
 NCU = "/opt/ncu --nvtx --nvtx-include rooflens --clock-control none --launch-count 2000"
-SHELL = (
-    f"{NCU} sh -c ROOFLENS_CASE=saxpy.n28 timeout --foreground --kill-after=2 30 {SAXPY} --n 268435456 --iterations 1 "
-    "--check 0; "
-    f"ROOFLENS_CASE=saxpy.n16 {SAXPY} --n 65536 --iterations 1 --check 0; true"
+IN_TURN = " ".join(
+    (
+        *(NCU, "python", "-m", commands.IN_TURN, "--seconds", "55"),
+        *("ROOFLENS_CASE=saxpy.n28", SAXPY, "--n", "268435456", "--iterations", "1", "--check", "0"),
+        *("ROOFLENS_CASE=saxpy.n16", SAXPY, "--n", "65536", "--iterations", "1", "--check", "0"),
+    )
 )
-GANG = f"{NCU} python -m {HARNESS} gemm.bf16_4096 softmax.bf16_4096 --iterations 1 --check 0 --mark-cases"
+GANG = f"{NCU} python -m {commands.HARNESS} gemm.bf16_4096 softmax.bf16_4096 --iterations 1 --check 0 --mark-cases"
 
 
 CALIBRATION = {
@@ -81,7 +83,11 @@ def answer(name: str, launches: int = 20, **more: object) -> str:
     """Write the output of a workload for a case without ncu."""
     workload, _, case = name.partition(".")
     said = {"workload": workload, "case": case, "iterations": 20, "launches": launches, "wall_ns": 1_000_000}
-    return json.dumps(said | {"kernel_ns": 990_000, "max_relative_error": 0.0, "tolerance": 1e-6, "ok": True} | more)
+    return json.dumps(
+        said
+        | {"kernel_ns": 990_000, "cold_ns": 1_400_000, "max_relative_error": 0.0, "tolerance": 1e-6, "ok": True}
+        | more
+    )
 
 
 def brought(**session: object) -> dict[str, bytes]:
@@ -100,12 +106,12 @@ def brought(**session: object) -> dict[str, bytes]:
         "env/gpu.out": b"name, driver_version\nNVIDIA H200, 580.65.06\n",
         "seeds/seeds.ncu-rep": report(products(), GANG, **session),
         "seeds/seeds.alone.out": f"warm\n{answer('gemm.bf16_4096')}\n{answer('softmax.bf16_4096')}\n".encode(),
-        "roofs/roofs.ncu-rep": report(vectors(), SHELL, **session),
+        "roofs/roofs.ncu-rep": report(vectors(), IN_TURN, **session),
         "roofs/roofs.alone.out": f"{answer('saxpy.n28')}\n{answer('saxpy.n16')}\n".encode(),
         "roofs/tiny.alone.out": f"{answer('tiny_launches.graph', 20_000)}\n".encode(),
-        "exact/exact.ncu-rep": report(vectors()[:1], SHELL, **session),
-        "exact/passes.standard.ncu-rep": report(vectors()[1:], SHELL, **session),
-        "exact/passes.again.ncu-rep": report(vectors()[1:], SHELL, **session),
+        "exact/exact.ncu-rep": report(vectors()[:1], IN_TURN, **session),
+        "exact/passes.standard.ncu-rep": report(vectors()[1:], IN_TURN, **session),
+        "exact/passes.again.ncu-rep": report(vectors()[1:], IN_TURN, **session),
         "doors/script.ncu-rep": report(script, f"{NCU} python train.py", **session),
         "doors/one_of_each.ncu-rep": report(vectors(), f"{NCU} sh -c true", **session),
         "roofs/calibration.out": json.dumps(CALIBRATION).encode(),
@@ -169,6 +175,7 @@ def test_every_case_has_a_report_a_run_and_an_entry(came: Path, capsys: pytest.C
         "wall_ns": 1_000_000,
         "iterations": 20,
         "kernel_ns": 990_000,
+        "cold_ns": 1_400_000,
         "launches": 20,
         "part_of": "roofs/roofs.ncu-rep",
         "argv": [f"saxpy-sm_90a-{DIGEST}", "--n", "65536", "--iterations", "1", "--check", "0"],
@@ -393,7 +400,7 @@ def test_a_manifest_from_elsewhere_names_recordings_only(came: Path) -> None:
     paths = ("../outside.ncu-rep", "h200/missing.ncu-rep", "h200/damaged.ncu-rep", ENTRY.path)
     write_entries(came, [dataclasses.replace(ENTRY, path=path, case=path) for path in paths])
     (came / "h200").mkdir()
-    content = report(vectors(), SHELL, published="a test")
+    content = report(vectors(), IN_TURN, published="a test")
     for path, data in zip(paths[2:], (content[:-1], content), strict=True):
         (came / path).write_bytes(data)
     (came.parent / "outside.ncu-rep").write_bytes(content)

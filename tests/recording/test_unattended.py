@@ -45,15 +45,22 @@ def test_each_step_ends_and_none_stops_the_next(call: Call) -> None:
 
 
 def test_what_has_no_time_or_no_counters_is_left_out(call: Call) -> None:
-    """Both are reported; a program that needs no counters still runs."""
+    """Both are reported; a program that needs no counters still runs, and an awaited report has what is kept for it."""
     stage = call.begin("some")
-    call.do(stage, Program("late", python("pass"), 1))
+    call.do(stage, Program("long", python("pass"), 60, least_s=30))
+    call.kept_s = lambda: 4.0
+    call.do(stage, Program("late", python("pass"), 5, least_s=2))
+    call.do(stage, Profile("awaited", (), 5, least_s=2, is_awaited=True))
+    call.kept_s = lambda: 0.0
     call.counters = False
     call.do(stage, Profile("report", python("pass"), 5))
     call.do(stage, Program("under ncu", python("pass"), 5, needs_counters=True))
     call.do(stage, Program("alone", python("pass"), 5))
+    assert "error" in call.done[2]
     assert [line.get("skipped") for line in call.done] == [
-        "no time was left",
+        "no time was left: 5 s were left of the 30 s that it takes",
+        "no time was left: 1 s were left of the 2 s that it takes",
+        None,
         *["ncu may not read the counters here"] * 2,
         None,
     ]

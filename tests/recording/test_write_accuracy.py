@@ -62,8 +62,10 @@ RESULTS: dict[str, Any] = {
             "launches": 1000,
             "wall_ns": 2e6,
             "kernel_ns": 1.5e6,
+            "cold_ns": 1.8e6,
             "profiled_ns": 1.8e6,
             "slowdown": 1.2,
+            "slowdown_cold": 1.0,
             "gap_share": 0.25,
         }
     ],
@@ -107,7 +109,7 @@ def test_the_document_is_what_the_results_give() -> None:
         "| saxpy | deep | out of memory | - | - | 3.0 | - | - |",
         "| saxpy | again | 9 | 8 | none | none | 1.00% of `gpu__time_duration.sum` | 5 to 4 |",
         "| `dram_read` | 4.4 Tbyte/s | 4.5% | 1900 | 4.8 Tbyte/s | 91.7% |",
-        "| tiny_launches.graph | 1000 | 2000.0 | 1500.0 | 25.0% | 1800.0 | 1.20 |",
+        "| tiny_launches.graph | 1000 | 2000.0 | 1500.0 | 25.0% | 1800.0 | 1800.0 | 1.20 | 1.00 |",
         "| whole | 5 | 9.0 | 2 in none, 3 in `step` | 21 |",
         "| gemm.bf16 | latency | compute | **not as expected** | >= 0.5000 | - |",
     ],
@@ -128,13 +130,13 @@ def test_results_are_kept_and_the_document_renewed(tmp_path: Path, monkeypatch: 
     """Checked results replace the part after the mark; the text before it stays."""
     for name in ("DOCUMENT", "RESULTS", "EXPLANATIONS"):
         monkeypatch.setattr(write_accuracy, name, tmp_path / name)
-    (tmp_path / "DOCUMENT").write_text(f"before\n{write_accuracy.BEGIN}\nold\n")
+    (tmp_path / "DOCUMENT").write_text(f"before\n{write_accuracy.BEGIN}\nstale text\n")
     (tmp_path / "results.json").write_text(json.dumps(RESULTS))
     assert write_accuracy.main([str(tmp_path / "results.json")]) == 0
     text = (tmp_path / "DOCUMENT").read_text()
     assert text.startswith("before\n")
     assert "NVIDIA H200" in text
-    assert "old" not in text
+    assert "stale text" not in text
     assert write_accuracy.stored() == RESULTS
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from support.cubin_writer import END, SET_ADDRESS, cubin, line_table, source_of
@@ -56,17 +57,21 @@ def loads_then_sums() -> bytes:
     )
 
 
-def report_of_loops(path: Path, kernels: int, launches: int) -> Path:
+def report_of_loops(path: Path, kernels: int, launches: int, also: Mapping[str, MetricValue] | None = None) -> Path:
     """Write a report of kernels that run `loads_then_sums`, each launched several times.
 
     Args:
         path: Where to.
         kernels: How many kernels.
         launches: How often each was launched.
+        also: Metrics that each has besides.
     """
     specs = [
         KernelSpec(
-            f"sum_{number}(float *, int)", _metrics(1e5 * (1 + number) + 10 * launch), function="kernel", module=1
+            f"sum_{number}(float *, int)",
+            {**(also or {}), **loop_metrics(1e5 * (1 + number) + 10 * launch)},
+            function="kernel",
+            module=1,
         )
         for number in range(kernels)
         for launch in range(launches)
@@ -75,7 +80,8 @@ def report_of_loops(path: Path, kernels: int, launches: int) -> Path:
     return write_report(path, ReportSpec(specs, sources=[source], kernels_per_block=1000))
 
 
-def _metrics(duration_ns: float) -> dict[str, MetricValue]:
+def loop_metrics(duration_ns: float) -> dict[str, MetricValue]:
+    """Return the metrics of a launch of `loads_then_sums` that took so long."""
     runs = {0: 64, **dict.fromkeys(range(1, 7), 6400), 7: 64, 8: 64}
     samples = {0: 10, 1: 40, 2: 360, 3: 20, 4: 40, 5: 460, 6: 40, 7: 20, 8: 10}
     waits = {"long_scoreboard": {2: 340}, "short_scoreboard": {5: 150}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from support.kernels import make_kernel, placed
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.rule import Found, weighed
 from rooflens.model.records import LEVELS, Bottleneck, Evidence, Finding, Level, Pipe
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.verdict.facts import Facts, room_of
@@ -34,6 +35,12 @@ def make_facts(
         shares=shares_of(facts.levels, facts.pipes),
         room=room_of(facts.top_share, facts.bound, facts.limits.open_room),
     )
+
+
+def found_by(rule: Callable[[Facts], Found | None], facts: Facts) -> Found | None:
+    """Return what a rule finds, weighed as all findings are; None if it finds nothing."""
+    found = rule(facts)
+    return None if found is None else weighed(facts, found)
 
 
 def at_limiter(resource: str, share: float) -> dict[str, Any]:

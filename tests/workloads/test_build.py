@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec import Struct
 
+from rooflens.cache import cache_folder
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.model.cases import Workload
 from rooflens.workloads.build import build, find_compiler, lacking_library, local_architecture
@@ -70,6 +72,7 @@ def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolkit:
     monkeypatch.setenv("PATH", f"{toolkit.root / 'bin'}{os.pathsep}{tools}")
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return toolkit
 
 
@@ -82,9 +85,9 @@ def workload(tmp_path: Path) -> Workload:
     return replace(original, folder=folder)
 
 
-def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload) -> None:
     """The command line consists of flags, architecture, program and output."""
-    program = build(workload, "sm_90", tmp_path / "cache")
+    program = build(workload, "sm_90")
     argv = toolkit.argv()
     output = argv.pop()
     assert argv == [
@@ -102,22 +105,35 @@ def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> N
     assert [path.name for path in program.parent.iterdir()] == [program.name]
 
 
-def test_second_build_does_not_compile(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_second_build_does_not_compile(toolkit: Toolkit, workload: Workload) -> None:
     """A compiled program is found again instead of being compiled."""
-    first = build(workload, "sm_90", tmp_path)
+    first = build(workload, "sm_90")
     assert toolkit.argv()
-    assert build(workload, "sm_90", tmp_path) == first
+    assert build(workload, "sm_90") == first
     assert toolkit.argv() == []
 
 
-def test_changed_source_compiles_again(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_a_program_that_others_may_have_written_is_compiled_again(toolkit: Toolkit, workload: Workload) -> None:
+    """A program that others may write is not run, nor one behind a link: both are replaced, in a private folder."""
+    program = build(workload, "sm_90")
+    assert stat.S_IMODE(program.stat().st_mode) == stat.S_IMODE(program.parent.stat().st_mode) == 0o700
+    program.chmod(0o777)
+    build(workload, "sm_90")
+    program.rename(program.with_name("elsewhere"))
+    program.symlink_to("elsewhere")
+    assert build(workload, "sm_90") == program
+    assert not program.is_symlink()
+    assert toolkit.argv().count("-o") == 3
+
+
+def test_changed_source_compiles_again(toolkit: Toolkit, workload: Workload) -> None:
     """A changed source and an additional header each give another program."""
-    programs = {build(workload, "sm_90", tmp_path)}
+    programs = {build(workload, "sm_90")}
     with (workload.folder / "main.cu").open("a") as source:
         source.write("// changed\n")
-    programs.add(build(workload, "sm_90", tmp_path))
+    programs.add(build(workload, "sm_90"))
     (workload.folder / "more.cuh").write_text("#pragma once\n")
-    programs.add(build(workload, "sm_90", tmp_path))
+    programs.add(build(workload, "sm_90"))
     assert len(programs) == 3
     assert toolkit.argv().count("-o") == 3
 
@@ -126,53 +142,53 @@ def test_changed_shared_header_compiles_again(
     toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shared headers count as sources of every program."""
-    first = build(workload, "sm_90", tmp_path)
+    first = build(workload, "sm_90")
     other = tmp_path / "common.cuh"
     other.write_text("// another one\n")
     monkeypatch.setattr("rooflens.workloads.build._SHARED", (other,))
-    assert build(workload, "sm_90", tmp_path) != first
+    assert build(workload, "sm_90") != first
     assert toolkit.argv().count("-o") == 2
 
 
-def test_architecture_and_compiler_are_part_of_the_key(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_architecture_and_compiler_are_part_of_the_key(toolkit: Toolkit, workload: Workload) -> None:
     """Another GPU or another nvcc gives another program."""
-    programs = {build(workload, architecture, tmp_path) for architecture in ("sm_80", "sm_90")}
+    programs = {build(workload, architecture) for architecture in ("sm_80", "sm_90")}
     toolkit.set_version("release 13.1")
-    programs.add(build(workload, "sm_90", tmp_path))
+    programs.add(build(workload, "sm_90"))
     assert len(programs) == 3
 
 
-def test_failing_compile_leaves_nothing(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_failing_compile_leaves_nothing(toolkit: Toolkit, workload: Workload) -> None:
     """The error has nvcc's own words, no partial program remains, and the next build tries again."""
     (toolkit.root / "broken").touch()
     with pytest.raises(EnvironmentMissingError, match=r"main\.cu\(3\): error: no such thing") as caught:
-        build(workload, "sm_90", tmp_path)
+        build(workload, "sm_90")
     assert "`saxpy` (status 2)" in str(caught.value)
     assert caught.value.hint
-    assert list((tmp_path / "cuda").iterdir()) == []
+    assert list((cache_folder() / "cuda").iterdir()) == []
     (toolkit.root / "broken").unlink()
-    assert build(workload, "sm_90", tmp_path).exists()
+    assert build(workload, "sm_90").exists()
 
 
-def test_silent_failure_is_one_too(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_silent_failure_is_one_too(toolkit: Toolkit, workload: Workload) -> None:
     """An nvcc that succeeds without writing the program counts as failed."""
     toolkit.add("nvcc", "#!/bin/sh\nexit 0\n")
     with pytest.raises(EnvironmentMissingError, match="could not compile"):
-        build(workload, "sm_90", tmp_path)
+        build(workload, "sm_90")
 
 
 def test_cublas_is_linked_where_it_is_used_and_found(
-    toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toolkit: Toolkit, workload: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a workload that includes cuBLAS is linked with it, and only if header and library exist."""
     ladder = find_workload("gemm_ladder")
     monkeypatch.setattr("rooflens.workloads.build._cublas_of_python", lambda _: None)
-    build(ladder, "sm_90", tmp_path / "without")
+    build(ladder, "sm_90")
     assert "-DROOFLENS_CUBLAS" not in toolkit.argv()
     for name in ("include/cublas_v2.h", "lib64/libcublas.so"):
         (toolkit.root / name).parent.mkdir()
         (toolkit.root / name).touch()
-    build(ladder, "sm_90", tmp_path / "with")
+    build(ladder, "sm_90")
     libraries = toolkit.root / "lib64"
     assert toolkit.argv()[4:9] == [
         "-DROOFLENS_CUBLAS",
@@ -181,7 +197,7 @@ def test_cublas_is_linked_where_it_is_used_and_found(
         "-Xlinker",
         f"-rpath={libraries}",
     ]
-    build(workload, "sm_90", tmp_path / "with")
+    build(workload, "sm_90")
     assert "-lcublas" not in toolkit.argv()
 
 
@@ -205,7 +221,7 @@ def test_cublas_is_found_among_pythons_packages(
     assert find_compiler().cublas is None
     (package / "lib" / f"libcublas.so.{cuda}").touch()
     assert (lacking_library(ladder), lacking_library(workload)) == ("", "")
-    build(ladder, "sm_90", tmp_path / "with")
+    build(ladder, "sm_90")
     assert toolkit.argv()[4:11] == [
         "-DROOFLENS_CUBLAS",
         "-Xcompiler",
@@ -222,10 +238,11 @@ def test_a_cache_that_cannot_be_written_is_named_before_nvcc_runs(
 ) -> None:
     """A file in place of the cache folder, and a missing home, are environment errors with a hint."""
     (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(
         EnvironmentMissingError, match=r"^cannot write to the cache of compiled programs, `.*/cuda`"
     ) as caught:
-        build(workload, "sm_90", tmp_path / "file")
+        build(workload, "sm_90")
     assert "XDG_CACHE_HOME" in caught.value.hint
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(
@@ -281,14 +298,14 @@ def test_architecture_without_nvidia_smi() -> None:
     assert local_architecture() == "native"
 
 
-def test_local_architecture_is_the_default(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_local_architecture_is_the_default(toolkit: Toolkit, workload: Workload) -> None:
     """Without a given architecture the program is built for this machine."""
     toolkit.add("nvidia-smi", f"#!/bin/sh\necho '{H200.replace('9.0', '8.9')}'\n")
-    assert build(workload, cache=tmp_path).name.startswith("saxpy-sm_89-")
+    assert build(workload).name.startswith("saxpy-sm_89-")
     assert "-arch=sm_89" in toolkit.argv()
 
 
-def test_only_cuda_is_compiled(workload: Workload, tmp_path: Path) -> None:
+def test_only_cuda_is_compiled(workload: Workload) -> None:
     """A PyTorch workload is refused, as there is nothing to build."""
     with pytest.raises(InputError, match="its kind is `torch`"):
-        build(replace(workload, kind="torch"), "sm_90", tmp_path)
+        build(replace(workload, kind="torch"), "sm_90")

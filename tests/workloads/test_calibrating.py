@@ -43,6 +43,7 @@ def only_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for tool in ("cat", "chmod", "cp", "sh"):
         (folder / tool).symlink_to(shutil.which(tool) or tool)
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(build, "find_program", lambda *_: str(path) if (path := folder / "nvcc").exists() else None)
     return folder
 
@@ -59,7 +60,7 @@ def test_it_is_compiled_for_this_gpu_and_run(only_stand_ins: Path, capability: s
     compiling = f'case "$*" in *--version*) echo made ;; *) echo "$*" > {only_stand_ins}/argv; for last; do :; done; '
     write_program(only_stand_ins / "nvcc", f'{compiling}cp {printing} "$last" ;; esac')
     write_program(only_stand_ins / "nvidia-smi", f"echo '0, GPU-0123, NVIDIA GPU, {capability}, 580.65.06, Disabled'")
-    text = calibrate(only_stand_ins / "cache")
+    text = calibrate()
     assert parse_attainable(text, "output", measured_unix_s=1).rates["dram_read"].median == 4.4e12
     argv = (only_stand_ins / "argv").read_text(encoding="utf-8").split()
     assert f"-arch={architecture}" in argv
@@ -70,7 +71,7 @@ def test_without_nvcc_the_environment_is_missing(only_stand_ins: Path) -> None:
     """Without a compiler the exit code is 3, with a message."""
     write_program(only_stand_ins / "nvidia-smi", "echo '0, GPU-0123, NVIDIA GPU, 9.0, 580.65.06, Disabled'")
     with pytest.raises(EnvironmentMissingError, match="no `nvcc` found") as caught:
-        calibrate(only_stand_ins / "cache")
+        calibrate()
     assert caught.value.exit_code == 3
     assert caught.value.hint
 
@@ -79,7 +80,7 @@ def test_without_a_gpu_nothing_is_compiled(only_stand_ins: Path) -> None:
     """Without a GPU the error comes before compiling, which takes minutes."""
     write_program(only_stand_ins / "nvcc", f"touch {only_stand_ins}/asked")
     with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU or driver"):
-        calibrate(only_stand_ins / "cache")
+        calibrate()
     assert not (only_stand_ins / "asked").exists()
 
 
@@ -176,23 +177,23 @@ def test_the_model_reads_what_the_program_prints(tmp_path: Path) -> None:
 
 
 @pytest.mark.nvcc
-def test_on_a_machine_without_a_gpu_it_compiles_and_says_so(tmp_path: Path) -> None:
+def test_on_a_machine_without_a_gpu_it_compiles_and_says_so() -> None:
     """With nvcc and without a GPU the real program is built, starts, and says what is missing."""
     _need_nvcc()
     if _has_gpu():
         pytest.skip("there is a GPU here: the next test measures it")
     with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU can be used"):
-        run_program(compile_program(tmp_path))
+        run_program(compile_program())
 
 
 @pytest.mark.gpu
 @pytest.mark.nvcc
-def test_this_gpu_is_measured(tmp_path: Path) -> None:
+def test_this_gpu_is_measured() -> None:
     """On a GPU every rate has a small spread, and none exceeds its published value."""
     _need_nvcc()
     if not _has_gpu():
         pytest.skip("no GPU here")
-    measured = parse_attainable(calibrate(tmp_path, repetitions=5), "output", measured_unix_s=int(time.time()))
+    measured = parse_attainable(calibrate(repetitions=5), "output", measured_unix_s=int(time.time()))
     assert {"dram_read", "dram_copy", "l2", "smem", "fp64", "fp32", "fp16", "tensor_fp16"} <= measured.rates.keys()
     for name, rate in measured.rates.items():
         assert rate.max / rate.min < 1.25, name

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.loops import for_all
 
-from rooflens.workloads.commands import HARNESS, command_for, command_of_case
+from rooflens.workloads.commands import HARNESS, command_for, command_of_case, in_turn_command
 from rooflens.workloads.recognize import Recognized, recognize
 from rooflens.workloads.registry import load_workloads
 
@@ -103,19 +103,20 @@ def test_what_is_not_ours_is_left_alone(command_line: str | None) -> None:
 
 
 def test_a_case_of_many_is_recognized_by_its_part_of_the_command_line() -> None:
-    """The command line of one process, or of a shell, is reduced to the words of one case."""
+    """The command line of one process, or of programs in turn, is reduced to the words of one case."""
     several = f"ncu --nvtx python -m {HARNESS} gemm.bf16_1024 attention.fused --iterations 1 --check 0 --mark-cases"
     assert recognize(several) is None
     part = found(command_of_case(several, "attention.fused"))
     assert (part.workload.name, part.case.name, part.iterations) == ("attention", "fused", 1)
-    programs = [
-        f"ROOFLENS_CASE={name}.{case} /cache/{name}-sm_90a-{DIGEST} {options} --iterations 1 --check 0"
-        for name, case, options in (("saxpy", "n16", "--n 65536"), ("saxpy", "n28", "--n 268435456"))
-    ]
-    limited = [one.replace(" /", " timeout --foreground --kill-after=2 30 /", 1) for one in programs]
-    for ran in (programs, limited):
-        line = command_of_case(f"{NCU} sh -c {'; '.join((*ran, 'true'))}", "saxpy.n28")
-        assert line == f"{NCU} {programs[1].partition(' ')[2]}"
-    assert found(line).case.name == "n28"
-    for other in (several, f"{NCU} sh -c true", "ncu ./a.out"):
+    programs = {
+        f"saxpy.{case}": (f"/cache/saxpy-sm_90a-{DIGEST}", "--n", size, "--iterations", "1", "--check", "0")
+        for case, size in (("n16", "65536"), ("n28", "268435456"))
+    }
+    in_turn = f"{NCU} {' '.join(in_turn_command(programs, 55))}"
+    assert recognize(in_turn) is None
+    for name, argv in programs.items():
+        line = command_of_case(in_turn, name)
+        assert line == f"{NCU} {' '.join(argv)}"
+        assert found(line).case.name == name.partition(".")[2]
+    for other in (several, in_turn, f"{NCU} sh -c true", "ncu ./a.out"):
         assert command_of_case(other, "gemm.fp8_4096") == other

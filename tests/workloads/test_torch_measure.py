@@ -48,6 +48,16 @@ def test_kernels_that_overlap_count_once() -> None:
     assert torch_measure.busy_ns([]) == 0
 
 
+def test_of_each_iteration_the_flush_is_left_out() -> None:
+    """Three iterations of a flush of two kernels and a program of one: a third of the work is the program's."""
+    work = [Activity(name, at * 10.0, at * 10.0 + 9) for at, name in enumerate(("sum", "sum 2", "relu") * 3)]
+    found = torch_measure.without_first(work[::-1], 3, 6)
+    assert found is not None
+    assert [(one.name, one.start_ns) for one in found] == [("relu", 20.0), ("relu", 50.0), ("relu", 80.0)]
+    assert torch_measure.without_first(work[1:], 3, 6) is None  # an iteration with other kernels than the rest
+    assert torch_measure.without_first(work, 3, 5) is None
+
+
 def test_copies_and_fills_are_no_launches() -> None:
     """The driver's copies and fills keep the device busy but do not count as kernels."""
     names = ["void gemm<float>()", "Memcpy DtoD (Device -> Device)", "Memset (Device)", "memset_kernel"]

@@ -57,6 +57,7 @@ FIELDS = {
     "launches": int | None,
     "wall_ns": int,
     "kernel_ns": int | None,
+    "cold_ns": int | None,
     "max_relative_error": float | None,
     "tolerance": float,
     "ok": bool,

@@ -96,8 +96,8 @@ def analyze(
 ) -> None:
     """Show what limits each kernel.
 
-    Kernels are in the same order here, on pages, in digests and in Python: gains by time won, then by time (no gains:
-    by limit); libraries and fills last. One move for many kernels is one row.
+    Kernels are in the same order here, on pages, in digests and in Python: by time at stake: best gain, else above the
+    floor; libraries and fills last. One move for many kernels is one row.
 
     A PyTorch profiler's trace, or an export of nsys, is also read without a report: its kernels by what can be won
     above the floors of their operators' sizes, gaps, and the commands that profile the right kernels.

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from rooflens.addresses import shown
 from rooflens.cli.console import check_output, deliver, say, show_bugs, show_failures, with_output
 from rooflens.cli.loading import load_analyzed, with_reading, with_selection
+from rooflens.cli.settings import given_options, refuse_defaults
 from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
@@ -94,8 +95,13 @@ def compare(
     """
     from rooflens.model.compare.gate import parse_per_cent
     from rooflens.model.compare.pairing import checked, reports_of
+    from rooflens.report.words.change import looked_at
     from rooflens.writing.answers import of_comparison
 
+    ctx = click.get_current_context()
+    if fail_on is not None:
+        refuse_defaults(ctx, "a gate")
+    given = given_options(ctx)
     style = check_output(output, style, FORMATS, "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel)
     smallest = parse_per_cent(threshold, "--threshold")
@@ -112,8 +118,9 @@ def compare(
     ladders = checked(found, anyway=anyway, hint="--anyway compares them regardless")
     gated = gate.judge(ladders) if gate else None
     show_bugs(analysis for report in reports_of(ladders) for analysis in report.analyses)
-    deliver(of_comparison(ladders, unpaired, gated), style, output)
+    deliver(of_comparison(ladders, unpaired, gated, given), style, output)
     if gated is not None:
+        say(f"note: the gate looked at {looked_at(ladders, given)}")
         _tell(gated)
 
 

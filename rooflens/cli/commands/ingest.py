@@ -62,10 +62,16 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
     def tell(so_far: Ingested) -> None:
         say(f"committed {count(so_far.report_count, 'report')} so far; more follow")
 
-    with progress(len(inputs.jobs)) as advance:
+    with progress(len(inputs.jobs)) as move:
         workers = executor or processes_for(inputs.jobs, options)
         loaded = ingest_reports(
-            inputs.jobs, Store(store), advance, read_unprofiled, options=options, executor=workers, on_commit=tell
+            inputs.jobs,
+            Store(store),
+            lambda _: move(1),
+            read_unprofiled,
+            options=options,
+            executor=workers,
+            on_commit=tell,
         )
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     stored += f", in {loaded.part_count} commits" if loaded.part_count > 1 else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rooflens.cli.usage import examples
-from rooflens.errors import EnvironmentMissingError
+from rooflens.errors import EnvironmentMissingError, InputError
 
 
 @click.command(
@@ -26,7 +26,11 @@ def mcp(root: Path) -> None:
     """Let a model read reports: a read-only Model Context Protocol server on stdin and stdout."""
     if importlib.util.find_spec("mcp") is None:
         raise EnvironmentMissingError("the MCP SDK is not installed", "`pip install 'mcp>=2,<3'`")
-    from rooflens.mcp.root import Root
-    from rooflens.mcp.server import make_server
+    if not root.is_dir():
+        raise InputError(f"`{root}` is not a folder", "give the folder that holds your reports with --root")
+    from rooflens.mcp.children import Children
 
-    make_server(Root(root)).run("stdio")
+    with Children() as children:  # they start while we import what follows
+        from rooflens.mcp.server import serve
+
+        serve(root, children)

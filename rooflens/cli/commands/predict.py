@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
-from rooflens.cli.settings import PREFIX, with_names
+from rooflens.cli.settings import PREFIX, say_defaults, with_names
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by, is_report
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import some
@@ -50,13 +50,13 @@ class _Operations(NamedGroup):
             the_operation(args[0])
         return super().resolve_command(ctx, args)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         from rooflens.model.predict.operations import OPERATIONS
 
         operation = OPERATIONS.get(name)
         if operation is None:
             return None
-        prefix = f"{PREFIX}_PREDICT_{name}".replace("-", "_").upper()
+        prefix = ctx.auto_envvar_prefix and f"{PREFIX}_PREDICT_{name}".replace("-", "_").upper()
         return with_names(_command(operation), prefix)
 
 
@@ -72,6 +72,11 @@ class _OperationCommand(click.Command):
             if len(missing) < 2:
                 raise
             raise click.UsageError(f"missing options {', '.join(missing)}", ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Predict, and say first which options nobody typed."""
+        say_defaults(ctx)
+        return super().invoke(ctx)
 
 
 def _types() -> Iterable[str]:

@@ -9,17 +9,16 @@ from typing import Any
 
 import click
 
-from rooflens.cli.commands.collect import (
+from rooflens.cli.collecting import (
     OUTPUT_FOLDER,
-    ProgramCommand,
     check_gpu,
     keep,
     refuse_one_name,
     reset_clocks,
     take_profiles,
     targets_of,
-    with_options,
 )
+from rooflens.cli.commands.collect import ProgramCommand, line_of, with_options
 from rooflens.cli.console import say
 from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, RooflensError, lacking_package
@@ -53,9 +52,10 @@ def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
     if options["clock_control"] == "reset":
         reset_clocks(options)
         return
-    targets = targets_of(ctx, options)
+    line = line_of(ctx, options)
+    targets = targets_of(line)
     name = targets[0].name if len(targets) == 1 else options["workload"]
-    refuse_one_name(ctx, output_folder / f"{options['workload'] or name}.ncu-rep", options)
+    refuse_one_name(line, output_folder / f"{options['workload'] or name}.ncu-rep")
     page = output_folder / f"{name}.html"
     keep(page, options)
     reports = [output_folder / f"{target.name}.ncu-rep" for target in targets]

@@ -13,7 +13,7 @@ answers against the code of public reports, as `tests/corpus/test_decoding_of_th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, is_constant_load
@@ -116,6 +116,7 @@ _SIGNED_AT = ((76, 83), (78, 84))
 _BOTH = 3
 
 _JUMP, _CALL_RELATIVE, _MEETING = 0x147, 0x144, 0x145
+_WITH_TARGETS = frozenset({_JUMP, _CALL_RELATIVE, _MEETING})
 _TARGET_AT, _LONG_TARGETS_FROM, _MEETING_BITS, _TARGET_BITS = 34, 90, 30, 48
 _AT_BARRIERS = frozenset({"BSSY", "BSYNC", "BREAK"})
 _STEPPING: Mapping[str, bool] = {"IADD3": True, "IADD": False, "UIADD3": True}
@@ -168,6 +169,8 @@ class _Form(NamedTuple):
         opcode: With modifiers, but for those that depend on more (`_opcode`).
         kind: What it is, as far as waits and loops depend on it.
         places: Where its registers are.
+        writes, reads: First of the 8 bits of each, and what registers these mean by their value.
+        is_plain: Nothing but its registers depends on its other bits, as for jumps, sums and moves.
     """
 
     number: int
@@ -175,7 +178,10 @@ class _Form(NamedTuple):
     kinds: int
     opcode: str
     kind: str
-    places: tuple[_Place, ...]
+    places: tuple[_Place, ...] = ()
+    writes: tuple[tuple[int, Mapping[int, frozenset[int]]], ...] = ()
+    reads: tuple[tuple[int, Mapping[int, frozenset[int]]], ...] = ()
+    is_plain: bool = False
 
 
 _OF_FORM = 0xFFF | sum(1 << at for at in (*range(72, 81), *range(82, 87), 91))
@@ -186,7 +192,7 @@ _OF_FORM = 0xFFF | sum(1 << at for at in (*range(72, 81), *range(82, 87), 91))
 def _form(bits: int, capability: int) -> _Form:
     number, kinds = bits & 0x1FF, bits >> 9 & 7
     name, slots = next((one for since, one in _TABLE.get(number, ()) if capability >= since), _Operation("", ""))
-    bare = _Form(number, name, kinds, _with_modifiers(name, bits), kind_of_opcode(name), ())
+    bare = _Form(number, name, kinds, _with_modifiers(name, bits), kind_of_opcode(name))
     places = [
         _Place(at, _width(bare, bits, letter), is_uniform, is_result=letter == "d" and name != _COPY)
         for letter, at, is_uniform in _registers_of(slots, kinds)
@@ -195,7 +201,48 @@ def _form(bits: int, capability: int) -> _Form:
         at = _AT["b" if name.startswith("LD") and name != _COPY else "c"]
         width = _DESCRIPTOR_REGISTERS if name in _BY_ADDRESS else 1
         places.append(_Place(at, width, is_uniform=True, is_result=False))
-    return bare._replace(places=tuple(places))
+    has_8_bits = capability >= _UNIFORM_OF_8_BITS_FROM
+    writes, reads = (
+        tuple(
+            (one.at, _registers(one.width, is_uniform=one.is_uniform, has_8_bits=has_8_bits))
+            for one in places
+            if one.is_result is is_result
+        )
+        for is_result in (True, False)
+    )
+    return bare._replace(
+        places=tuple(places),
+        writes=writes,
+        reads=reads,
+        is_plain=name not in _TOLD_BY_MORE and number not in _WITH_TARGETS,
+    )
+
+
+class _Registers(dict[int, frozenset[int]]):
+    """The registers that 8 bits mean, as `Instruction` counts them, by the value of these bits; made when first used.
+
+    Args:
+        width: How many from the first on.
+        is_uniform: They are uniform ones.
+        has_8_bits: Uniform registers have 8 bits; until Hopper they have 6, and the others mean something else.
+    """
+
+    def __init__(self, width: int, *, is_uniform: bool, has_8_bits: bool) -> None:
+        super().__init__()
+        self._width = width
+        self._is_uniform = is_uniform
+        self._zero = _ZERO_UNIFORM_OF_6_BITS if is_uniform and not has_8_bits else _ZERO
+
+    def __missing__(self, bits: int) -> frozenset[int]:
+        first, found = bits & self._zero, frozenset[int]()
+        if first != self._zero:
+            numbers = range(first, first + self._width)
+            found = frozenset(-number - 1 for number in numbers) if self._is_uniform else frozenset(numbers)
+        self[bits] = found
+        return found
+
+
+_registers = cache(_Registers)
 
 
 def _registers_of(slots: str, kinds: int) -> Iterator[tuple[str, int, bool]]:
@@ -278,15 +325,26 @@ def decode(
     """
     bits = int.from_bytes(code, "little")
     form = _form(bits & _OF_FORM, capability)
-    writes, reads = _registers(form, bits, capability)
-    written, read = bits >> 110 & 7, bits >> 113 & 7
+    writes = reads = _NONE
+    for at, registers in form.writes:
+        writes = writes | registers[bits >> at & _ZERO] if writes else registers[bits >> at & _ZERO]
+    for at, registers in form.reads:
+        reads = reads | registers[bits >> at & _ZERO] if reads else registers[bits >> at & _ZERO]
+    guard = _GUARDS[bits >> 12 & 15]
+    written, read, waits = _BOARDS[bits >> 110 & 7], _BOARDS[bits >> 113 & 7], bits >> 116 & (1 << SCOREBOARDS) - 1
+    if form.is_plain:
+        # By place, as most instructions are: names cost a third of the time.
+        return Instruction(
+            *(offset, form.opcode, form.name, form.kind, guard, None, False, None, writes, reads, None, None, False),
+            *(False, written, read, waits, file, line),
+        )
     opcode = _opcode(form, bits)
     return Instruction(
         offset=offset,
         opcode=opcode,
         base=opcode.partition(".")[0],
         kind=form.kind,
-        guard=_GUARDS[bits >> 12 & 15],
+        guard=guard,
         target=_target(form, bits, capability, offset),
         may_fall_through=form.number == _JUMP and _may_fall_through(form, bits),
         barrier=bits >> 16 & 15 if form.name in _AT_BARRIERS else None,
@@ -296,31 +354,19 @@ def decode(
         step=_step(form, bits) if form.name in _STEPPING else None,
         loads_constant=form.name in _PACKED and is_constant_load(bits),
         is_indexed_constant=form.name == "LDC" and bits >> _AT["a"] & _ZERO != _ZERO,
-        sets_written=written if written < SCOREBOARDS else None,
-        sets_read=read if read < SCOREBOARDS else None,
-        waits=bits >> 116 & (1 << SCOREBOARDS) - 1,
+        sets_written=written,
+        sets_read=read,
+        waits=waits,
         file=file,
         line=line,
     )
 
 
+_NONE: frozenset[int] = frozenset()
+_BOARDS = (*range(SCOREBOARDS), None, None)
+"""What 3 bits say of a scoreboard that is set."""
+
 _GUARDS = tuple(f"{'!' * (number >> 3)}P{'T' if number & 7 == _TRUE else number & 7}" for number in range(16))
-
-
-def _registers(form: _Form, bits: int, capability: int) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the registers that an instruction writes and reads, as `Instruction` counts them."""
-    # Until Hopper uniform registers have 6 bits, and the others mean something else.
-    mask = _ZERO if capability >= _UNIFORM_OF_8_BITS_FROM else _ZERO_UNIFORM_OF_6_BITS
-    writes: list[int] = []
-    reads: list[int] = []
-    for at, width, is_uniform, is_result in form.places:
-        number, found = bits >> at & 0xFF, writes if is_result else reads
-        if is_uniform and number & mask != mask:
-            first = -(number & mask) - 1
-            found += range(first, first - width, -1)
-        elif not is_uniform and number != _ZERO:
-            found += range(number, number + width)
-    return frozenset(writes), frozenset(reads)
 
 
 def _with_modifiers(name: str, bits: int) -> str:
@@ -328,7 +374,7 @@ def _with_modifiers(name: str, bits: int) -> str:
     if name in _SIZED:
         size = bits >> _SIZE_AT & 7
         is_small = name != _COPY and size < len(_SMALL)
-        form = _Form(bits & 0x1FF, name, 0, "", "", ())
+        form = _Form(bits & 0x1FF, name, 0, "", "")
         return name + (_SMALL[size] if is_small else _LARGE.get(_bytes_of(form, bits), ""))
     modifiers = _MODIFIERS[name](bits) if name in _MODIFIERS else ""
     return f"{name}.{modifiers}" if modifiers else name
@@ -410,6 +456,11 @@ _MODIFIERS: Mapping[str, Callable[[int], str]] = {
 
 _OF_WARPGROUPS: Mapping[str, Callable[[int], str]] = {"HGMMA": _of_hgmma, "IGMMA": _of_igmma, "QGMMA": _of_qgmma}
 """The same of products of four warps, whose width stands where others have an immediate."""
+
+_TOLD_BY_MORE = (
+    _OF_WARPGROUPS.keys() | _AT_BARRIERS | _MULTIPLY_ADDS | _STEPPING.keys() | _PACKED | {"IMAD", "UTCHMMA", "LDC"}
+)
+"""Operations of which bits that no form depends on tell more than registers."""
 
 
 def _target(form: _Form, bits: int, capability: int, offset: int) -> int | None:

@@ -28,7 +28,7 @@ _ADVANCE = Struct("<H")
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
 _LAST_SHORT = 255
-_MOST_BITS = 64
+_MOST_BITS, _CONTINUED = 64, 0x80
 _MOST_LINE = (1 << 31) - 1
 """Larger line numbers are damage, and would not fit into our tables."""
 _LONGEST_NAME = 400
@@ -97,7 +97,9 @@ def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
     while start < len(data):
         unit = _unit(data, start, budget)
         for function, offset, place in _Program(unit, functions, budget).rows():
-            found.setdefault(function, Lines()).add(offset, place)
+            if function not in found:
+                found[function] = Lines()
+            found[function].add(offset, place)
         start += len(unit.data)
     return found
 
@@ -135,92 +137,76 @@ class _Program:
     """The state machine that runs a table's program."""
 
     def __init__(self, unit: _Unit, functions: Mapping[int, bytes], budget: Budget) -> None:
-        self._data = unit.data
         self._unit = unit
         self._functions = functions
         self._budget = budget
         self._names: dict[int, str] = {}
-        self._at = unit.program
-        self._begin()
-
-    def _begin(self) -> None:
-        self._function, self._offset, self._file, self._line = b"", 0, 1, 1
 
     def rows(self) -> Iterator[tuple[bytes, int, tuple[str, int] | None]]:
         """Yield function, offset in it, and file and line from there on; both are None where a function ends."""
-        data, unit, take = self._data, self._unit, self._budget.take
-        while self._at < len(data):
-            code = data[self._at]
-            self._at += 1
-            # Special opcodes, nearly all of a real table: one byte advances address and line and emits a row.
-            if code >= unit.first_short:
-                steps, line_step = divmod(code - unit.first_short, unit.line_range)
-                self._offset += steps * unit.least_bytes
-                self._line += unit.line_base + line_step
+        data, unit, take = self._unit.data, self._unit, self._budget.take
+        end, first_short = len(data), unit.first_short
+        at, function, offset, file, line = unit.program, b"", 0, 1, 1
+        while at < end:
+            code = data[at]
+            at += 1
+            if code >= first_short or code == _COPY:
+                # Special opcodes, half of a real table: one byte advances address and line and emits a row.
+                if code >= first_short:
+                    steps, line_step = divmod(code - first_short, unit.line_range)
+                    offset += steps * unit.least_bytes
+                    line += unit.line_base + line_step
                 take(ROWS)
-                yield self._function, self._offset, (self._name(), self._line)
-            elif code == _COPY:
-                take(ROWS)
-                yield self._function, self._offset, (self._name(), self._line)
-            elif code != _EXTENDED:
-                self._step(code)
-            elif self._ends():
-                take(ROWS)
-                yield self._function, self._offset, None
-                self._begin()
+                yield function, offset, (self._names.get(file) or self._name(file), line)
+            elif code == _ADVANCE_LINE:
+                step, at = _signed(data, at)
+                line += step
+            elif code == _EXTENDED:
+                length, start = _unsigned(data, at)
+                at, code = start + length, data[start]
+                if code == _END_SEQUENCE:
+                    take(ROWS)
+                    yield function, offset, None
+                    function, offset, file, line = b"", 0, 1, 1
+                elif code == _SET_ADDRESS:
+                    function = self._function(start + 1, is_second=bool(function or offset))
+                elif code == _DEFINE_FILE:
+                    raise ValueError("a file that the header does not name")
+            elif code == _SET_FILE:
+                file, at = _unsigned(data, at)
+            else:
+                step, at = self._advanced(code, at)
+                offset += step
 
-    def _step(self, code: int) -> None:
-        """Execute an opcode that emits no row."""
-        unit = self._unit
+    def _function(self, at: int, *, is_second: bool) -> bytes:
+        """Return the function whose address stands at an offset: it is relocated there, and stored as zero or so."""
+        # nvcc writes one sequence per function; rows after a second address would go to the wrong function.
+        if is_second:
+            raise ValueError("a function in two parts")
+        return self._functions[self._unit.start + at]
+
+    def _advanced(self, code: int, at: int) -> tuple[int, int]:
+        """Return by how much an opcode of the others advances the offset, and where the next opcode is."""
+        data, unit = self._unit.data, self._unit
         if code == _ADVANCE_PC:
-            self._offset += self._unsigned() * unit.least_bytes
-        elif code == _ADVANCE_LINE:
-            self._line += self._signed()
-        elif code == _SET_FILE:
-            self._file = self._unsigned()
-        elif code == _CONST_ADD_PC:
-            self._offset += (_LAST_SHORT - unit.first_short) // unit.line_range * unit.least_bytes
-        elif code == _FIXED_ADVANCE_PC:
-            self._offset += _ADVANCE.unpack_from(self._data, self._at)[0]
-            self._at += _ADVANCE.size
-        else:
-            # Unknown standard opcodes are skippable: the header says how many operands each has.
-            for _ in range(unit.operands[code - 1]):
-                self._unsigned()
+            steps, at = _unsigned(data, at)
+            return steps * unit.least_bytes, at
+        if code == _CONST_ADD_PC:
+            return (_LAST_SHORT - unit.first_short) // unit.line_range * unit.least_bytes, at
+        if code == _FIXED_ADVANCE_PC:
+            return _ADVANCE.unpack_from(data, at)[0], at + _ADVANCE.size
+        # Unknown standard opcodes are skippable: the header says how many operands each has.
+        for _ in range(unit.operands[code - 1]):
+            at = _skipped(data, at)
+        return 0, at
 
-    def _ends(self) -> bool:
-        """Execute an extended opcode, which carries its length; return whether it ends a function."""
-        length = self._unsigned()
-        start, code = self._at, self._data[self._at]
-        self._at += length
-        if code == _SET_ADDRESS:
-            # nvcc writes one sequence per function; rows after a second address would go to the wrong function.
-            if self._function or self._offset:
-                raise ValueError("a function in two parts")
-            self._function = self._functions[
-                self._unit.start + start + 1
-            ]  # the stored address is the load address, or zero
-        elif code == _DEFINE_FILE:
-            raise ValueError("a file that the header does not name")
-        return code == _END_SEQUENCE
-
-    def _name(self) -> str:
-        """Return folder and name of the current file, joined on demand: few files of the header have rows."""
-        if self._file not in self._names:
-            folder, name = self._unit.files[self._file]
+    def _name(self, number: int) -> str:
+        """Return folder and name of a file, joined on demand: few files of the header have rows."""
+        if number not in self._names:
+            folder, name = self._unit.files[number]
             self._budget.take(FILE_NAME_BYTES, len(folder) + len(name))
-            self._names[self._file] = file_name(posixpath.normpath(posixpath.join(folder, name))) if name else ""
-        return self._names[self._file]
-
-    def _unsigned(self) -> int:
-        number, self._at = _unsigned(self._data, self._at)
-        return number
-
-    def _signed(self) -> int:
-        start = self._at
-        number = self._unsigned()
-        bits = 7 * (self._at - start)
-        return number - (1 << bits) if number >> (bits - 1) else number
+            self._names[number] = file_name(posixpath.normpath(posixpath.join(folder, name))) if name else ""
+        return self._names[number]
 
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:
@@ -230,14 +216,23 @@ def _text(data: bytes, at: int) -> tuple[bytes, int]:
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:
     """Read a LEB128 number; return it and the offset after it."""
+    if data[at] < _CONTINUED:
+        return data[at], at + 1
     number = shift = 0
-    while data[at] & 0x80:
+    while data[at] & _CONTINUED:
         number |= (data[at] & 0x7F) << shift
         shift += 7
         at += 1
         if shift > _MOST_BITS:
             raise ValueError("a number too large")
     return number | data[at] << shift, at + 1
+
+
+def _signed(data: bytes, at: int) -> tuple[int, int]:
+    """Read a signed LEB128 number; return it and the offset after it."""
+    number, end = _unsigned(data, at)
+    bits = 7 * (end - at)
+    return (number - (1 << bits) if number >> (bits - 1) else number), end
 
 
 def _skipped(data: bytes, at: int) -> int:

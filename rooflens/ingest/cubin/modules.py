@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
@@ -184,11 +184,31 @@ class Listing:
     def code(self, address: int) -> bytes | None:
         """Return the bytes of the instruction at an address; fewer at the end of the code, None outside any code."""
         function, offset = self._place(address)
-        cubin = self._module.cubin
+        section = self._code(function)
+        return self._module.cubin.bytes_of(section, offset, INSTRUCTION_BYTES) if section else None
+
+    def _code(self, function: bytes) -> Section | None:
+        """Return where the instructions of a function are; None if there are none."""
         if function not in self._codes:
-            self._codes[function] = cubin.code(function)
-        section = self._codes[function]
-        return cubin.bytes_of(section, offset, INSTRUCTION_BYTES) if section else None
+            self._codes[function] = self._module.cubin.code(function)
+        return self._codes[function]
+
+    def instructions(self, addresses: range) -> Iterator[tuple[int, bytes | None, tuple[str, int] | None]]:
+        """Yield some addresses, which must rise, each with the bytes and the line of its instruction.
+
+        As `code` and `line` give them, in a third of the time.
+        """
+        end = start = 0
+        section, lines, bytes_of = None, None, self._module.cubin.bytes_of
+        for address in addresses:
+            if address >= end:
+                function, offset = self._place(address)
+                start, section, lines = address - offset, self._code(function), self._module.lines.get(function)
+                following = bisect_right(self._starts, address)
+                end = self._starts[following] if following < len(self._starts) else addresses.stop
+            offset = address - start
+            code = bytes_of(section, offset, INSTRUCTION_BYTES) if section else None
+            yield address, code, lines.at(offset) if lines else None
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""

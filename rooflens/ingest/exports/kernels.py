@@ -26,7 +26,7 @@ from rooflens.ingest.exports.tables import (
     STREAM,
     Header,
 )
-from rooflens.model.records import Rule
+from rooflens.model.records import Rule, held_once
 
 GPU_NAME = "device__attribute_display_name"
 _DEVICE_ID = "launch__device_id"
@@ -102,7 +102,7 @@ class ExportedKernel(Struct):
             if name.startswith(_TABLES) and (counts := instance_counts(instances, style)):
                 self.tables[name] = counts
         elif value is None and own.casefold() not in _ABSENT and not own.startswith("(!)"):
-            self.texts[name] = own
+            self.texts[name] = held_once(own)
         elif value is not None and math.isnan(value):
             self.not_numbers.append(name)
 
@@ -114,15 +114,16 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
         place = header.columns.get(name)
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
-    signature = _OPENED_LATE.sub("<unnamed>::", cell(KERNEL)) or UNNAMED
+    # Texts repeat from launch to launch, and are held once.
+    signature = held_once(_OPENED_LATE.sub("<unnamed>::", cell(KERNEL)) or UNNAMED)
     kernel = ExportedKernel(function_of(bounded_name(signature)), signature)
     if number := cell(ID):
-        kernel.launch = (number, signature, *map(cell, _LAUNCH))
+        kernel.launch = (number, signature, *(held_once(cell(name)) for name in _LAUNCH))
     if signature.casefold() in _WORKLOADS and not _sizes(cell(BLOCK)):
         kernel.workload = _WORKLOADS[signature.casefold()]
     if name := cell(PROCESS):
         kernel.process_name = name
-        kernel.process = f"{name} {cell(PROCESS_ID).translate(_UNGROUPED)}".strip()
+        kernel.process = held_once(f"{name} {cell(PROCESS_ID).translate(_UNGROUPED)}".strip())
     launches = cell(INVOCATIONS).translate(_UNGROUPED)
     if launches.isascii() and launches.isdigit() and len(launches) < _MOST_DIGITS:
         kernel.launches = max(1, int(launches))
@@ -187,7 +188,7 @@ def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
     if device.isascii() and device.isdigit() and len(device) < _MOST_DIGITS:
         kernel.numbers[_DEVICE_ID] = float(device)
     elif device:
-        kernel.texts[GPU_NAME] = device
+        kernel.texts[GPU_NAME] = held_once(device)
     if found := re.fullmatch(r"(\d{1,2})[.,](\d{1,2})", capability):
         kernel.numbers[f"{_CC}_major"], kernel.numbers[f"{_CC}_minor"] = float(found[1]), float(found[2])
 

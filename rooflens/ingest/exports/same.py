@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from heapq import heappop, heappush
+from itertools import islice
+from typing import TypeAlias, TypeVar
 
 from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.tables import Facts
@@ -63,17 +65,37 @@ def assembled(kernels: Iterable[ExportedKernel]) -> list[ExportedKernel]:
     first, the second with the second.
     """
     found: list[ExportedKernel] = []
-    by_name: dict[tuple[object, ...], list[ExportedKernel]] = {}
+    by_name: dict[tuple[object, ...], _Runs] = {}
     for kernel in kernels:
         sizes = tuple((name, kernel.numbers[name]) for name in sorted(kernel.numbers) if name.startswith(_OF_HEADER))
-        alike = by_name.setdefault((kernel.signature, kernel.nvtx_range, kernel.launches, sizes), [])
-        before = next((one for one in alike if sizes and _is_rest(one, kernel)), None)
-        if before is not None:
-            _add(before, kernel)
-            continue
-        alike.append(kernel)
-        found.append(kernel)
+        runs = by_name.setdefault((kernel.signature, kernel.nvtx_range, kernel.launches, sizes), {})
+        # Launches that hold the same metrics stand for one another: each kind is looked at once, not each launch.
+        kinds = (kind for kind, launches in islice(runs.items(), _MOST_KINDS) if _is_rest(launches[0][1], kernel))
+        kind = min(kinds, key=lambda kind: runs[kind][0][0], default=None) if sizes else None
+        if kind is None:
+            number, whole = len(found), kernel
+            found.append(kernel)
+        else:
+            number, whole = heappop(runs[kind])
+            if not runs[kind]:
+                del runs[kind]
+            _add(whole, kernel)
+        heappush(runs.setdefault(_kind(whole), []), (number, whole))
     return found
+
+
+_Kind: TypeAlias = "frozenset[tuple[str, float | None]]"
+"""The metrics that a launch holds, with the values of those that do not vary between runs."""
+
+_Runs: TypeAlias = "dict[_Kind, list[tuple[int, ExportedKernel]]]"
+"""The launches of each kind with their numbers, a heap whose first is the earliest."""
+
+_MOST_KINDS = 64
+"""Of more kinds of launches of one kernel only the first are looked at: one run prints one kind."""
+
+
+def _kind(kernel: ExportedKernel) -> _Kind:
+    return frozenset((name, n if name.startswith(_GIVEN) else None) for name, n in kernel.numbers.items())
 
 
 _OF_HEADER = ("launch__grid_dim", "launch__block_dim", "device__attribute_compute_capability")

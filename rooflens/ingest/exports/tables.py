@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
@@ -11,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from rooflens.files import encoding_of
 from rooflens.format import count, some
 from rooflens.ingest.exports.numbers import Style
 
@@ -38,7 +38,6 @@ _FIRST_CELLS = '"ID","Process ID"'
 _GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_LINES_OF_A_ROW = 500
 _LARGEST_CELL = 2**31 - 1
-_SAMPLE_BYTES = 1 << 16
 
 
 def is_export(head: bytes) -> bool:
@@ -130,29 +129,9 @@ def _some(counted: Counter[str]) -> str:
     return some(f"`{name}`" for name, _ in counted.most_common())
 
 
-def is_utf16(data: bytes) -> bool:
-    """Return whether a text is in UTF-16, with a byte-order mark or without, by its first bytes."""
-    return _encoding(data[:_SAMPLE_BYTES]).startswith("utf-16")
-
-
 def open_text(data: bytes) -> io.TextIOWrapper:
     """Open a text in any encoding that ncu's output arrives in: UTF-8, PowerShell's UTF-16, a Windows code page."""
-    return io.TextIOWrapper(io.BytesIO(data), encoding=_encoding(data[:_SAMPLE_BYTES]), errors="replace", newline="")
-
-
-def _encoding(sample: bytes) -> str:
-    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    pairs = len(sample) // 2
-    if pairs and sample[1::2].count(0) * 2 > pairs:
-        return "utf-16-le"
-    if pairs and sample[::2].count(0) * 2 > pairs:
-        return "utf-16-be"
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
+    return io.TextIOWrapper(io.BytesIO(data), encoding=encoding_of(data), errors="replace", newline="")
 
 
 def header_of(line: str) -> Header | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
+from rooflens.files import is_utf16
 from rooflens.format import LONGEST_NAME
 from rooflens.ingest.exports.kernels import function_of
 from rooflens.ingest.exports.notes import noted
@@ -41,7 +42,6 @@ from rooflens.ingest.exports.tables import (
     VALUE,
     Facts,
     Header,
-    is_utf16,
     open_text,
 )
 

@@ -6,7 +6,7 @@ Compute). The table has only the fields that rooflens reads or writes; a decoder
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ SCALARS = (
 """The kinds of a value: a single value has one kind, a metric's merged values may have any number of each."""
 
 _NO_MEMORY = "alloc failed"
+_NONE: frozenset[int] = frozenset()
 _LARGE_BYTES, _MOST_TIMES = 1 << 20, 16
 """Larger messages may exhaust memory when decoded; most messages grow by at most this factor."""
 
@@ -243,11 +244,9 @@ def decode(name: str, encoded: bytes) -> Any:
     Raises:
         MemoryError: Memory is exhausted. Protocol buffers report a damaged message, and only newer versions say why.
     """
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - loaded with the first report
-
     try:
-        decoded = message(name).FromString(encoded)
-    except DecodeError as error:
+        decoded = _decoder(name)(encoded)
+    except _decode_error() as error:
         if _NO_MEMORY in str(error):
             raise MemoryError from None
         if len(encoded) > _LARGE_BYTES:
@@ -256,14 +255,29 @@ def decode(name: str, encoded: bytes) -> Any:
     return decoded if decoded.IsInitialized() else None
 
 
-def unknown_fields(decoded: Any) -> set[int]:
+def unknown_fields(decoded: Any) -> frozenset[int]:
     """Return the numbers of a message's top-level fields that our definition lacks."""
-    return {field.field_number for field in _unknown_field_set()(decoded)}
+    unknown = _unknown_field_set()(decoded)
+    return frozenset(field.field_number for field in unknown) if len(unknown) else _NONE
 
 
 def text_of(encoded: bytes) -> str:
     """Decode text as UTF-8, replacing other bytes: programs use any code page."""
     return encoded.decode("utf-8", errors="replace")
+
+
+@cache
+def _decoder(name: str) -> Callable[[bytes], Any]:
+    """Return what decodes a message: a report has a dozen of each kernel."""
+    found: Callable[[bytes], Any] = message(name).FromString
+    return found
+
+
+@cache
+def _decode_error() -> type[Exception]:
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - loaded with the first report
+
+    return DecodeError
 
 
 @cache

@@ -45,6 +45,9 @@ _TAKEN = (*ENDINGS, *(f"{ending}{GZIP_SUFFIX}" for ending in ENDINGS))
 _TABLES = tuple(f"{ending}{packed}" for ending in (".csv", ".txt", ".log", ".out") for packed in ("", GZIP_SUFFIX))
 """Endings of tables and texts, which count as reports if their first lines show that ncu printed them."""
 
+_PAGE = b"<!doctype html>"
+"""How a page of ours begins."""
+
 _COMPANIONS = (UNPROFILED_SUFFIX, LOG_SUFFIX)
 
 SQLITE = b"SQLite format 3\0"
@@ -208,7 +211,11 @@ def has_name_of_report(path: Path) -> bool:
 
 def is_report(path: Path) -> bool:
     """Return whether a file is a report by content or name, so that output must not overwrite it."""
-    return has_name_of_report(path) or is_packed(path) or first_bytes(path, len(MAGIC)) == MAGIC or is_table(path)
+    head = first_bytes(path, len(_PAGE))
+    if has_name_of_report(path) or is_packed(path) or head.startswith(MAGIC):
+        return True
+    # Nothing is there yet, or the page of the last time, which may quote a report: no reader of exports is needed.
+    return bool(head) and head.lower() != _PAGE and is_table(path)
 
 
 def _is_exported(path: Path) -> bool:

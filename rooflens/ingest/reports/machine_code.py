@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -32,11 +32,13 @@ class _Text(NamedTuple):
 
     Attributes:
         instructions: In the order of their offsets.
+        addresses: Where they are loaded to.
         pcs: Offsets of the instructions of each line, by file and line.
         digest: SHA-256 of their bytes, in hex.
     """
 
     instructions: Sequence[Instruction]
+    addresses: AbstractSet[int]
     pcs: Mapping[tuple[str, int], tuple[int, ...]]
     digest: str
 
@@ -73,7 +75,7 @@ class Insides:
         if (why := _unreadable(listing, parts)) is not None:
             return why
         text = self._text(listing, parts)
-        if text is None or any(not any(one in part for part in parts) for one in stored.amounts["warp_inst"]):
+        if text is None or not stored.amounts["warp_inst"].keys() <= text.addresses:
             return "its code is damaged: instructions that ran are at no address of it"
         return _measured(stored, text, parts)
 
@@ -115,36 +117,32 @@ def _parts(stored: Instructions) -> tuple[range, ...]:
 
 
 def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
-    base, digest = parts[0].start, hashlib.sha256()
+    base, words, addresses = parts[0].start, [], []
     instructions = []
     for part in parts:
-        for address in part:
-            code = listing.code(address)
+        for address, code, place in listing.instructions(part):
             if code is None or len(code) < INSTRUCTION_BYTES:
                 if address != part[-1]:
                     return None
                 continue  # nothing stands behind the last instruction of the function
-            digest.update(code)
-            place = listing.line(address)
-            file, line = (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else (None, None)
+            words.append(code)
+            addresses.append(address)
+            file, line = (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] else (None, None)
             instructions.append(decode(address - base, code, listing.capability, file=file, line=line))
-    return _Text(instructions, pcs_by_line(instructions), digest.hexdigest())
+    digest = hashlib.sha256(b"".join(words)).hexdigest()
+    return _Text(instructions, frozenset(addresses), pcs_by_line(instructions), digest)
 
 
 def _measured(stored: Instructions, text: _Text, parts: Sequence[range]) -> MachineCode:
     """Put together instructions and what was measured of each."""
-    base = parts[0].start
-    inside = {one.offset for one in text.instructions}
+    base, addresses = parts[0].start, text.addresses
     amounts: dict[str, dict[int, float]] = {}
-    outside: dict[str, float] = defaultdict(float)
+    outside: dict[str, float] = {}
     every: Mapping[str, Mapping[int, float]] = {**stored.amounts, "global_sectors": stored.sectors or {}}
     for measure, by_address in every.items():
-        of_measure = amounts[measure] = {}
-        for address, amount in by_address.items():
-            if address - base in inside:
-                of_measure[address - base] = amount
-            else:
-                outside[measure] += amount
+        amounts[measure] = {address - base: n for address, n in by_address.items() if address in addresses}
+        if len(amounts[measure]) < len(by_address):
+            outside[measure] = sum(n for address, n in by_address.items() if address not in addresses)
     return MachineCode(
-        text.instructions, [part.start - base for part in parts], amounts, dict(outside), text.digest, text.pcs
+        text.instructions, [part.start - base for part in parts], amounts, outside, text.digest, text.pcs
     )

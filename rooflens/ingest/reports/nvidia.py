@@ -57,7 +57,8 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
     """
     found = inspect(path)
     raw = raw_table(found.digest, options)
-    report = make_report(_results(path, found.origins, raw), "ncu-report", found, source, raw)
+    results = _results(path, found.origins, raw)
+    report = make_report(results, "ncu-report", found, source, raw, reads_code=options.reads_code)
     return replace(report, untold={}, unlisted={})
 
 

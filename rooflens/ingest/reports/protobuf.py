@@ -226,7 +226,8 @@ class ResultReader:
 
     def _note(self, what: str, message: Any, beyond: int = 0) -> None:
         """Note the fields of a message that our definitions lack."""
-        self.unknown |= {f"field {number} of {what}" for number in unknown_fields(message) if number > beyond}
+        if unknown := unknown_fields(message):
+            self.unknown |= {f"field {number} of {what}" for number in unknown if number > beyond}
 
     @property
     def code_notes(self) -> Sequence[str]:
@@ -369,13 +370,13 @@ def _scalar(value: Any) -> Value | None:
 
 def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
     """Return the merged keys or values of all instances; None if their kinds differ or are unknown."""
-    merged = getattr(pairs, what)
-    found: list[Sequence[Any]] = [scalars for name in _FIRST_BYTES.values() if (scalars := getattr(merged, name))]
-    if not found:
+    kinds = getattr(pairs, what).ListFields()
+    if not kinds:
         return None if pairs.HasField(what) else ()
-    if len(found) > 1:
+    if len(kinds) > 1:
         return None
-    return [text_of(text) for text in found[0]] if isinstance(found[0][0], bytes) else list(found[0])
+    scalars = kinds[0][1]
+    return [text_of(text) for text in scalars] if isinstance(scalars[0], bytes) else scalars[:]
 
 
 def _one_by_one(entry: bytes) -> Stored:

@@ -213,7 +213,7 @@ def _read(data: Bytes, digest: str, source: str, options: ReadOptions, suffix: s
     found = outline(data, digest, suffix)
     raw = raw_table(digest, options)
     reader = ResultReader(data, found, raw)
-    report = make_report(reader.results(), "direct", found, source, raw)
+    report = make_report(reader.results(), "direct", found, source, raw, reads_code=options.reads_code)
     report = replace(report, notes=(*report.notes, *reader.code_notes))
     if not reader.unknown:
         return report

@@ -56,6 +56,8 @@ class ReadOptions(Struct, frozen=True):
         gpu: Short or display name of the GPU, for exports that do not name it.
         gpu_option: The option that sets `gpu`, for notes and hints.
         deadline_s: Seconds that NVIDIA's module may take; an allowance for the file's size is added.
+        reads_code: Whether to read machine code: hot lines, loops and waits. Every verdict asks for it; names, GPUs and
+            stored values do not.
         texts: Whether to get the text of the hottest instructions from NVIDIA's disassembler, which takes a second.
         texts_later: Whether the caller gets what only NVIDIA's module knows (`rooflens.ingest.reports.texts`).
     """
@@ -66,6 +68,7 @@ class ReadOptions(Struct, frozen=True):
     gpu: str | None = None
     gpu_option: str = "--gpu"
     deadline_s: float = field(default_factory=deadline_s)
+    reads_code: bool = True
     texts: bool = True
     texts_later: bool = False
 
@@ -92,8 +95,14 @@ class Report(Struct, frozen=True):
     unlisted: Mapping[int, Instructions] = field(default_factory=dict)
 
 
-def make_report(
-    results: Iterable[RawResult], reader: str, container: Outline, source: str, raw: RawTable | None = None
+def make_report(  # noqa: PLR0913 - what is read, and how, of which the last two have their defaults
+    results: Iterable[RawResult],
+    reader: str,
+    container: Outline,
+    source: str,
+    raw: RawTable | None = None,
+    *,
+    reads_code: bool = True,
 ) -> Report:
     """Make a report from its results; if there are many kernels, only the longest get their code by source line.
 
@@ -103,6 +112,7 @@ def make_report(
         container: The outline of the report's container.
         source: The path as the user gave it: what records and messages show.
         raw: Table that the reader filled with stored values.
+        reads_code: Whether to read machine code.
 
     Raises:
         InputError: The report is damaged, or not all of its results can be read.
@@ -116,7 +126,7 @@ def make_report(
         kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
         unread |= dict.fromkeys(result.unread)
         cut_count += len(result.signature) > LONGEST_NAME
-        if result.instructions is not None and not kernel.failed:
+        if reads_code and result.instructions is not None and not kernel.failed:
             kernel = with_code(kernel, codes.read(result, result.instructions, kernel.duration_ns or 0.0))
             kernel = replace(kernel, inside=codes.inside(result)) if not kernel.failed else kernel
         kernels.append(kernel)

@@ -49,6 +49,7 @@ from rooflens.model.counters.recipes import (
     WhileActive,
 )
 from rooflens.model.counters.table import COUNTERS
+from rooflens.model.records import NO_VALUES, held_once
 
 NS_PER_S = 1e9
 BITS_PER_BYTE = 8
@@ -230,8 +231,8 @@ class Resolved(Struct, frozen=True):
 
     values: dict[str, float]
     sources: dict[str, str]
-    tensor_ops: dict[str, float]
-    tensor_peaks_per_s: dict[str, float]
+    tensor_ops: Mapping[str, float]
+    tensor_peaks_per_s: Mapping[str, float]
 
 
 def resolve(stored: Values) -> Resolved:
@@ -247,7 +248,7 @@ def resolve(stored: Values) -> Resolved:
     peaks: dict[str, float] = {}
     _run(tensor_ops, stored, values, ops)
     _run(tensor_peaks, stored, values, peaks)
-    return Resolved(values, shared((*sources, *sources.values())), ops, peaks)
+    return Resolved(values, shared((*sources, *sources.values())), ops or NO_VALUES, peaks or NO_VALUES)
 
 
 def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
@@ -261,7 +262,7 @@ def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[st
             value = way.value(stored, resolved)
             # NaN, as from a missing duration, lets the next way try.
             if isfinite(value) and (value or not name.endswith("_clock_hz")):
-                found[name], sources[name] = value, way.source
+                found[name], sources[name] = held_once(value), way.source
                 break
     return sources
 

@@ -39,7 +39,7 @@ from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
 from rooflens.model.keys import bare_name
-from rooflens.model.records import Kernel, Rule, Series, Status
+from rooflens.model.records import NO_VALUES, Kernel, Rule, Series, Status
 
 _DEVICES = ("launch__device_id", "device__attribute_device_index")
 """Metrics with the GPU's index: of the launch or, for results without a launch, of the device attributes."""
@@ -185,7 +185,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         counters=resolved.values,
         counter_sources=resolved.sources,
         thread_opcodes=thread_opcodes(raw.tables),
-        warp_opcodes=dict(raw.tables.get(WARP_TABLE, {})),
+        warp_opcodes=dict(table) if (table := raw.tables.get(WARP_TABLE)) else NO_VALUES,
         tensor_ops=resolved.tensor_ops,
         tensor_peaks_per_s=resolved.tensor_peaks_per_s,
         stalls=stalls_of(raw.numbers, resolved.values),
@@ -264,9 +264,9 @@ def _estimate(pct: float | None) -> float | None:
     return pct if pct is not None and 0 <= pct <= _MOST_SPEEDUP_PCT else None
 
 
-def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> Mapping[str, int]:
     """Return the most detailed table of thread instructions by opcode; empty if there is no table."""
-    return next((dict(tables[name]) for name in THREAD_TABLES if tables.get(name)), {})
+    return next((dict(tables[name]) for name in THREAD_TABLES if tables.get(name)), NO_VALUES)
 
 
 @lru_cache(maxsize=_NAMES_KEPT)
@@ -331,7 +331,7 @@ def _dim3(sizes: Sequence[float | None], limit: Limit) -> Size:
     return x, y, z
 
 
-def stalls_of(numbers: Mapping[str, float], counters: Mapping[str, float]) -> dict[str, float]:
+def stalls_of(numbers: Mapping[str, float], counters: Mapping[str, float]) -> Mapping[str, float]:
     """Return the share of each stall reason, 0 to 1 with a sum of 1: of samples if there are any, else of counters.
 
     Issued samples (`selected`) are not stalls. The result is empty if stalls were not measured, or only for a few
@@ -348,7 +348,7 @@ def stalls_of(numbers: Mapping[str, float], counters: Mapping[str, float]) -> di
         # With two of twenty reasons stored, each would look like half of all waiting.
         if total > 0 and total >= _NEARLY_ALL * whole:
             return {reason: value / total for reason, value in stalls.items() if value > 0}
-    return {}
+    return NO_VALUES
 
 
 @lru_cache(maxsize=_SETS_KEPT)

@@ -200,7 +200,7 @@ def keep_sass(
         index: {address: found.get(index, {}).get(address) for address in addresses}
         for index, addresses in wanted.items()
     }
-    keep(name, msgspec.json.encode(texts), private=True)
+    keep(name, msgspec.json.encode(texts))
     if next(_writes) % _WRITES_BETWEEN_TRIMS == 0:
         trim(_FOLDER, MOST_BYTES)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from rooflens.errors import InputError
+from rooflens.files import is_utf16
 
 MAGIC = b"NVR\0"
 """A report's first bytes."""
@@ -83,8 +84,6 @@ _STEP_BYTES = 64 << 10
 
 HEAD_BYTES = 4096
 """Bytes at the start of a file that identify its format."""
-
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def sidecar(report: Path) -> Path:
@@ -237,7 +236,7 @@ def _kind(head: bytes) -> str | None:
 
 def _may_be_report(head: bytes) -> bool:
     """Return whether these first bytes may begin a report, or a text that may be an export."""
-    return head.startswith((MAGIC, *_UTF16_MARKS)) or (bool(head) and b"\0" not in head)
+    return head.startswith(MAGIC) or (bool(head) and (b"\0" not in head or is_utf16(head)))
 
 
 class _DamagedError(InputError):

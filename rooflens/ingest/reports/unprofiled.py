@@ -39,7 +39,7 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         return None
     what, hint = f"`{path}` is not a record of an un-profiled run", "delete it, or collect again"
     document = parse_json(read_text(path, hint, is_named=False), what, hint)
-    later = ("gaps_after", "cublas_ns", "overlap_ns", "gpu")
+    later = ("gaps_after", "cublas_ns", "cold_ns", "overlap_ns", "gpu")
     names = {field.name for field in fields(Unprofiled)} - set(later)
     document.check_keys(("schema_version", "gap_share", *names), later)
     kernel_ns, launches = (
@@ -58,6 +58,7 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         cublas_ns=_optional_count(document, "cublas_ns"),
         overlap_ns=_optional_count(document, "overlap_ns"),
         gpu=_optional_text(document, "gpu"),
+        cold_ns=_optional_count(document, "cold_ns"),
     )
 
 

@@ -16,7 +16,7 @@ from rooflens.ingest.reports.limits import DEADLINE, deadline_s
 from rooflens.ingest.reports.unpacking import likely_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -41,6 +41,9 @@ MOST = {
 SECONDS, SECONDS_PER_BYTE = 4.0, 1e-6
 """Limit on processor time; real timelines take 0.1 to 0.2 us per byte."""
 
+READING = 0.5
+"""Part of the work on a trace that is reading it; the rest is going through its kernels."""
+
 RANGE_DEPTH, PATH_LENGTH = 128, 16_384
 """Most nested ranges in a path, and most characters; ranges further inside are left out."""
 
@@ -58,16 +61,19 @@ class Budget:
     Args:
         file: The timeline, whose size sets the limits.
         source: Its name in messages.
+        on_read: Called with parts of the work as they are done, which add up to 1 at most.
     """
 
-    def __init__(self, file: Path, source: str) -> None:
-        self._source = source
+    def __init__(self, file: Path, source: str, on_read: Callable[[float], None] = lambda _: None) -> None:
+        self._source, self._on_read, self._done = source, on_read, 0.0
         self.file_bytes = likely_bytes(file)
         self._most = {what: round(most.base + most.per_byte * self.file_bytes) for what, most in MOST.items()}
         self._left = dict(self._most)
         self._seconds = SECONDS if DEADLINE not in os.environ else deadline_s()
         self._seconds += SECONDS_PER_BYTE * self.file_bytes
         self._until_s = time.thread_time() + self._seconds
+        self.refused_slices = 0
+        """Parts of a trace that the typed decoder refused, and that were decoded event by event."""
         self.cut_names: set[str] = set()
         self.cut_path_count = 0
         self.lost_path_count = 0
@@ -87,6 +93,13 @@ class Budget:
         """Count an amount before it is kept; False if it exceeds what is left."""
         self._left[what] -= amount
         return self._left[what] >= 0
+
+    def moved(self, part: float, most: float = 1.0) -> None:
+        """Tell that so much more of the work is done, but in all no more than `most`, whatever was estimated."""
+        part = min(part, most - self._done)
+        if part > 0:
+            self._done += part
+            self._on_read(part)
 
     @property
     def is_late(self) -> bool:

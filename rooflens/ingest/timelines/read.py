@@ -14,7 +14,7 @@ from rooflens.ingest.timelines.nsys import exported, read_export
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rooflens.model.timeline import Timeline
 
@@ -25,8 +25,14 @@ _HINT = (
 
 
 @contextmanager
-def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
+def opened_timeline(
+    path: str | os.PathLike[str], on_read: Callable[[float], None] = lambda _: None
+) -> Iterator[Timeline]:
     """Read a timeline, which stays valid until the block ends: its kernels may be read from the file.
+
+    Args:
+        path: The file.
+        on_read: Called with parts of the work as they are done, as far as that is known; they add up to 1 at most.
 
     Raises:
         InputError: The file is unreadable or cut, no timeline, or has no kernels.
@@ -44,7 +50,7 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
         from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - only where it is one
 
         with _unchanged(file):
-            yield read_trace(file)
+            yield read_trace(file, on_read)
     else:
         is_perfetto = file.suffix in {".pftrace", ".perfetto-trace"}
         hint = PERFETTO_HINT if is_perfetto else foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from rooflens.format import duration
 from rooflens.model.compare.matching import How, Match, match_launches
-from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, timed
+from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, at_work
 from rooflens.model.same_work import Asked, Work, named_alike, same_work
 from rooflens.model.summary import median_launch
 from rooflens.model.verdict.collecting import split_command
@@ -197,9 +197,19 @@ class Side(Struct, frozen=True):
         return tuple(report.analyses for report in self.reports)
 
     @property
-    def timed(self) -> list[Analysis]:
-        """The analyses of all recordings, failed ones left out."""
-        return [one for recording in self.recordings for one in timed(recording)]
+    def at_work(self) -> list[Analysis]:
+        """The analyses of all recordings, without those that failed or only fill inputs."""
+        return [one for recording in self.recordings for one in at_work(recording)]
+
+    @property
+    def failed(self) -> list[Analysis]:
+        """The launches of all recordings whose profiling failed."""
+        return [one for recording in self.recordings for one in recording if one.kernel.failed]
+
+    @property
+    def set_up(self) -> list[Analysis]:
+        """The launches of all recordings that only fill inputs, which nothing is compared with."""
+        return [one for recording in self.recordings for one in recording if one.role == "fill"]
 
 
 class Change(Struct, frozen=True):
@@ -297,7 +307,7 @@ class _Parts:
     """The launches of a side's recordings, found by their position in the first."""
 
     def __init__(self, recordings: Sequence[Recording]) -> None:
-        self._recordings = [timed(recording) for recording in recordings]
+        self._recordings = [at_work(recording) for recording in recordings]
         self.kernels = [a.kernel for a in self._recordings[0]]
         self._places: list[dict[int, int]] = [
             {

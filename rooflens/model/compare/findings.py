@@ -344,8 +344,8 @@ def _reached(found: FindingChanges) -> str:
     said = [f"{factor(found.reached)} reached"]
     if forecast:
         said.append(f"{factor(forecast.predicted)} was predicted")
-    if limit.factor is not None:
-        said.append(_against_limit(found.reached, limit, limit.factor))
+    if limit.over_floor is not None:
+        said.append(_against_limit(found.reached, limit, limit.over_floor))
     return ", ".join(said) if len(said) > 1 else ""
 
 
@@ -353,7 +353,7 @@ def _against_limit(reached: float, limit: Limit, most: float) -> str:
     if reached > most * MOVED_RATIO:
         beaten = f"limit of {factor(most)}: its work" if limit.proven else f"{factor(most)} at its traffic: that"
         return f"more than the {beaten} changed"
-    if limit.is_far:
+    if limit.far:
         return f"the limit was over {factor(FAR)}"
     return f"the limit was {factor(most)}" if limit.proven else f"at its traffic {factor(most)} at most"
 

@@ -80,7 +80,19 @@ class Judged(Struct, frozen=True):
     @property
     def failed(self) -> bool:
         """True where it fails the gate: slower beyond noise, or, with a single run on a side, beyond the band."""
-        return self.outcome == "slower" or self._is_beyond_band
+        return self._grew and self.timing.lost_ns > self.floor_ns
+
+    @property
+    def is_held_by_floor(self) -> bool:
+        """True where it would fail the gate if it had lost more time than the floor."""
+        return self._grew and self.timing.lost_ns <= self.floor_ns
+
+    @property
+    def _grew(self) -> bool:
+        change = self.timing.change or 0.0
+        if self.outcome == "single":
+            return change > self.band
+        return self.outcome in {"slower", "same"} and self.timing.is_apart and change > self.fail_on
 
     @property
     def band(self) -> float:
@@ -91,7 +103,7 @@ class Judged(Struct, frozen=True):
     def _against_band(self) -> str:
         """Say whether a single run is within the band; nothing of one that is below the floor."""
         change, once = self.timing.change or 0.0, self.timing.limit(SINGLE_RUN_BAND)
-        if self._is_beyond_band:
+        if self.failed:
             if self.band == once:
                 return f", and beyond the {self._written(once)} that a single run may differ by"
             return f", and beyond the {self._written(self.band)} that the gate allows"
@@ -103,11 +115,6 @@ class Judged(Struct, frozen=True):
         """Write a limit, as it was given where grids below one wave widen it by less than half a per cent."""
         given = limit / self.timing.limit(1.0)
         return given_percent(round(100 * (given if limit - given < 0.005 else limit), 1))
-
-    @property
-    def _is_beyond_band(self) -> bool:
-        grew = (self.timing.change or 0.0) > self.band and self.timing.lost_ns > self.floor_ns
-        return self.outcome == "single" and grew
 
     @property
     def is_faster(self) -> bool:
@@ -131,6 +138,9 @@ class Judged(Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Say why the gate does not judge it, or lets it through although it grew; empty otherwise."""
+        if self.is_held_by_floor:
+            lost, floor = duration(self.timing.lost_ns), exact_duration(self.floor_ns)
+            return f"the floor is the reason why this does not fail: {lost} lost, no more than the floor of {floor}"
         if self.outcome == "single":
             return f"a single run on a side{self._against_band}"
         if self.timing.apart:
@@ -140,10 +150,8 @@ class Judged(Struct, frozen=True):
         change = self.timing.change or 0.0
         if self.failed or not self.timing.is_apart or change <= self.fail_on / self.timing.limit(1.0):
             return ""
-        if change <= self.fail_on:
-            limit = given_percent(round(100 * self.fail_on, 1))
-            return f"no more than {limit}, the limit where grids do not fill the GPU"
-        return f"{duration(self.timing.lost_ns)}, no more than the floor of {exact_duration(self.floor_ns)}"
+        limit = given_percent(round(100 * self.fail_on, 1))
+        return f"no more than {limit}, the limit where grids do not fill the GPU"
 
 
 class Gated(Struct, frozen=True):
@@ -175,8 +183,13 @@ class Gated(Struct, frozen=True):
     @property
     def let_through(self) -> list[str]:
         """Name what grew by more than the gate's limit and its noise but is let through, with the reason."""
-        known = (one for one in self.judged if one.reason and one.outcome == "same")
+        known = (one for one in self.judged if one.reason and (one.outcome == "same" or one.is_held_by_floor))
         return [f"{one.words}: {one.reason}" for one in known]
+
+    @property
+    def is_held_by_floor(self) -> bool:
+        """True where nothing fails, and something would without the floor."""
+        return not self.failed and any(one.is_held_by_floor for one in self.judged)
 
     @property
     def left_out(self) -> list[str]:
@@ -192,7 +205,8 @@ class Gated(Struct, frozen=True):
     def unjudged_totals(self) -> list[Judged]:
         """The totals that the gate cannot judge, and does not fail on."""
         totals = (one for one in self.judged if one.change is None and not one.failed)
-        return [one for one in totals if one.outcome in {"single", "unknown"} and not one.is_faster]
+        unknown = (one for one in totals if one.outcome in {"single", "unknown"})
+        return [one for one in unknown if not one.is_faster and not one.is_held_by_floor]
 
     @property
     def word(self) -> str:

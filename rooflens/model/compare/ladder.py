@@ -30,7 +30,7 @@ from rooflens.model.compare.compare import (
     work_between,
 )
 from rooflens.model.compare.matching import match_launches
-from rooflens.model.records import Analysis, timed
+from rooflens.model.records import Analysis, at_work
 from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.model.summary import median_launch
 
@@ -205,7 +205,7 @@ class Ladder(Struct, frozen=True):
         known = self.compared
         base = added(change.timing.base for change in known if change.base)
         head = added(change.timing.head for change in known if change.head)
-        below = under_wave([one for one in self.base.timed if one.kernel.name in _names(known)])
+        below = under_wave([one for one in self.base.at_work if one.kernel.name in _names(known)])
         return replace(self.total, base=base, head=head, under_wave=below)
 
     @property
@@ -249,7 +249,7 @@ def ladder(
         found: The sides were found to do the same job, whatever their kernels are called.
         told: Of two sides, what tells by other versions that they did the same work.
     """
-    totals = [Spread(times(map(timed, side.recordings))) for side in sides]
+    totals = [Spread(times(map(at_work, side.recordings))) for side in sides]
     kernels = sorted(_kernels(program, sides, threshold), key=lambda one: -_longest_ns(one))
     followed = next((one for one in kernels if _is_main(one, totals)), None)
     rungs = followed.rungs if followed else tuple(_compared(_program_rungs(sides, kernels), kernels))
@@ -259,7 +259,7 @@ def ladder(
         program,
         rungs,
         threshold,
-        total=Timing(totals[0], totals[-1], under_wave(sides[0].timed), apart),
+        total=Timing(totals[0], totals[-1], under_wave(sides[0].at_work), apart),
         kernels=tuple(kernels),
         followed=followed,
         changes=changes,
@@ -280,7 +280,7 @@ def ladder_of_kernels(program: str, sides: Sequence[Side], threshold: float = DE
     alike = [Work(same=True, why=ONE_JOB)] * len(rungs)
     followed = Ladder(program, tuple(_compared(rungs, (), alike)), threshold)
     first, last = (rungs[end].gpu_time for end in (0, -1))
-    total = Timing(first, last, under_wave(sides[0].timed))
+    total = Timing(first, last, under_wave(sides[0].at_work))
     return replace(followed, total=total, kernels=(followed,), followed=followed, is_found=True)
 
 
@@ -335,7 +335,7 @@ def _program_rungs(sides: Sequence[Side], kernels: Sequence[Ladder]) -> list[Run
         evened = [rung.time.of(one.present[0].launches) if one.is_mean else rung.gpu_time for one, rung in own]
         main = max((rung for _, rung in own), key=lambda rung: rung.gpu_time.median_ns or 0.0, default=None)
         launches = sum(rung.launches for _, rung in own)
-        spread = Spread(times(map(timed, side.recordings)))
+        spread = Spread(times(map(at_work, side.recordings)))
         found.append(Rung(side, added(evened), launches, main.analysis if main else None, spread))
     return found
 
@@ -469,7 +469,7 @@ def _kernels(program: str, sides: Sequence[Side], threshold: float) -> Iterator[
     lines: dict[str, int] = {}
     known: dict[str, int] = {}
     for at, side in enumerate(sides):
-        recordings = [timed(recording) for recording in side.recordings]
+        recordings = [at_work(recording) for recording in side.recordings]
         lines = _continued(before, recordings[0], lines)
         taken = set(lines.values())
         for name in dict.fromkeys(analysis.kernel.name for analysis in recordings[0]):

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
-from rooflens.format import some
+from rooflens.format import count, some
 from rooflens.model.compare.causes import shared_counters
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change, Side
 from rooflens.model.compare.ladder import Ladder, ladder, pair_name, with_pairs
@@ -170,7 +170,11 @@ def _set_upon(matched: Sequence[Matched], threshold: float) -> Ladder:
     named = (
         set(names),
         {shared_name(called)} - {""},
-        {max(side.timed, key=lambda one: one.gpu_time_ns or 0.0).kernel.function_name for side in sides if side.timed},
+        {
+            max(side.at_work, key=lambda one: one.gpu_time_ns or 0.0).kernel.function_name
+            for side in sides
+            if side.at_work
+        },
         {_path(run).parent.name for side in sides for run in side.runs} - {""},
         {pair_name("", called[0], called[-1])},
     )
@@ -258,6 +262,8 @@ def is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
     return same >= SAME_PROGRAM * max(len(one), len(other))
 
 
+_ONLY_FILLS = "only kernels that fill inputs"
+_OF_YOURS = "record the kernel that uses them: `rooflens profile --kernel NAME -- PROGRAM`"
 _TIMED_BY = "record them with `gpu__time_duration.sum` in `ncu --metrics`, or with `rooflens profile`"
 
 
@@ -274,6 +280,19 @@ def refusals(pair: Ladder) -> Iterator[str]:
         yield f"times were not recorded in the {'head' if base.timed else 'base'}: no kernel of it has a duration"
 
 
+def _only_fills(pair: Ladder) -> str:
+    """Say which side holds only kernels that fill inputs, and what else there was to profile; empty if neither does."""
+    sides = {
+        name: side for name, side in (("base", pair.base), ("head", pair.head)) if side.set_up and not side.at_work
+    }
+    if not sides:
+        return ""
+    failed = dict.fromkeys(one.kernel.function_name for side in sides.values() for one in side.failed)
+    lost = f"; {', '.join(f'`{name}`' for name in failed)} could not be profiled" if failed else ""
+    whose = "both sides hold" if len(sides) == 2 else f"the {next(iter(sides))} holds"
+    return f"nothing to compare: {whose} {_ONLY_FILLS}{lost}"
+
+
 def is_of_others(comparison: Ladder) -> bool:
     """Return whether two sides have neither a GPU nor a kernel in common: nothing of them can be compared.
 
@@ -281,7 +300,7 @@ def is_of_others(comparison: Ladder) -> bool:
     kernels by GPU.
     """
     sides = (comparison.base, comparison.head)
-    base, head = ({one.kernel.gpu_model for one in side.timed} for side in sides)
+    base, head = ({one.kernel.gpu_model for one in side.at_work} for side in sides)
     before, after = ({program_name(run) for run in side.runs} for side in sides)
     both = [change.how for change in comparison.changes if change.base and change.head]
     known = both if before & after else [how for how in both if how != "renamed"]
@@ -307,6 +326,9 @@ def warnings(pair: Ladder) -> Iterator[str]:
         if before != after and before and after:
             yield f"{what}: {_and(before)} and {_and(after)}"
     for name, facts in (("base", base), ("head", head)):
+        if facts.set_up:
+            only = "only fills inputs, and counts" if facts.set_up == 1 else "only fill inputs, and count"
+            yield f"{count(facts.set_up, 'launch')} of the {name} {only} in no time"
         if facts.failed:
             yield f"{facts.failed} of the {name}'s kernels failed while they were profiled, and are left out"
 
@@ -323,11 +345,12 @@ class _Facts(Struct, frozen=True):
     clock_hz: float | None
     synthetic: bool
     timed: bool
+    set_up: int
     failed: int
 
 
 def _facts(side: Side) -> _Facts:
-    well = [a.kernel for a in side.timed]
+    well = [a.kernel for a in side.at_work]
     return _Facts(
         kinds=frozenset(kernel.workload for kernel in well),
         replay=_known(run.replay_mode for run in side.runs),
@@ -338,12 +361,13 @@ def _facts(side: Side) -> _Facts:
         clock_hz=mean_clock_hz(side),
         synthetic=any(run.synthetic for run in side.runs),
         timed=_is_timed(side),
-        failed=sum(map(len, side.recordings)) - len(well),
+        set_up=len(side.set_up),
+        failed=len(side.failed),
     )
 
 
 def _is_timed(side: Side) -> bool:
-    return any(one.kernel.duration_ns for one in side.timed)
+    return any(one.kernel.duration_ns for one in side.at_work)
 
 
 def _share_counters(change: Change) -> bool:
@@ -365,12 +389,12 @@ def is_apart(before: float | None, after: float | None) -> bool:
 
 def mean_clock_hz(side: Side) -> float | None:
     """Return the mean SM clock, weighted by GPU time: a short launch at an idle clock counts little."""
-    return _by_time((a.kernel.counters.get("sm_clock_hz"), a.kernel.duration_ns) for a in side.timed)
+    return _by_time((a.kernel.counters.get("sm_clock_hz"), a.kernel.duration_ns) for a in side.at_work)
 
 
 def mean_memory_bytes_per_s(side: Side) -> float | None:
     """Return the mean peak of DRAM, weighted by GPU time; it follows the memory clock."""
-    return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in side.timed)
+    return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in side.at_work)
 
 
 def _by_time(pairs: Iterable[tuple[float | None, float | None]]) -> float | None:
@@ -398,6 +422,8 @@ def checked(ladders: Iterable[Ladder], *, anyway: bool, hint: str) -> list[Ladde
 
 
 def _checked(pair: Ladder, *, anyway: bool, hint: str) -> tuple[str, ...]:
+    if only_fills := _only_fills(pair):
+        raise InputError(f"{pair.program}: {only_fills}", _OF_YOURS)
     reasons = tuple(refusals(pair))
     refused, is_timed = f"{pair.program}: {'; '.join(reasons)}", _is_timed(pair.base) and _is_timed(pair.head)
     if reasons and not anyway:

@@ -29,7 +29,7 @@ from rooflens.model.compare.pairing import (
     version_name,
 )
 from rooflens.model.keys import function_of
-from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
+from rooflens.model.records import Analysis, AnalyzedReport, Run, at_work
 from rooflens.model.same_work import Asked, as_many_operations, does_no_less, halves, named_alike, same_work
 from rooflens.model.summary import KernelSummary, summarize
 
@@ -153,7 +153,7 @@ def ladders_of(reports: Sequence[AnalyzedReport], threshold: float = DEFAULT_THR
     for most of their time, or a longest one of as much work; and where most of them do the same work, or all run the
     same kernels at other sizes. A single version on another GPU belongs to those that it continues.
     """
-    known = {report.run.digest: report for report in reports if timed(report.analyses)}
+    known = {report.run.digest: report for report in reports if at_work(report.analyses)}
     versions = _recordings([known[run.digest] for run in in_order([report.run for report in known.values()])])
     groups: list[list[_Version]] = []
     for version in versions:
@@ -183,7 +183,7 @@ def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) 
     At least two have other names, one of them no library's: those of a library stand last, as what the others are set
     beside.
     """
-    kernels = [kernel for kernel in summarize(timed(report.analyses)) if kernel.duration_ns]
+    kernels = [kernel for kernel in summarize(at_work(report.analyses)) if kernel.duration_ns]
     whole_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     kernels = [kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= LEAST_INSIDE * whole_ns]
     if len({kernel.analysis.kernel.function_name for kernel in kernels}) < 2:
@@ -241,7 +241,7 @@ def _is_same_job(one: Analysis, other: Analysis) -> bool:
 
 def _launches(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, ...]:
     own = kernel.analysis.kernel
-    return tuple(one for one in timed(report.analyses) if one.kernel.name == own.name and one.kernel.gpu == own.gpu)
+    return tuple(one for one in at_work(report.analyses) if one.kernel.name == own.name and one.kernel.gpu == own.gpu)
 
 
 def pair_versions(
@@ -307,7 +307,7 @@ def _recordings(reports: Iterable[AnalyzedReport]) -> list[_Version]:
     versions: list[_Version] = []
     for report in reports:
         kernels: dict[str, tuple[Analysis, float]] = {}
-        for kernel in summarize(timed(report.analyses)):
+        for kernel in summarize(at_work(report.analyses)):
             kernels.setdefault(function_of(kernel.name), (kernel.analysis, kernel.time_share or 0.0))
         found = _Version([report], kernels)
         name = version_name(report.run)
@@ -382,7 +382,7 @@ def _beside_library(one: Ladder) -> Ladder:
         (analysis, report.run)
         for rung in one.rungs
         for report in rung.side.reports
-        for analysis in timed(report.analyses)
+        for analysis in at_work(report.analyses)
         if analysis.kernel.gpu_model == fastest.analysis.kernel.gpu_model
         and analysis.library
         and analysis.kernel.name != fastest.analysis.kernel.name

@@ -1,26 +1,27 @@
-"""Recipes: the ways in which a stored metric, or several, give a quantity; and the rows that are made of them."""
+"""Recipes: the ways in which a stored metric, or several, give a quantity; and the rows that are made of them.
+
+Recipes are told apart by their classes. They are named tuples, as every command defines them: dataclasses took longer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rooflens.model.counters.aliases import aliases_of
 from rooflens.model.counters.chips import VOLTA
 from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
 
 
-@dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(NamedTuple):
     """Take the first of the stored metrics, times `scale`."""
 
     names: tuple[str, ...]
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """Add up the amounts of one group of base metrics, times `scale`.
 
     For each form (`.sum`, `.sum.per_second x t`, `.sum.per_cycle_elapsed x f x t`, bare name) the groups are tried in
@@ -31,8 +32,7 @@ class Amount:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(NamedTuple):
     """Find the peak rate of a base metric in units per second, times `scale`.
 
     Forms: `.sum.peak_sustained x f`, `.sum.peak_sustained_elapsed.per_second`, then achieved rate / per cent of peak.
@@ -43,24 +43,21 @@ class Peak:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RateOverShare:
+class RateOverShare(NamedTuple):
     """Divide the achieved rate of one base metric by the stored per cent of peak of another that sees the same flow."""
 
     rate: str
     share: str
 
 
-@dataclass(frozen=True, slots=True)
-class PerSm:
+class PerSm(NamedTuple):
     """Use an architecture constant: units per SM and cycle x SM count x the clock named."""
 
     units_per_cycle: float
     clock: str
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """Read a stored per cent of peak as a fraction; per cents of active cycles are scaled to elapsed ones.
 
     Attributes:
@@ -71,23 +68,20 @@ class Share:
     as_is: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class CyclesOverTime:
+class CyclesOverTime(NamedTuple):
     """Divide a stored count of elapsed cycles by the duration."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CyclesOverRate:
+class CyclesOverRate(NamedTuple):
     """Divide a stored count of elapsed cycles by its own rate, times `scale`: ncu made the rate with the duration."""
 
     bases: tuple[str, ...]
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class CyclesOverClock:
+class CyclesOverClock(NamedTuple):
     """Divide the first stored count of elapsed cycles by the first stored clock of the same speed, times `scale`."""
 
     cycles: tuple[str, ...]
@@ -95,38 +89,33 @@ class CyclesOverClock:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(NamedTuple):
     """Take the mean of a base metric over the instances of its unit, or its sum over their number."""
 
     base: str
 
 
-@dataclass(frozen=True, slots=True)
-class OverOwnRate:
+class OverOwnRate(NamedTuple):
     """Divide any stored amount by its own rate per second, which ncu made with the duration; times `scale`."""
 
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class SumOverRate:
+class SumOverRate(NamedTuple):
     """Divide the sum of stored amounts by the rate of the whole, which is named last; times `scale`."""
 
     names: tuple[str, ...]
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class WhileActive:
+class WhileActive(NamedTuple):
     """Take the first of the stored rates per active cycle, times `scale`, of the elapsed cycles."""
 
     names: tuple[str, ...]
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Waves:
+class Waves(NamedTuple):
     """Divide the blocks of the grid by those that all SMs hold at once, by the limits of an SM.
 
     Null for clusters, of which a GPU holds fewer than its SMs could, and where a limit is not stored.
@@ -138,8 +127,7 @@ class Waves:
     names: tuple[str, ...] = ("launch__cluster_size", "device__attribute_max_warps_per_multiprocessor")
 
 
-@dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(NamedTuple):
     """Divide one stored metric by another, times `scale`."""
 
     part: str
@@ -147,15 +135,13 @@ class Quotient:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(NamedTuple):
     """Take another counter's value: two clocks that were equal wherever both were stored."""
 
     counter: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryBus:
+class MemoryBus(NamedTuple):
     """Multiply the driver's memory clock by two bits a pin and the width of the bus, in bytes per second.
 
     Two bits hold for HBM2 to HBM3e and for GDDR5 to GDDR7: the driver counts the clock of each that way. They do not
@@ -167,8 +153,7 @@ class MemoryBus:
     shared: str = "device__attribute_integrated"
 
 
-@dataclass(frozen=True, slots=True)
-class BusAtClock:
+class BusAtClock(NamedTuple):
     """Multiply the width of the memory bus by two bits a pin and the clock named, as in `MemoryBus`."""
 
     clock: str
@@ -176,8 +161,7 @@ class BusAtClock:
     shared: str = "device__attribute_integrated"
 
 
-@dataclass(frozen=True, slots=True)
-class ShareOfCycles:
+class ShareOfCycles(NamedTuple):
     """Multiply a per cent of peak by the cycles of all instances, which do one a cycle at most; times `scale`."""
 
     share: str
@@ -185,8 +169,7 @@ class ShareOfCycles:
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class HostLink:
+class HostLink(NamedTuple):
     """Work out what the link to the host carries in each direction, in bytes per second.
 
     NVLink-C2C where the GPU has it; else PCIe, at the lower of the rates and widths of its two ends, less what the

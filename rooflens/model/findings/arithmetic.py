@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 
 from rooflens.format import factor, percent, si, si_of
-from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, spared, speedup, weigh
+from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, spared, weigh
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import places
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.mix import mix_of
@@ -55,11 +56,9 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
         move=f"fuse additions and multiplications: {si_of(mix.apart, 'instructions')}, "
         f"{percent(mix.apart / mix.total)} of the {mix.dtype} arithmetic, only add or multiply, and fusing pairs saves "
         f"up to {percent(mix.sparable)} of it",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
         confidence="medium",
-        severity=weigh(facts, waste),
     )
 
 
@@ -81,10 +80,8 @@ def fp64_divisions(facts: Facts) -> Found | None:
         ),
         move=f"compute reciprocals once and multiply by them: {si_of(divisions, 'fp64 divisions and roots')} make up "
         f"at least {percent(part)} of the fp64 instructions",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
-        severity=weigh(facts, waste),
     )
 
 
@@ -121,8 +118,7 @@ def slow_fp64(facts: Facts) -> Found | None:
     return Found(
         evidence=tuple(evidence),
         move=f"use fp32 where accuracy allows: {said}; a literal without `f` turns a whole expression into double",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="types",
         severity="contributes" if full and severity == "note" else severity,
     )
@@ -215,10 +211,8 @@ def integer_divisions(facts: Facts) -> Found | None:
         move="divide integers less often, with shifts and masks for powers of two, divisors as template parameters, "
         f"or an index that is stepped: {si_of(divisions, 'divisions')} and remainders of warps make up at least "
         f"{percent(part)} of the instructions",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
-        severity=weigh(facts, waste),
     )
 
 
@@ -243,11 +237,9 @@ def conversions(facts: Facts) -> Found | None:
         evidence=(Evidence("conversions", part, "share", "sass__inst_executed_per_opcode_with_modifier_all"),),
         move="convert fewer values, keeping operands in one type through the loop or converting packed pairs: "
         f"{percent(part)} of its instructions are conversions, most of them {most}",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
         confidence="medium",
-        severity=weigh(facts, waste),
     )
 
 

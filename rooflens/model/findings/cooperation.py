@@ -13,7 +13,8 @@ from msgspec import Struct
 from rooflens.format import percent, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, weigh
+from rooflens.model.findings.cost import LATENCY, Waste, weigh
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import warps_of
@@ -45,10 +46,8 @@ def passed_through_global(facts: Facts) -> Found | None:
         move="exchange values in shared memory, such as to reduce there, as threads of a block seem to pass them on "
         f"through global memory: {percent(part)} of the bytes loaded were loaded before, warps spend "
         f"{percent(waiting)} of their time at barriers, and the launch has no shared memory",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         confidence="medium",
-        severity=weigh(facts, waste),
     )
 
 
@@ -212,8 +211,7 @@ def _found(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str
     return Found(
         evidence=evidence,
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
         confidence="medium",
         severity="contributes" if severity == "note" and (is_unknown or is_delivering) else severity,

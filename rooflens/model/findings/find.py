@@ -5,31 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
 
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.cooperation import COOPERATION
+from rooflens.model.findings.cost import IDLE, LATENCY, cost_of, loads_unseen
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.loops import LOOPS, most_of_one_loop
 from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.nvidia import nvidia_rules
 from rooflens.model.findings.reuse import REUSE
-from rooflens.model.findings.rule import (
-    IDLE,
-    LATENCY,
-    FindingRule,
-    Found,
-    Holdings,
-    held_of,
-    holdings_of,
-    loads_unseen,
-)
+from rooflens.model.findings.rule import FindingRule, Found, Holdings, held_of, holdings_of, weighed
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Finding, Gain, MoveKind, Severity
+from rooflens.model.records import Finding, Gain, MoveKind, Severity, held_once
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
@@ -108,36 +100,55 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
     is_wait = finding.id.startswith(STALL) or finding.id in FEW_WARPS
-    gain = (finding.gain.factor if finding.gain else untold) / (_WELL_OVER if is_wait else 1.0)
+    gain = (finding.factor or untold) / (_WELL_OVER if is_wait else 1.0)
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Judge a gain, limited by the loops it touches, and by the limit unless the move changes what that keeps."""
-    factor, limit = found.gain, facts.limit.factor
-    if factor is not None and limit is not None and found.changes is None:
-        factor = max(1.0, min(factor, limit))
-    most = most_of_one_loop(facts.kernel.inside, found.where)
-    if factor is not None and most is not None:
-        factor = min(factor, most)
+    """Judge a gain: the time falls to what the move leaves as it is, and never below."""
     library, time_ns = facts.library, facts.kernel.duration_ns
+    is_told, found = found.severity is not None or found.waste is not None, weighed(facts, found)
+    factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
+    if not is_told and factor is not None and factor < _WORTH_SAYING:
+        severity = "note"  # what others measured it by leaves less of it than runs differ by
+    # Behind a side that was not measured, and may be full, a wait ends where nobody knows; few blocks fill nothing.
+    is_open = facts.bound == "latency" and LATENCY in found.bears_on and bool(facts.or_bound) and rule.kind != "blocks"
+    is_guess = found.confidence == "low" or is_open
     gain = (
         None
-        if factor is None or severity == "note" or factor < _WORTH_SAYING
+        if factor is None or severity == "note" or factor < _WORTH_SAYING or is_guess
         else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
-    return Finding(
+    finding = Finding(
         id=rule.id,
         title=rule.title,
         severity=severity,
-        evidence=found.evidence,
-        move=found.move if library is None else _of_library(library, found.move, found.kind or rule.kind),
+        evidence=tuple(map(held_once, found.evidence)),
+        move=held_once(found.move if library is None else _of_library(library, found.move, found.kind or rule.kind)),
         kind=(found.kind or rule.kind) if library is None else "library",
         gain=gain,
         where=found.where,
         confidence=found.confidence,
+        cost=cost_of(facts, found.waste, found.bears_on, factor),
     )
+    return held_once(finding)
+
+
+def _most_left(facts: Facts, found: Found) -> Iterator[float]:
+    """Yield how much faster each thing allows that a move leaves as it is.
+
+    These are the units that it takes no work from, the loops outside the lines that it is about, the shortest launch
+    and, unless it changes what that keeps, a proven limit.
+    """
+    time_ns, limit = facts.kernel.duration_ns, facts.limit
+    yield from (1 / share for unit, share in facts.shares.items() if share and unit not in found.bears_on)
+    if (most := most_of_one_loop(facts.kernel.inside, found.where)) is not None:
+        yield most
+    if time_ns is not None:
+        yield time_ns / facts.limits.shortest_launch_ns
+    if limit.proven and limit.over_floor is not None and found.changes is None:
+        yield limit.over_floor
 
 
 _OF_A_LAUNCH = frozenset({"blocks", "balance", "occupancy", "shape"})

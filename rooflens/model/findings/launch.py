@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
+from rooflens.model.findings.cost import IDLE, LATENCY, WAITS, Waste, speedup, weigh
 from rooflens.model.findings.reuse import DELIVERY
-from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
 from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.occupancy import (
@@ -28,6 +29,7 @@ from rooflens.model.roofline.occupancy import (
 )
 from rooflens.model.roofline.opcodes import works_by_warpgroups
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.pipelined import is_large_tile
 from rooflens.model.verdict.sentences import few_blocks, resource_label
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
@@ -332,7 +334,7 @@ def low_occupancy(facts: Facts) -> Found | None:
         bears_on=WAITS,
         gain=_hidden_by(facts, more),
         whole=facts.without_wait(more),
-        severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
+        severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) or is_large_tile(facts) else None,
         kind=kind,
     )
 
@@ -354,7 +356,7 @@ def _few_by_registers(facts: Facts) -> Found | None:
         bears_on=WAITS,
         gain=_hidden_by(facts, 1 / allowed),
         confidence="medium",
-        severity="note" if _has_warps_enough(facts) else None,
+        severity="note" if _has_warps_enough(facts) or is_large_tile(facts) else None,
         kind=kind,
     )
 
@@ -636,8 +638,7 @@ def thread_divergence(facts: Facts) -> Found | None:
     return Found(
         evidence=tuple(evidence),
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         where=_idle_places(kernel),
         severity="note" if by_block else weigh(facts, waste),
         kind="shape" if by_block else None,

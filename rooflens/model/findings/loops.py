@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rooflens.format import percent
-from rooflens.model.findings.rule import CODE, LATENCY, FindingRule, Found
+from rooflens.model.findings.cost import LATENCY
+from rooflens.model.findings.rule import CODE, FindingRule, Found
 from rooflens.model.records import Anatomy, Evidence, Hotspot, Inside, Loop, Place, ratio
 from rooflens.model.verdict.facts import Facts
 

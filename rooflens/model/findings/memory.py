@@ -13,7 +13,8 @@ from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.counters.memory import NS_PER_S, WAVEFRONT_BYTES
-from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
+from rooflens.model.findings.cost import LATENCY, MOST_SPARED, Waste, speedup, stalled, weigh
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
@@ -112,8 +113,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     return Found(
         evidence=use.evidence,
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
         severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
@@ -390,8 +390,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
     return Found(
         evidence=tuple(evidence),
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         where=places(facts.kernel, "shared_excess_wavefronts"),
         confidence="low" if collide_only else "high" if conflicts.by_address else "medium",
         severity="note" if collide_only else weigh(facts, waste),
@@ -524,8 +523,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
     return Found(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
         move=move,
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         confidence="medium",
         severity=severity,
         kind=kind,
@@ -559,10 +557,8 @@ def indexed_constants(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move="unroll the loop so that the index of its constants is one itself, or hold them in registers or shared "
         f"memory: {words}",
-        bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        waste=waste,
         changes="instructions",
-        severity=weigh(facts, waste),
     )
 
 
@@ -585,6 +581,8 @@ def local_memory(facts: Facts) -> Found | None:
             other = sum(counters.get(name, 0.0) for name in ("global_load_requests", "global_store_requests"))
         part = inst / (inst + other) if inst and other else None
         noun, source = "memory instructions", "local / local and global memory instructions"
+        if part is None and inst:
+            part, noun, source = _of_instructions(facts, inst)
     filled = _filled(facts)
     if part is None and filled:
         return _uncounted_local_memory(facts, filled)
@@ -606,11 +604,30 @@ def local_memory(facts: Facts) -> Found | None:
         evidence=(Evidence("local_share", part, "share", source), *filled, *shown, *registers),
         move=_keep_in_registers(kernel, cap, ", ".join(words), spills=bool(shown) if spills else None),
         bears_on=waste.bears_on,
-        gain=speedup(facts, waste),
+        gain=None if noun == _OF_ALL else speedup(facts, waste),
         where=places(kernel, "local_sectors"),
         confidence="high" if spills else "medium" if is_cap_known else "low",
-        severity=weigh(facts, waste),
+        # Of all instructions they are a part that says nothing of what they cost among the accesses.
+        severity="contributes" if noun == _OF_ALL else weigh(facts, waste),
     )
+
+
+def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str]:
+    """Hold local loads and stores against the instructions of their kind, else against all; None if these are few.
+
+    A thread at the end of its registers spills, however few these instructions are.
+    """
+    if every := facts.counter("lsu_inst"):
+        return local / every, "loads and stores", "local loads and stores / instructions of the LSU pipe"
+    part = ratio(local, facts.counter("executed_inst"))
+    is_at_end = (facts.counter("registers_per_thread") or 0.0) >= _LAST_REGISTERS
+    is_told = part is not None and (part >= _LOCAL_INSTRUCTIONS or is_at_end)
+    return part if is_told else None, _OF_ALL, "local loads and stores / all instructions"
+
+
+_OF_ALL = "instructions"
+_LOCAL_INSTRUCTIONS, _LAST_REGISTERS = 0.02, 250
+"""Local accesses in fifty instructions are a pattern; a thread has 255 registers at most."""
 
 
 def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
@@ -884,6 +901,8 @@ MEMORY: tuple[FindingRule, ...] = (
             ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
             ("warp_opcodes",),
             ("local_touched_sectors", "global_touched_sectors"),
+            ("local_load_inst", "lsu_inst"),
+            ("local_load_inst", "executed_inst"),
             ("local_load_inst", "global_load_requests"),
             ("local_load_inst", "global_store_requests"),
             ("local_store_inst", "global_load_requests"),

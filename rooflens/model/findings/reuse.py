@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from rooflens.format import percent, significant
 from rooflens.model.counters.families import SECTOR_BYTES
+from rooflens.model.findings.cost import Waste
 from rooflens.model.findings.loops import main_product, place_of_product
 from rooflens.model.findings.memory import access_bytes
-from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.records import Anatomy, Bottleneck, Evidence, MoveKind, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
@@ -92,8 +93,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
         ),
         move=move,
         where=place_of_product(kernel.inside),
-        bears_on=frozenset({limiter.resource or ""}),
-        gain=speedup(facts, Waste(parts)),
+        waste=Waste(parts),
         confidence="medium",
         severity="limiter",
         kind=kind,
@@ -125,8 +125,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
             Evidence("refill path", refilled, "share", "l1tex__m_xbar2l1tex_read_sectors, else lts__throughput"),
         ),
         move=f"{_STEPS[kind]}: {full}",
-        bears_on=frozenset({limiter.resource or ""}),
-        gain=speedup(facts, Waste(dict.fromkeys(DELIVERY, _A_RUNG))),
+        waste=Waste(dict.fromkeys(DELIVERY, _A_RUNG)),
         confidence="medium",
         severity="limiter",
         kind=kind,

@@ -1,27 +1,16 @@
-"""A rule of the findings reads the facts of a kernel and returns what it found, or nothing.
-
-The cost of the waste is then calculated: the share of the kernel's time that it takes, and how much that matters.
-"""
+"""A rule of the findings reads the facts of a kernel and returns what it found, or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from rooflens.model.records import LEVELS, Confidence, Evidence, Kernel, MoveKind, Place, Severity
+from rooflens.model.findings.cost import Waste, speedup, weigh
+from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Place, Severity
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict_classes import Bound
-
-LATENCY = "latency"
-"""Among what a finding bears on: a kernel that waits, where no unit is full."""
-IDLE = "idle"
-"""A resource that a finding can bear on: SMs that idle for part of the run."""
-WAITS = frozenset({LATENCY})
-
-MOST_SPARED = 0.999
-"""Never is all of a kernel waste: a factor that would be infinite stays a number."""
 
 
 class Found(Struct, frozen=True):
@@ -35,6 +24,7 @@ class Found(Struct, frozen=True):
         changes: What the move changes that the limit keeps, as in `Gain.changes`.
         severity: If the rule knows better than `bears_on` tells; None otherwise.
         kind: Kind of the move, if it differs from the rule's own.
+        waste: What it keeps busy in vain; where `bears_on`, `gain` and `severity` are not given it tells them.
     """
 
     evidence: tuple[Evidence, ...]
@@ -47,6 +37,20 @@ class Found(Struct, frozen=True):
     confidence: Confidence = "high"
     severity: Severity | None = None
     kind: MoveKind | None = None
+    waste: Waste | None = None
+
+
+def weighed(facts: Facts, found: Found) -> Found:
+    """Fill in what the waste tells: what it bears on, what its removal wins, and how much it matters."""
+    waste = found.waste
+    if waste is None:
+        return found
+    return replace(
+        found,
+        bears_on=found.bears_on or waste.bears_on,
+        gain=speedup(facts, waste) if found.gain is None else found.gain,
+        severity=found.severity or weigh(facts, waste),
+    )
 
 
 class FindingRule(Struct, frozen=True):
@@ -101,103 +105,3 @@ def held_of(holdings: Holdings) -> frozenset[str]:
     counters, by_instruction, rest = holdings
     others = (name for name, is_held in zip(OTHERS, rest, strict=True) if is_held)
     return frozenset({*counters, *(f"{CODE}{measure}" for measure in by_instruction), *others})
-
-
-class Waste(Struct, frozen=True):
-    """The units that a waste keeps busy, and its share of the work of each.
-
-    Attributes:
-        parts: Level or pipe -> the share of its work that is waste, 0 to 1.
-        waits: Share of the warps' waiting time that belongs to the waste, 0 to 1, and the stalls that are
-            such waits; empty if it makes no warp wait.
-    """
-
-    parts: Mapping[str, float]
-    waits: float = 0.0
-    stalls: tuple[str, ...] = ()
-
-    @property
-    def bears_on(self) -> frozenset[str]:
-        """Return the units that the waste keeps busy, for `Found.bears_on`."""
-        return frozenset(self.parts) | (frozenset({LATENCY}) if self.stalls else frozenset())
-
-
-def spared(facts: Facts, waste: Waste) -> float:
-    """Return the share of the time that the waste costs, 0 to 1: by the unit it keeps busiest, or by the waits.
-
-    A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it. Units
-    work in parallel: behind a limiter, a unit that is far from full does its work meanwhile, and its waste costs
-    nothing.
-    """
-    limiter = facts.limiter.resource if facts.limiter else None
-    least = 0.0 if limiter is None else facts.limits.contributing_share
-    shares = {name: facts.shares.get(name, 0.0) for name in waste.parts}
-    busy = [part * shares[name] for name, part in waste.parts.items() if name == limiter or shares[name] >= least]
-    waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
-    return min(MOST_SPARED, max((*busy, waits), default=0.0))
-
-
-def stalled(facts: Facts, reasons: Iterable[str]) -> float:
-    """Return the share of the warps' waiting that is for these reasons, 0 to 1; 0 if it was not sampled."""
-    return min(1.0, sum(facts.kernel.stalls.get(reason, 0.0) for reason in reasons))
-
-
-def speedup(facts: Facts, waste: Waste) -> float | None:
-    """Model how much faster a kernel is without a waste; None if it costs nothing that is measured.
-
-    The waste is load, which is subtracted from each unit, and then the next unit is the limit. The rest of the kernel's
-    time scales with its busiest unit, for which it waits. If the waste makes warps wait, those waits disappear too.
-    """
-    if not spared(facts, waste):
-        return None
-    top = max(facts.shares.values(), default=0.0)
-    left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
-    waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
-    after = min(left / top if top else 1.0, 1 - waits)
-    return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
-
-
-def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: Iterable[str]) -> bool:
-    """Return whether a unit of memory is affected that was not measured, so that its cost is unknown."""
-    return "memory" in unseen and any(unit in LEVELS and unit not in shares for unit in units)
-
-
-def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
-    """Return whether a waste is so much of what was not measured that its cost is unknown.
-
-    It is much of the work of memory levels if none of these was measured, or of busy levels if the kernel waits and no
-    stall was measured.
-    """
-    parts, kernel = {name: part for name, part in waste.parts.items() if name in LEVELS}, facts.kernel
-    if all(facts.shares.get(name) is None for name in parts):
-        return max(parts.values(), default=0.0) >= facts.limits.limiting_waste_share
-    if facts.bound != "latency" or kernel.stalls or not waste.stalls or any(map(_is_a_stall, kernel.counters)):
-        return False
-    busy = {
-        name: part for name, part in parts.items() if facts.shares.get(name, 0.0) >= facts.limits.contributing_share
-    }
-    return max(busy.values(), default=0.0) >= facts.limits.limiting_waste_share
-
-
-def _is_a_stall(counter: str) -> bool:
-    return counter.startswith("stall_") and counter.endswith(("_cycles", "_share"))
-
-
-def weigh(facts: Facts, waste: Waste) -> Severity:
-    """Judge how much a waste matters.
-
-    It limits a kernel whose limiter does much of its work in vain, or that hardly waits for anything else. It is a note
-    if it costs less of the time than `contributing_cost_share`, or if a full limiter has none of it.
-    """
-    limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
-    elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
-    least = 1 / (1 - limits.contributing_cost_share)
-    if elsewhere or (speedup(facts, waste) or 1.0) < least:
-        is_unknown = loads_unseen(facts.unseen, facts.shares, waste.parts) or (
-            not elsewhere and _is_much_of_the_unmeasured(facts, waste)
-        )
-        return "contributes" if is_unknown else "note"
-    if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
-        return "limiter"
-    waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0
-    return "limiter" if waits >= limits.limiting_waste_share else "contributes"

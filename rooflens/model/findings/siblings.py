@@ -7,9 +7,13 @@ size. Kernels as short as their launch, and launches of one kernel, prove nothin
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from heapq import merge
+from math import floor, inf, log
+from operator import attrgetter
+from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration, factor, plain_name, si
@@ -23,34 +27,90 @@ SIBLING = "sibling_faster"
 _KIND: MoveKind = "algorithm"
 _SAME, _VERY_SAME, _LIKE = 0.05, 0.01, 0.5
 """Amounts of the same work differ by a twentieth; by a hundredth where outputs do not agree, or are not known."""
+_CELL = log((1 + _SAME) / (1 - _SAME))
 _FASTER = 1.2
 _WORDS = re.compile(r"[a-z]{4,}")
 
 
+class _Done(Struct, frozen=True):
+    """The work of a kernel, and its time.
+
+    Attributes:
+        amount: FLOPs, else the sectors that its global accesses request.
+        output_bytes: What it writes to L2; None if that is unknown.
+    """
+
+    analysis: Analysis
+    amount: float
+    time_ns: float
+    output_bytes: float | None
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """The faster first, then the smaller."""
+        return self.time_ns, self.amount
+
+    @property
+    def kind(self) -> tuple[str | None, bool]:
+        """What the same work agrees in: its GPU, and whether FLOPs are its amount."""
+        return self.analysis.kernel.gpu, bool(self.analysis.flop_total)
+
+    @property
+    def words(self) -> set[str]:
+        """The words of its function's name."""
+        return set(_WORDS.findall(self.analysis.kernel.function_name.lower()))
+
+
 def with_siblings(analyses: Sequence[Analysis], limits: Thresholds) -> tuple[Analysis, ...]:
     """Add to each kernel of a report the fastest other one that does the same work."""
-    fastest: dict[tuple[str, str | None, float], Analysis] = {}
-    for one in analyses:
-        amount, time_ns = _amount(one), one.kernel.duration_ns
-        if amount and time_ns and not one.kernel.failed and time_ns >= limits.overhead_duration_ns:
-            known = fastest.setdefault((one.kernel.name, one.kernel.gpu, amount), one)
-            if time_ns < (known.kernel.duration_ns or 0.0):
-                fastest[one.kernel.name, one.kernel.gpu, amount] = one
+    every = [_done(one) for one in analyses]
+    fastest: dict[tuple[str, str | None, float], _Done] = {}
+    for done in every:
+        if done is not None and done.time_ns >= limits.overhead_duration_ns:
+            key = (done.analysis.kernel.name, done.analysis.kernel.gpu, done.amount)
+            if key not in fastest or done.time_ns < fastest[key].time_ns:
+                fastest[key] = done
     if len({name for name, _, _ in fastest}) < 2:
         return tuple(analyses)
-    ordered = sorted(fastest.values(), key=lambda one: _amount(one) or 0.0)
-    amounts = [_amount(one) or 0.0 for one in ordered]
+    by_size: dict[_Cell, list[_Done]] = {}
+    for done in sorted(fastest.values(), key=attrgetter("order")):
+        by_size.setdefault((*done.kind, _cell(done.amount)), []).append(done)
     found = []
-    for one in analyses:
-        amount = _amount(one)
-        if not amount or one.kernel.failed or one.library is not None:
-            found.append(one)
-            continue
-        near = ordered[bisect_left(amounts, amount * (1 - _SAME)) : bisect_left(amounts, amount * (1 + _SAME))]
-        matches = [(other, sure) for other in near if (sure := _match(one, other)) is not None]
-        best = min(matches, key=lambda match: match[0].kernel.duration_ns or 0.0, default=None)
+    for one, done in zip(analyses, every, strict=True):
+        best = None if done is None or one.library is not None else _fastest_alike(done, by_size)
         found.append(one if best is None else _with_sibling(one, *best))
     return tuple(found)
+
+
+_Cell: TypeAlias = tuple[str | None, bool, int]
+"""The kernels of one kind whose amounts have about the same logarithm."""
+
+
+def _cell(amount: float) -> int:
+    return floor(log(amount) / _CELL)
+
+
+def _fastest_alike(one: _Done, by_size: Mapping[_Cell, Sequence[_Done]]) -> tuple[Analysis, Confidence] | None:
+    """Return the fastest kernel that does the same work, and how certain that is; None if there is none.
+
+    The first match is the fastest, so that a kernel is mostly held against very few.
+    """
+    least, most = one.amount * (1 - _SAME), one.amount * (1 + _SAME)
+    near = [by_size.get((*one.kind, cell), ()) for cell in range(_cell(least), _cell(most) + 1)]
+    for other in merge(*near, key=attrgetter("order")):
+        if one.time_ns < _FASTER * other.time_ns:
+            return None
+        if least <= other.amount < most and (sure := _match(one, other)) is not None:
+            return other.analysis, sure
+    return None
+
+
+def _done(one: Analysis) -> _Done | None:
+    """Return what a kernel did; None if its work or its time is unknown."""
+    amount, time_ns = _amount(one), one.kernel.duration_ns
+    if not amount or not 0 < amount < inf or not time_ns or one.kernel.failed:
+        return None
+    return _Done(one, amount, time_ns, one.kernel.counters.get("l2_write_bytes"))
 
 
 def _amount(analysis: Analysis) -> float | None:
@@ -58,23 +118,18 @@ def _amount(analysis: Analysis) -> float | None:
     return analysis.flop_total or analysis.kernel.counters.get("global_ideal_sectors")
 
 
-def _match(one: Analysis, other: Analysis) -> Confidence | None:
-    """Return how certain it is that another kernel does the same work faster; None if it does not."""
-    kernel, faster = one.kernel, other.kernel
-    time_ns, other_ns = kernel.duration_ns, faster.duration_ns
-    if not time_ns or not other_ns or time_ns < _FASTER * other_ns:
+def _match(one: _Done, other: _Done) -> Confidence | None:
+    """Return how certain it is that a faster kernel of about the same amount does the same work; None if not."""
+    if one.analysis.kernel.name == other.analysis.kernel.name:
         return None
-    if kernel.name == faster.name or kernel.gpu != faster.gpu or bool(one.flop_total) is not bool(other.flop_total):
-        return None
-    stored, written = kernel.counters.get("l2_write_bytes"), faster.counters.get("l2_write_bytes")
+    stored, written = one.output_bytes, other.output_bytes
     is_output_same = bool(stored) and bool(written) and _differ(stored or 0.0, written or 0.0) <= _SAME
-    if not one.flop_total:
-        shared = _WORDS.findall(kernel.function_name.lower()), _WORDS.findall(faster.function_name.lower())
-        return "low" if is_output_same and set(shared[0]) & set(shared[1]) else None
+    if not one.analysis.flop_total:
+        return "low" if is_output_same and one.words & other.words else None
     if is_output_same:
         return "medium"
     is_output_like = not stored or not written or _differ(stored, written) <= _LIKE
-    return "low" if is_output_like and _differ(one.flop_total, other.flop_total or 0.0) <= _VERY_SAME else None
+    return "low" if is_output_like and _differ(one.amount, other.amount) <= _VERY_SAME else None
 
 
 def _differ(one: float, other: float) -> float:
@@ -90,7 +145,7 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
     kernel, verdict, time_ns = one.kernel, one.verdict, other.kernel.duration_ns or 0.0
     times = (kernel.duration_ns or 0.0) / time_ns
     changes = "types" if _main_type(one) != _main_type(other) else None
-    if changes is None and verdict.limit.factor is not None and times > verdict.limit.factor:
+    if changes is None and verdict.limit.over_floor is not None and times > verdict.limit.over_floor:
         if verdict.limit.proven:
             return one
         changes = "bytes"

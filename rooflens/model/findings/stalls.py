@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from rooflens.format import percent, si_of
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
+from rooflens.model.findings.cost import LATENCY, WAITS
 from rooflens.model.findings.loops import loops_of
-from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
+from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, places, producers
 from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of

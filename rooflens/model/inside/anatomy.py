@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
-from rooflens.model.inside.instruction import Instruction
+from rooflens.model.inside.instruction import Instruction, kind_of_opcode, width_bytes
 from rooflens.model.records import Anatomy
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
@@ -38,48 +38,72 @@ class _Body:
     """Sums over the instructions of a loop, of all that ran them."""
 
     def __init__(self, own: Sequence[Instruction], code: MachineCode) -> None:
+        executed, threads = code.amounts.get("warp_inst", {}), code.amounts.get("thread_inst", {})
+        ran = [one for one in own if one.offset in executed]
+        runs_of: dict[str, float] = defaultdict(float)
+        threads_of: dict[str, float] = defaultdict(float)
+        for one in ran:
+            runs = executed[one.offset]
+            runs_of[one.opcode] += runs
+            threads_of[one.opcode] += threads.get(one.offset, runs * WARP_THREADS)
         self.groups: Counter[str] = Counter()
         self.widths: dict[str, Counter[int]] = {"global": Counter(), "shared": Counter()}
         self.loaded_bytes: dict[str, float] = defaultdict(float)
         self.multiply_adds: dict[str, float] = defaultdict(float)
         self.by_kind: dict[str, float] = defaultdict(float)
-        self.sums, self.is_matrix = 0, False
-        self._summed: set[int] = set()
-        executed, threads = code.amounts.get("warp_inst", {}), code.amounts.get("thread_inst", {})
-        for one in own:
-            if runs := executed.get(one.offset, 0.0):
-                self._add(one, runs, threads.get(one.offset, runs * WARP_THREADS))
+        self.is_matrix = False
+        for opcode, runs in runs_of.items():
+            self._add(opcode, runs, threads_of[opcode])
+        self.sums = 0 if self.is_matrix or not self.multiply_adds else _sums(ran)
 
-    def _add(self, one: Instruction, runs: float, threads: float) -> None:
-        self.groups[opcode_group(one.opcode)] += int(runs)
-        self.by_kind["barrier" if one.base == "BAR" else "" if one.kind == "barrier" else one.kind] += runs
-        if (where := _LOADS.get(one.kind)) is not None:
-            self.widths[where][one.width_bytes] += int(runs)
-            self.loaded_bytes[where] += threads * one.width_bytes
-        many, flop, matrix = _MULTIPLY_ADDS.get(one.base), thread_flop(one.opcode), tensor_op(one.opcode)
-        if many is not None and flop is not None:
-            self.multiply_adds[flop[0]] += many * threads
-            # A sum begins where what is added to was not made by another multiply-add of this body.
-            addend = one.adds_to
-            self.sums += addend is not None and addend not in self._summed
-            self._summed |= one.writes
-        elif matrix is not None:
+    def _add(self, opcode: str, runs: float, threads: float) -> None:
+        base = opcode.partition(".")[0]
+        kind = kind_of_opcode(base)
+        self.groups[opcode_group(opcode)] += int(runs)
+        self.by_kind["barrier" if base == "BAR" else "" if kind == "barrier" else kind] += runs
+        if (where := _LOADS.get(kind)) is not None:
+            width = width_bytes(opcode)
+            self.widths[where][width] += int(runs)
+            self.loaded_bytes[where] += threads * width
+        if (many := _multiply_adds(opcode)) is not None:
+            self.multiply_adds[many[0]] += many[1] * threads
+        elif (matrix := tensor_op(opcode)) is not None:
             self.multiply_adds[matrix.dtype] += matrix.ops / 2 * runs
             self.is_matrix = True
+
+
+def _multiply_adds(opcode: str) -> tuple[str, int] | None:
+    """Return type and number of the multiply-adds of a thread instruction; None if it does none."""
+    many, flop = _MULTIPLY_ADDS.get(opcode.partition(".")[0]), thread_flop(opcode)
+    return None if many is None or flop is None else (flop[0], many)
+
+
+def _sums(ran: Iterable[Instruction]) -> int:
+    """Count the sums that a thread keeps: they begin where what is added to was not made by another multiply-add."""
+    count, summed = 0, set[int]()
+    for one in ran:
+        if one.base in _MULTIPLY_ADDS:
+            count += one.adds_to is not None and one.adds_to not in summed
+            summed |= one.writes
         else:
-            self._summed -= one.writes
+            summed -= one.writes
+    return count
 
 
-def anatomy(
-    own: Sequence[Instruction], code: MachineCode, header_runs: float, in_flight: Callable[[int], int | None]
-) -> Anatomy | None:
+def longest_wait(own: Sequence[Instruction], code: MachineCode) -> int | None:
+    """Return the offset at which most of a loop's samples wait for memory; None without any."""
+    waits = code.amounts.get(f"{STALL}long_scoreboard", {})
+    return max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
+
+
+def anatomy(own: Sequence[Instruction], code: MachineCode, header_runs: float, in_flight: int | None) -> Anatomy | None:
     """Describe the body of a loop without inner loops; None if it never ran.
 
     Args:
         own: Its instructions in the order of their offsets.
         code: What was measured of them.
         header_runs: How often warps began its body.
-        in_flight: Global loads under way at an instruction, by its offset.
+        in_flight: Global loads under way at its `longest_wait`; None if unknown.
     """
     body = _Body(own, code)
     warp_inst = float(body.groups.total())
@@ -95,8 +119,6 @@ def anatomy(
     def a_trip(where: str) -> dict[int, float]:
         return {width: runs / header_runs for width, runs in sorted(body.widths[where].items())}
 
-    waits = code.amounts.get(f"{STALL}long_scoreboard", {})
-    hottest = max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
     return Anatomy(
         instructions=warp_inst / header_runs,
         by_kind={group: runs / header_runs for group, runs in body.groups.most_common()},
@@ -108,8 +130,8 @@ def anatomy(
         is_matrix=body.is_matrix,
         global_operands=operands("global"),
         shared_operands=operands("shared"),
-        results=body.sums if body.sums and not body.is_matrix else None,
-        in_flight=None if hottest is None else in_flight(hottest),
+        results=body.sums or None,
+        in_flight=in_flight,
         barriers=body.by_kind["barrier"] / header_runs,
         address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
         copies_asynchronously=any(one.base in _COPIES for one in own),

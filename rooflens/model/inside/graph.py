@@ -1,4 +1,4 @@
-"""The flow of control of one function: blocks, edges, dominators, and natural loops with their nesting."""
+"""The flow of control of one function: blocks, edges, and natural loops with their nesting, each in linear time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rooflens.model.inside.instruction import CALLS, ENDS, INDIRECT, JUMPS, Instruction
+from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.instruction import CALLS, END_BLOCKS, ENDS, INDIRECT, INSTRUCTION_BYTES, JUMPS, Instruction
 
 MOST_LOOPS = 400
-"""A function with more is left out, before their blocks are gathered: real ones have some dozens."""
+"""A function with more is left out: real ones have some dozens, and all of them are judged and shown."""
+
+_MOST_WAYS = 4
+"""Most ways that jumps by tables add, an instruction of the function: all of them may lead to all orphans."""
 
 
 class Block(Struct, frozen=True):
@@ -30,15 +34,17 @@ class Ring(Struct):
 
     Attributes:
         header: Block that every way into it passes.
-        blocks: All blocks, those of inner loops too.
         latches: Blocks that jump back to the header.
+        blocks: Its blocks, header first, without those of the loops inside it.
         parent: Index of the loop around it; None for an outermost one.
+        depth: How many loops it is in, itself too.
     """
 
     header: int
-    blocks: set[int]
     latches: tuple[int, ...]
+    blocks: list[int]
     parent: int | None = None
+    depth: int = 1
 
 
 class Graph(Struct):
@@ -49,9 +55,12 @@ class Graph(Struct):
         blocks: In that order, too.
         after, before: Blocks that may run after, or before, each block.
         roots: Blocks that something outside enters: the function's start, and what is called.
+        order: The blocks that can be reached, each before those that run after it but for jumps back.
+        rings: Its loops, by where their headers stand.
+        ring_of: Index of the innermost loop that each block is in; no entry for those in none.
         is_irreducible: A cycle has two entries, so that it has no header and is no natural loop.
-        has_unknown_jumps: A jump's targets stand in a table that is not read.
-        has_too_many_loops: There are more than `MOST_LOOPS`, which are then not gathered.
+        has_too_many_ways: Jumps by tables may lead to so many places that these ways are left out.
+        has_too_many_loops: There are more than `MOST_LOOPS`.
     """
 
     instructions: Sequence[Instruction]
@@ -59,9 +68,11 @@ class Graph(Struct):
     after: list[tuple[int, ...]]
     before: list[list[int]]
     roots: tuple[int, ...]
+    order: list[int] = field(default_factory=list)
     rings: list[Ring] = field(default_factory=list)
+    ring_of: dict[int, int] = field(default_factory=dict)
     is_irreducible: bool = False
-    has_unknown_jumps: bool = False
+    has_too_many_ways: bool = False
     has_too_many_loops: bool = False
 
     def block_of(self, position: int) -> int:
@@ -74,8 +85,8 @@ def flow(
     entries: Iterable[int] = (),
     ran: Collection[int] = frozenset(),
     *,
-    only_ran: bool = False,
-    left_out: Collection[tuple[int, int]] = (),
+    left_out: Collection[tuple[int, int]] | None = None,
+    budget: Budget | None = None,
 ) -> Graph:
     """Find blocks, edges and loops of what can be reached, or ran.
 
@@ -83,9 +94,15 @@ def flow(
         instructions: All of one function, in the order of their offsets.
         entries: Offsets besides the first instruction at which it is entered.
         ran: Offsets of instructions that were counted: what no known way leads to is entered there.
-        only_ran: Leave out the ways to blocks that were never counted.
-        left_out: Ways from block to block that are left out as well.
+        left_out: Ways from block to block that are left out, as are all ways to blocks that were never counted; by
+            default, none is.
+        budget: How many steps it may take; by default more than real code needs.
+
+    Raises:
+        TooManyStepsError: It takes more.
     """
+    budget = budget or Budget.of(len(instructions))
+    budget.take(len(instructions))
     at = {one.offset: position for position, one in enumerate(instructions)}
     starts, roots = _leaders(instructions, at, entries)
     firsts = sorted(starts)
@@ -94,9 +111,12 @@ def flow(
     ways = _Ways(instructions, blocks, at, number)
     after, called = _with_jumping_calls(ways, [ways.after(index) for index in range(len(blocks))])
     # Jump tables are data that is not read. Blocks that ran and have no other way in are what they must lead to.
-    if ways.unknown:
-        after = _with_unknown_ways(ways, after, {number[at[root]] for root in roots} | called, ran)
-    if only_ran:
+    entered = {number[at[root]] for root in roots} | called
+    orphans = _orphans(ways, after, entered, ran) if ways.unknown else []
+    has_too_many_ways = len(ways.unknown) * len(orphans) > _MOST_WAYS * len(instructions)
+    for index in () if has_too_many_ways else ways.unknown:
+        after[index] = tuple(dict.fromkeys((*after[index], *orphans)))
+    if left_out is not None:
         has_run = [instructions[block.first].offset in ran for block in blocks]
         after = [
             tuple(one for one in found if has_run[one] and (index, one) not in left_out)
@@ -111,12 +131,33 @@ def flow(
         blocks,
         after,
         before,
-        tuple(sorted({number[at[root]] for root in roots} | called)) if blocks else (),
-        has_unknown_jumps=bool(ways.unknown),
+        tuple(sorted(entered)),
+        has_too_many_ways=has_too_many_ways,
     )
+    budget.take(len(blocks) + sum(map(len, after)))
     _enter_what_ran(graph, ran)
-    _find_rings(graph)
+    _find_rings(graph, budget)
     return graph
+
+
+class _Meetings:
+    """Where threads that keep it in one barrier register meet again."""
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+        self._targets: list[int] = []
+        self._all: set[int] = set()
+
+    def add(self, offset: int, target: int) -> None:
+        """Add the offset of a `BSSY`, which rises from one to the next, and where it says that threads meet."""
+        self._offsets.append(offset)
+        self._targets.append(target)
+        self._all.add(target)
+
+    def after(self, sync: int) -> int | None:
+        """Return where threads go on after the `BSYNC` at an offset; None if it is what stands next."""
+        earlier = bisect_left(self._offsets, sync)
+        return None if not earlier or sync + INSTRUCTION_BYTES in self._all else self._targets[earlier - 1]
 
 
 class _Ways:
@@ -137,7 +178,10 @@ class _Ways:
         self.lasts = [instructions[block.end - 1] for block in blocks]
         self.firsts = [instructions[block.first].offset for block in blocks]
         self.unknown: list[int] = []
-        self._meetings = _meetings(instructions)
+        self._meetings: dict[int | None, _Meetings] = defaultdict(_Meetings)
+        for one in instructions:
+            if one.base == "BSSY" and one.target is not None:
+                self._meetings[one.barrier].add(one.offset, one.target)
         self._number = {offset: number[position] for offset, position in at.items() if position in number}
 
     def target(self, last: Instruction) -> int | None:
@@ -160,22 +204,18 @@ class _Ways:
         if last.base in INDIRECT or last.base in ENDS:
             return following if last.is_conditional else ()
         if last.base == "BSYNC":
-            met = _met_after(last, self._meetings)
+            met = self._meetings[last.barrier].after(last.offset)
             if met is not None and met != last.offset and met in self._number:
                 return (self._number[met],)
         return following
 
 
-def _with_unknown_ways(
+def _orphans(
     ways: _Ways, after: Sequence[tuple[int, ...]], entered: Collection[int], ran: Collection[int]
-) -> list[tuple[int, ...]]:
-    """Let jumps by a table lead to every block that ran and has no other way in."""
+) -> list[int]:
+    """Return every block that ran and has no known way in."""
     reached = {one for found in after for one in found} | set(entered)
-    orphans = [index for index, first in enumerate(ways.firsts) if index not in reached and (not ran or first in ran)]
-    changed = list(after)
-    for index in ways.unknown:
-        changed[index] = tuple(dict.fromkeys((*after[index], *orphans)))
-    return changed
+    return [index for index, first in enumerate(ways.firsts) if index not in reached and (not ran or first in ran)]
 
 
 def _with_jumping_calls(ways: _Ways, after: Sequence[tuple[int, ...]]) -> tuple[list[tuple[int, ...]], set[int]]:
@@ -198,7 +238,7 @@ def _with_jumping_calls(ways: _Ways, after: Sequence[tuple[int, ...]]) -> tuple[
         if target in returning:
             called.add(target)
         else:
-            changed[index] = (target, *after[index]) if last.is_conditional else (target,)
+            changed[index] = tuple(dict.fromkeys((target, *after[index]))) if last.is_conditional else (target,)
     return changed, called
 
 
@@ -230,52 +270,11 @@ def _leaders(
     for position, one in enumerate(instructions):
         if one.target is not None and one.target in at:
             starts.add(at[one.target])
-        if one.ends_block and position + 1 < len(instructions):
+        if one.base in END_BLOCKS:
             starts.add(position + 1)
+    starts.discard(len(instructions))
     starts |= {at[root] for root in roots}
     return starts, roots
-
-
-def _meetings(instructions: Sequence[Instruction]) -> dict[int | None, list[tuple[int, int]]]:
-    """Return where threads meet again, by barrier register: offset of each `BSSY`, and its target."""
-    found: dict[int | None, list[tuple[int, int]]] = defaultdict(list)
-    for one in instructions:
-        if one.base == "BSSY" and one.target is not None:
-            found[one.barrier].append((one.offset, one.target))
-    return found
-
-
-def _met_after(sync: Instruction, meetings: Mapping[int | None, Sequence[tuple[int, int]]]) -> int | None:
-    """Return where threads go on after a `BSYNC`; None if it is what stands next."""
-    found = meetings.get(sync.barrier, ())
-    following = sync.offset + 16
-    if not found or any(target == following for _, target in found):
-        return None
-    earlier = [target for offset, target in found if offset < sync.offset]
-    return earlier[-1] if earlier else None
-
-
-def _order(graph: Graph) -> list[int]:
-    """Return the blocks that can be reached, each before those that run after it but for jumps back."""
-    seen: set[int] = set()
-    order: list[int] = []
-    for root in graph.roots:
-        if root in seen:
-            continue
-        seen.add(root)
-        # Not recursive: a function of ten thousand blocks would pass Python's limit.
-        stack = [(root, iter(graph.after[root]))]
-        while stack:
-            block, rest = stack[-1]
-            for one in rest:
-                if one not in seen:
-                    seen.add(one)
-                    stack.append((one, iter(graph.after[one])))
-                    break
-            else:
-                order.append(block)
-                stack.pop()
-    return order[::-1]
 
 
 def _enter_what_ran(graph: Graph, ran: Collection[int]) -> None:
@@ -292,85 +291,96 @@ def _enter_what_ran(graph: Graph, ran: Collection[int]) -> None:
         graph.before[index] = [one for one in found if one in reached]
 
 
-_TOP = -1
-"""Stands above all roots."""
+class _Walk(Struct):
+    """A walk through a graph, depth first.
+
+    Attributes:
+        met: The blocks that can be reached, in the order in which they are met.
+        rank: Place of each in that order.
+        last: Place of the last block that is met from each, so that those met from it stand between.
+        done: The blocks in the order in which all that runs after them was met.
+    """
+
+    met: list[int] = field(default_factory=list)
+    rank: dict[int, int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
+    done: list[int] = field(default_factory=list)
+
+    def leads(self, block: int, other: int) -> bool:
+        """Return whether a block was met from another, or is it."""
+        return self.rank[block] <= self.rank[other] <= self.last[block]
 
 
-def _dominators(graph: Graph, order: Sequence[int], rank: Mapping[int, int]) -> dict[int, int]:
-    """Return the nearest block that every way to a block passes (Cooper, Harvey and Kennedy)."""
-    above: dict[int, int] = dict.fromkeys(graph.roots, _TOP)
-    is_root = set(graph.roots)
-
-    def height(block: int) -> int:
-        return -1 if block == _TOP else rank[block]
-
-    def meet(one: int, other: int) -> int:
-        while one != other:
-            if height(one) > height(other):
-                one = above[one]
-            else:
-                other = above[other]
-        return one
-
-    changed = True
-    while changed:
-        changed = False
-        for block in order:
-            known = [one for one in graph.before[block] if one in above]
-            if block in is_root or not known:
-                continue
-            found = known[0]
-            for one in known[1:]:
-                found = meet(one, found)
-            if above.get(block) != found:
-                above[block] = found
-                changed = True
-    return above
-
-
-def _latches(graph: Graph) -> dict[int, list[int]] | None:
-    """Return the blocks that jump back, by the header they jump to; None if a cycle has no header."""
-    order = _order(graph)
-    rank = {block: place for place, block in enumerate(order)}
-    above = _dominators(graph, order, rank)
-    latches: dict[int, list[int]] = defaultdict(list)
-    for block in order:
-        for one in graph.after[block]:
-            if rank[one] > rank[block] or len(latches) > MOST_LOOPS:
-                continue
-            walker = block
-            while walker not in (one, _TOP):
-                walker = above[walker]
-            if walker == _TOP:
-                return None
-            latches[one].append(block)
-    return latches
-
-
-def _find_rings(graph: Graph) -> None:
-    """Find the natural loops, or that there are other cycles."""
-    latches = _latches(graph)
-    # A cycle with two entries has no header, so no trip count: it is said that there are such, and nothing is guessed.
-    if latches is None:
-        graph.is_irreducible = True
-        return
-    # Generated code can have thousands of loops, and finding each body walks the graph again.
-    if len(latches) > MOST_LOOPS:
-        graph.has_too_many_loops = True
-        return
-    for header, back in latches.items():
-        blocks = {header, *back}
-        stack = [one for one in back if one != header]
+def _walked(graph: Graph) -> _Walk:
+    walk = _Walk()
+    # Not recursive: a function of ten thousand blocks would pass Python's limit.
+    for root in graph.roots:
+        stack = [(root, iter((root,)))]
         while stack:
-            for one in graph.before[stack.pop()]:
-                if one not in blocks:
-                    blocks.add(one)
-                    stack.append(one)
-        graph.rings.append(Ring(header, blocks, tuple(back)))
-    graph.rings.sort(key=lambda ring: (graph.blocks[ring.header].first, -len(ring.blocks)))
-    inner_first = sorted(range(len(graph.rings)), key=lambda index: len(graph.rings[index].blocks))
-    for place, index in enumerate(inner_first):
-        ring = graph.rings[index]
-        ring.parent = next(
-            (other for other in inner_first[place + 1 :] if ring.header in graph.rings[other].blocks), None
-        )
+            block, rest = stack[-1]
+            for one in rest:
+                if one not in walk.rank:
+                    walk.rank[one] = len(walk.met)
+                    walk.met.append(one)
+                    stack.append((one, iter(graph.after[one])))
+                    break
+            else:
+                stack.pop()
+                if stack:
+                    walk.last[block] = len(walk.met) - 1
+                    walk.done.append(block)
+    return walk
+
+
+def _find_rings(graph: Graph, budget: Budget) -> None:
+    """Find the natural loops, inner ones first, or that there are other cycles (Tarjan 1974, Havlak 1997).
+
+    Of what was met after a header, all that leads back to it is its loop. A loop that was found stands for all of its
+    blocks from then on, so that no block is gone through twice.
+    """
+    walk = _walked(graph)
+    graph.order = walk.done[::-1]
+    budget.take(len(walk.met) + sum(len(graph.before[block]) for block in walk.met))
+    roots = set(graph.roots)
+    found: dict[int, Ring] = {}
+    outer: dict[int, int] = {}
+    around: dict[int, int] = {}
+    for header in reversed(walk.met):
+        latches = [block for block in graph.before[header] if walk.leads(header, block)]
+        if not latches:
+            continue
+        inside = {_outermost(around, latch) for latch in latches} - {header}
+        waiting = list(inside)
+        while waiting:
+            block = waiting.pop()
+            # A cycle with two entries has no header, so no trip count: that is said, and nothing is guessed.
+            if block in roots or not all(walk.leads(header, before) for before in graph.before[block]):
+                graph.is_irreducible = True
+                return
+            more = {_outermost(around, before) for before in graph.before[block]} - inside - {header}
+            inside |= more
+            waiting += more
+        around |= dict.fromkeys(inside, header)
+        outer |= dict.fromkeys(inside & found.keys(), header)
+        found[header] = Ring(header, tuple(latches), [header, *sorted(inside - found.keys())])
+    for header in reversed(found):
+        found[header].depth += found[outer[header]].depth if header in outer else 0
+    graph.has_too_many_loops = len(found) > MOST_LOOPS
+    headers = sorted(found, key=lambda header: graph.blocks[header].first)
+    index_of = {header: index for index, header in enumerate(headers)}
+    for header in headers:
+        ring = found[header]
+        ring.parent = index_of[outer[header]] if header in outer else None
+        graph.rings.append(ring)
+        graph.ring_of |= dict.fromkeys(ring.blocks, index_of[header])
+
+
+def _outermost(around: dict[int, int], block: int) -> int:
+    """Return the header of the outermost loop found so far that a block is in; else the block itself."""
+    found = block
+    while found in around:
+        found = around[found]
+    # The next search for it is short.
+    while block != found:
+        around[block], block = found, around[block]
+    return found

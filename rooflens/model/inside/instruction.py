@@ -21,7 +21,8 @@ JUMPS = frozenset({"BRA", "JMP", "UBRA", "BRAU", "JMPU"})
 INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
 CALLS = frozenset({"CALL", "JCAL", "CAL", "UCALL"})
 ENDS = frozenset({"EXIT", "RET", "KILL", "BPT", "RTT"})
-_END_BLOCKS = JUMPS | INDIRECT | CALLS | ENDS | {"BSYNC"}
+END_BLOCKS = JUMPS | INDIRECT | CALLS | ENDS | {"BSYNC"}
+"""Opcodes behind which what runs next need not be what stands next."""
 
 _BITS = {"64": 2, "128": 4, "256": 8, "96": 3}
 
@@ -102,11 +103,6 @@ class Instruction(Struct, frozen=True):
     def width_bytes(self) -> int:
         """Bytes that one thread reads or writes by it, as its modifiers say."""
         return width_bytes(self.opcode)
-
-    @property
-    def ends_block(self) -> bool:
-        """Return whether what runs next need not be what stands next."""
-        return self.base in _END_BLOCKS
 
 
 @cache

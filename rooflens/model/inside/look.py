@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
-from rooflens.model.inside.anatomy import anatomy
+from rooflens.model.inside.anatomy import anatomy, longest_wait
+from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.code import MachineCode
-from rooflens.model.inside.instruction import Instruction
 from rooflens.model.inside.loops import find_rows
-from rooflens.model.inside.waits import Finder, find_waits
-from rooflens.model.records import Inside, Loop
+from rooflens.model.inside.waits import find_waits
+from rooflens.model.records import Inside
 
 
-def look_inside(code: MachineCode) -> Inside:
-    """Find loops and waits in a kernel's machine code; a note says why where there are none."""
-    rows = find_rows(code)
+def look_inside(code: MachineCode, budget: Budget | None = None) -> Inside:
+    """Find loops and waits in a kernel's machine code; a note says why, or where, there are none.
+
+    Args:
+        code: The machine code.
+        budget: How many steps it may take; by default more than real code needs.
+    """
+    budget = budget or Budget.of(len(code.instructions))
+    rows = find_rows(code, budget)
     if rows.note:
         return Inside(note=rows.note, code_digest=code.digest)
-    finders = [Finder(graph, code) for graph in rows.graphs]
-    own: dict[int | None, list[Instruction]] = defaultdict(list)
-    for one in code.instructions:
-        own[rows.row_of.get(one.offset)].append(one)
-    loops = tuple(
-        _with_anatomy(loop, code, own[loop.id], finders) if loop.kind == "loop" else loop for loop in rows.loops
-    )
+    longest = {
+        loop.id: offset
+        for loop in rows.loops
+        if loop.kind == "loop" and (offset := longest_wait(rows.own[loop.id], code)) is not None
+    }
+    waits = find_waits(code, rows.graphs, set(longest.values()), budget)
     executed = code.amounts.get("warp_inst", {})
+    loops = []
+    for loop in rows.loops:
+        if loop.kind == "loop":
+            in_flight = waits.in_flight.get(longest[loop.id]) if loop.id in longest else None
+            body = anatomy(rows.own[loop.id], code, executed.get(loop.start, 0.0), in_flight)
+            loops.append(replace(loop, anatomy=body))
+        else:
+            loops.append(loop)
     indexes = any(one.is_indexed_constant and one.offset in executed for one in code.instructions)
-    return Inside(loops, find_waits(code, finders), code.pcs, rows.row_of, indexes, code.digest)
-
-
-def _with_anatomy(loop: Loop, code: MachineCode, own: Sequence[Instruction], finders: Sequence[Finder]) -> Loop:
-    finder = next(finder for finder in finders if loop.start in finder)
-    runs = code.amounts.get("warp_inst", {}).get(loop.start, 0.0)
-    return replace(loop, anatomy=anatomy(own, code, runs, finder.in_flight))
+    return Inside(tuple(loops), waits.at, code.pcs, rows.row_of, indexes, code.digest, waits.note)

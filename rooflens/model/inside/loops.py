@@ -6,12 +6,15 @@ own; with those of the loops inside it they are whole.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
 
 from msgspec import Struct
 
+from rooflens.model.inside.budget import Budget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import MOST_LOOPS, Graph, Ring, flow
 from rooflens.model.inside.instruction import Instruction
@@ -27,68 +30,77 @@ class Rows(Struct, frozen=True):
     Attributes:
         loops: Loops and straight parts, each loop before those inside it.
         row_of: Id of the row that each instruction belongs to, by offset.
+        own: The instructions of each row, without those of loops inside it, by its id.
         graphs: The flow of control of each function.
         note: Why loops are missing; empty if they are there, or the code has none.
     """
 
     loops: tuple[Loop, ...] = ()
     row_of: Mapping[int, int] = {}
+    own: Mapping[int, Sequence[Instruction]] = {}
     graphs: tuple[Graph, ...] = ()
     note: str = ""
 
 
-def find_rows(code: MachineCode) -> Rows:
-    """Divide a kernel into loops and straight parts."""
+def find_rows(code: MachineCode, budget: Budget | None = None) -> Rows:
+    """Divide a kernel into loops and straight parts; a note says how far one came where that takes too many steps."""
+    budget = budget or Budget.of(len(code.instructions))
     executed = code.amounts.get("warp_inst", {})
     drafts: list[_Draft] = []
     graphs: list[Graph] = []
-    functions = list(_functions(code))
-    calls = {one.target for one in code.instructions if one.target is not None}
-    for instructions in functions:
-        if not any(one.offset in executed for one in instructions):
-            continue
-        graph = _graph(instructions, calls, executed)
-        if graph is None:
-            return Rows(note="its machine code has a cycle with two entries: its loops are not told apart")
-        if graph.has_too_many_loops:
-            return Rows(note=f"its machine code has more than {MOST_LOOPS} loops")
-        graphs.append(graph)
-        drafts += _drafts(graph, executed, len(drafts), is_kernel=len(graphs) == 1)
-    row_of = {offset: draft.id for draft in drafts for offset in draft.offsets}
-    if any(one.opcode == "" for one in code.instructions if one.offset in executed):
+    targets = {one.target for one in code.instructions if one.target is not None}
+    gone_through = 0
+    for instructions in _functions(code):
+        if any(one.offset in executed for one in instructions):
+            try:
+                graph = _graph(instructions, targets, executed, budget)
+            except TooManyStepsError:
+                return Rows(note=budget.came_to(gone_through, len(code.instructions)))
+            if (why := _unclear(graph)) is not None:
+                return Rows(note=why)
+            graphs.append(graph)
+            drafts += _drafts(graph, executed, len(drafts), is_kernel=len(graphs) == 1)
+        gone_through += len(instructions)
+    row_of = {one.offset: draft.id for draft in drafts for one in draft.own}
+    if any(not one.opcode and one.offset in executed for one in code.instructions):
         return Rows(note="some of its instructions are of an unknown kind: its loops are not told")
     loops = _with_amounts(drafts, code, _settled(code, row_of))
-    return Rows(loops, row_of, tuple(graphs))
+    return Rows(loops, row_of, {draft.id: draft.own for draft in drafts}, tuple(graphs))
+
+
+def _unclear(graph: Graph) -> str | None:
+    """Say why the loops of a function are not told; None if they are."""
+    if graph.has_too_many_ways:
+        return "its machine code has jumps by tables that may lead to too many places: its loops are not told apart"
+    if graph.is_irreducible:
+        return "its machine code has a cycle with two entries: its loops are not told apart"
+    return f"its machine code has more than {MOST_LOOPS} loops" if graph.has_too_many_loops else None
 
 
 def _functions(code: MachineCode) -> Iterator[Sequence[Instruction]]:
     """Yield the instructions of each function."""
-    starts = sorted(code.starts)
-    parts: dict[int, list[Instruction]] = defaultdict(list)
-    for one in code.instructions:
-        parts[max(0, bisect_right(starts, one.offset) - 1)].append(one)
-    for part in sorted(parts):
-        yield parts[part]
+    offsets = [one.offset for one in code.instructions]
+    firsts = [0, *(bisect_left(offsets, start) for start in sorted(code.starts)[1:]), len(offsets)]
+    for first, end in pairwise(firsts):
+        if first < end:
+            yield code.instructions[first:end]
 
 
-def _graph(instructions: Sequence[Instruction], calls: Iterable[int], executed: Mapping[int, float]) -> Graph | None:
-    """Find the flow of a function; None if its cycles are no loops, not even among what ran."""
+def _graph(
+    instructions: Sequence[Instruction], targets: AbstractSet[int], executed: Mapping[int, float], budget: Budget
+) -> Graph:
+    """Find the flow of a function: of what ran alone where its cycles are no loops otherwise."""
     offsets = {one.offset for one in instructions}
     # Targets inside of a function are its own business.
-    entries = (offsets & set(calls)) - {one.target for one in instructions}
-    graph = flow(instructions, entries, executed.keys())
+    entries = (offsets & targets) - {one.target for one in instructions}
+    graph = flow(instructions, entries, executed.keys(), budget=budget)
     if not graph.is_irreducible:
         return graph
     # Edges that no warp took do not count: a loop with such an entry into its middle is still a loop.
-    whole = flow(instructions, entries, executed.keys(), only_ran=True)
-    runs = _runs(whole, executed)
-    flows = _flows(whole, runs)
+    whole = flow(instructions, entries, executed.keys(), left_out=(), budget=budget)
+    flows = _flows(whole, _runs(whole, executed))
     idle = {edge for edge, taken in flows.items() if not taken}
-    for left_out in (set[tuple[int, int]](), idle):
-        graph = flow(instructions, entries, executed.keys(), only_ran=True, left_out=left_out)
-        if not graph.is_irreducible:
-            return graph
-    return None
+    return flow(instructions, entries, executed.keys(), left_out=idle, budget=budget) if whole.is_irreducible else whole
 
 
 def _runs(graph: Graph, executed: Mapping[int, float]) -> list[float]:
@@ -97,13 +109,19 @@ def _runs(graph: Graph, executed: Mapping[int, float]) -> list[float]:
 
 
 class _Draft(Struct):
-    """A row before its amounts are summed."""
+    """A row before its amounts are summed.
+
+    Attributes:
+        depth: How many loops it is in, itself too.
+        own: Its instructions, without those of loops inside it.
+    """
 
     id: int
     kind: LoopKind
     name: str
     parent: int | None
-    offsets: list[int]
+    depth: int
+    own: list[Instruction]
     start: int
     end: int
     file: str | None
@@ -115,76 +133,130 @@ class _Draft(Struct):
 def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_kernel: bool) -> list[_Draft]:
     """Make the rows of one function: each loop that ran, and the straight parts between them."""
     runs = _runs(graph, executed)
-    ran = [index for index, ring in enumerate(graph.rings) if any(runs[block] for block in ring.blocks)]
+    wholes = _wholes(graph, runs)
+    ran = [index for index, whole in enumerate(wholes) if whole.last >= 0]
     kept = {index: first_id + place for place, index in enumerate(ran)}
-    inner_of: dict[int, int] = {}
-    for index in sorted(ran, key=lambda index: -len(graph.rings[index].blocks)):
-        inner_of |= dict.fromkeys(graph.rings[index].blocks, index)
     flows = _flows(graph, runs)
-    own: dict[int, list[int]] = defaultdict(list)
-    straight: dict[int, list[int]] = defaultdict(list)
-    outermost = sorted(
-        graph.blocks[graph.rings[index].header].first for index in ran if _parent(graph, index, kept) is None
-    )
-    for index, block in enumerate(graph.blocks):
-        offsets = [one.offset for one in graph.instructions[block.first : block.end]]
-        if index in inner_of:
-            own[inner_of[index]] += offsets
+    own: dict[int, list[Instruction]] = defaultdict(list)
+    straight: dict[int, list[Instruction]] = defaultdict(list)
+    # Where a loop ran, so did those around it.
+    outermost = [graph.blocks[graph.rings[index].header].first for index in ran if graph.rings[index].parent is None]
+    for number, block in enumerate(graph.blocks):
+        instructions = graph.instructions[block.first : block.end]
+        index: int | None = graph.ring_of.get(number)
+        while index is not None and index not in kept:
+            index = graph.rings[index].parent
+        if index is not None:
+            own[index] += instructions
         else:
-            straight[bisect_right(outermost, block.first)] += offsets
-    by_offset = {one.offset: one for one in graph.instructions}
+            straight[bisect_right(outermost, block.first)] += instructions
+    first_lines: dict[str | None, int] = {}
+    for one in graph.instructions:
+        if one.line is not None:
+            first_lines.setdefault(one.file, one.line)
     drafts = []
     for index in ran:
         ring = graph.rings[index]
-        parent = _parent(graph, index, kept)
-        places = [block for block in ring.blocks if runs[block]] or [ring.header]
-        header = graph.instructions[graph.blocks[ring.header].first]
-        file, line, last_line = _lines(graph, ring, own[index])
+        file, line, last_line = _lines(graph, ring, own[index], first_lines)
         drafts.append(
             _Draft(
                 kept[index],
                 "loop",
                 "",
-                None if parent is None else kept[parent],
+                None if ring.parent is None else kept[ring.parent],
+                ring.depth,
                 own[index],
-                header.offset,
-                max(graph.instructions[graph.blocks[block].end - 1].offset for block in places),
+                graph.instructions[graph.blocks[ring.header].first].offset,
+                graph.instructions[wholes[index].last].offset,
                 file,
                 line,
                 last_line,
-                _trips(graph, ring, runs, flows),
+                _trips(graph, ring, wholes[index], runs, flows),
             )
         )
     names = {0: "prologue", len(outermost): "epilogue"} if outermost else {0: "body"}
     for place in sorted(straight):
-        offsets = straight[place]
-        if not any(offset in executed for offset in offsets):
+        part = straight[place]
+        counted = [one for one in part if one.offset in executed]
+        if not counted:
             # Cold code holds no amounts but stray samples, which follow what ran (`_settled`).
             continue
-        at = [offset for offset in offsets if offset in executed]
-        file, line, last_line = _span([by_offset[offset] for offset in at])
+        file, line, last_line = _span(counted)
         name = names.get(place, "between") if is_kernel else "called"
+        start, end = counted[0].offset, counted[-1].offset
         drafts.append(
-            _Draft(
-                first_id + len(drafts), "straight", name, None, offsets, min(at), max(at), file, line, last_line, None
-            )
+            _Draft(first_id + len(drafts), "straight", name, None, 0, part, start, end, file, line, last_line, None)
         )
     return drafts
 
 
-def _parent(graph: Graph, index: int, kept: Mapping[int, int]) -> int | None:
-    """Return the loop around a loop, of those that ran."""
-    parent = graph.rings[index].parent
-    while parent is not None and parent not in kept:
-        parent = graph.rings[parent].parent
-    return parent
+class _Whole(Struct):
+    """A loop with those inside it.
+
+    Attributes:
+        header_leaves_to: Depth of the outermost loop that a way from its header stays in, none being 0; its own where
+            no way leads out.
+        others_leave_to: The same of all its other blocks.
+        has_body: Behind its header it does more than to jump.
+        last: Position of the last instruction of the blocks that ran; below zero if none did.
+    """
+
+    header_leaves_to: int
+    others_leave_to: int
+    has_body: bool = False
+    last: int = -1
 
 
-def _lines(graph: Graph, ring: Ring, own: Sequence[int]) -> tuple[str | None, int | None, int | None]:
-    """Return file and lines of a loop: that of its statement, as header and jumps back have it, and its last."""
-    by_offset = {one.offset: one for one in graph.instructions}
-    file, first, last = _span([by_offset[offset] for offset in own])
-    entry = next((one.line for one in graph.instructions if one.file == file and one.line is not None), 0)
+def _wholes(graph: Graph, runs: Sequence[float]) -> list[_Whole]:
+    """Sum up each loop with those inside it, inner ones first, so that each block is gone through once."""
+    rings = graph.rings
+    back = {(latch, ring.header) for ring in rings for latch in ring.latches}
+
+    def leaves_to(block: int, most: int) -> int:
+        for after in graph.after[block]:
+            index = graph.ring_of.get(after)
+            # Loops are entered at their headers alone.
+            if index is not None and rings[index].header == after and (block, after) not in back:
+                index = rings[index].parent
+            most = min(most, 0 if index is None else rings[index].depth)
+        return most
+
+    def computes(block: int) -> bool:
+        part = graph.instructions[graph.blocks[block].first : graph.blocks[block].end]
+        return any(opcode_group(one.opcode) != "control" for one in part)
+
+    wholes = [_Whole(ring.depth, ring.depth) for ring in rings]
+    for index in sorted(range(len(rings)), key=lambda index: -rings[index].depth):
+        ring, whole = rings[index], wholes[index]
+        header, *others = ring.blocks
+        whole.header_leaves_to = leaves_to(header, ring.depth)
+        for block in others:
+            whole.others_leave_to = leaves_to(block, whole.others_leave_to)
+        whole.has_body = whole.has_body or any(map(computes, others))
+        for block in ring.blocks:
+            if runs[block]:
+                whole.last = max(whole.last, graph.blocks[block].end - 1)
+        if ring.parent is not None:
+            around = wholes[ring.parent]
+            around.others_leave_to = min(around.others_leave_to, whole.header_leaves_to, whole.others_leave_to)
+            around.has_body = around.has_body or whole.has_body or computes(header)
+            around.last = max(around.last, whole.last)
+    return wholes
+
+
+def _lines(
+    graph: Graph, ring: Ring, own: Sequence[Instruction], first_lines: Mapping[str | None, int]
+) -> tuple[str | None, int | None, int | None]:
+    """Return file and lines of a loop: that of its statement, as header and jumps back have it, and its last.
+
+    Args:
+        graph: The function.
+        ring: The loop.
+        own: Its instructions, without those of loops inside it.
+        first_lines: By file, the line of the function's first instruction of it.
+    """
+    file, first, last = _span(own)
+    entry = first_lines.get(file, 0)
     header = graph.instructions[graph.blocks[ring.header].first]
     ends = [graph.instructions[graph.blocks[latch].end - 1] for latch in ring.latches]
     stated = [one.line for one in (header, *ends) if one.line is not None and one.file == file]
@@ -212,27 +284,34 @@ def _flows(graph: Graph, runs: Sequence[float]) -> dict[tuple[int, int], float]:
     """
     known: dict[tuple[int, int], float] = {}
     roots = set(graph.roots)
+    # Of each block the edges that are not known yet, out of it and into it, and how often these were taken in all.
+    unknown = [set(found) for found in graph.after], [set(found) for found in graph.before]
+    rest = list(runs), list(runs)
     pending = set(range(len(graph.blocks)))
     while pending:
         more: set[int] = set()
         for block in pending:
-            for edges, is_whole in (
-                ([(block, one) for one in graph.after[block]], True),
-                ([(one, block) for one in graph.before[block]], block not in roots),
-            ):
-                unknown = [edge for edge in edges if edge not in known]
-                if len(unknown) == 1 and is_whole:
-                    rest = runs[block] - sum(known[edge] for edge in edges if edge in known)
-                    known[unknown[0]] = max(0.0, rest)
-                    more.update(unknown[0])
+            for side in (0, 1):
+                if len(unknown[side][block]) != 1 or (side == 1 and block in roots):
+                    continue
+                (other,) = unknown[side][block]
+                edge = (other, block) if side else (block, other)
+                known[edge] = taken = max(0.0, rest[side][block])
+                for end, (one, far) in enumerate((edge, edge[::-1])):
+                    if far in unknown[end][one]:  # what cannot be reached is before nothing
+                        unknown[end][one].remove(far)
+                        rest[end][one] -= taken
+                more.update(edge)
         pending = more
     return known
 
 
-def _trips(graph: Graph, ring: Ring, runs: Sequence[float], flows: Mapping[tuple[int, int], float]) -> float | None:
+def _trips(
+    graph: Graph, ring: Ring, whole: _Whole, runs: Sequence[float], flows: Mapping[tuple[int, int], float]
+) -> float | None:
     """Return how often the body runs for each warp that enters; None if entries are unknown."""
-    outside = [one for one in graph.before[ring.header] if one not in ring.blocks]
-    entering = [flows.get((one, ring.header)) for one in outside]
+    latches = set(ring.latches)
+    entering = [flows.get((one, ring.header)) for one in graph.before[ring.header] if one not in latches]
     if any(one is None for one in entering):
         back = [flows.get((one, ring.header)) for one in ring.latches]
         if any(one is None for one in back):
@@ -243,13 +322,8 @@ def _trips(graph: Graph, ring: Ring, runs: Sequence[float], flows: Mapping[tuple
     if entries <= 0:
         return None
     trips = runs[ring.header] / entries
-    leaves = {block for block in ring.blocks if any(one not in ring.blocks for one in graph.after[block])}
-    has_body = any(
-        opcode_group(one.opcode) != "control"
-        for block in ring.blocks - {ring.header}
-        for one in graph.instructions[graph.blocks[block].first : graph.blocks[block].end]
-    )
-    return trips - 1 if leaves == {ring.header} and has_body else trips
+    tests_at_top = whole.header_leaves_to < ring.depth <= whole.others_leave_to and whole.has_body
+    return trips - 1 if tests_at_top else trips
 
 
 def _settled(code: MachineCode, row_of: Mapping[int, int]) -> Mapping[int, int]:
@@ -275,24 +349,26 @@ def _with_amounts(drafts: Sequence[_Draft], code: MachineCode, rows: Mapping[int
     """Sum what each row takes, of its own and with the loops inside it."""
     own: dict[int, dict[str, float]] = {draft.id: {} for draft in drafts}
     for measure, by_offset in code.amounts.items():
-        for offset, amount in by_offset.items():
-            row = own[rows[offset]]
-            row[measure] = row.get(measure, 0.0) + amount
+        sums: dict[int, float] = defaultdict(float)
+        for row, amount in zip(map(rows.__getitem__, by_offset), by_offset.values(), strict=True):
+            sums[row] += amount
+        for row, amount in sums.items():
+            own[row][measure] = amount
     flop: dict[int, dict[str, float]] = {draft.id: {} for draft in drafts}
+    does_flop = {
+        opcode for opcode in {one.opcode for one in code.instructions} if thread_flop(opcode) or tensor_op(opcode)
+    }
     for one in code.instructions:
-        found = flop_of(one, code)
-        if found is not None and one.offset in rows:
+        if one.opcode in does_flop and one.offset in rows and (found := flop_of(one, code)) is not None:
             of_row = flop[rows[one.offset]]
             of_row[found[0]] = of_row.get(found[0], 0.0) + found[1]
     whole = {draft.id: dict(own[draft.id]) for draft in drafts}
     whole_flop = {draft.id: dict(flop[draft.id]) for draft in drafts}
-    parents = {draft.id: draft.parent for draft in drafts}
-    for draft in drafts:
-        parent = draft.parent
-        while parent is not None:
-            _add(whole[parent], own[draft.id])
-            _add(whole_flop[parent], flop[draft.id])
-            parent = parents[parent]
+    # From the inside out, each row once.
+    for draft in sorted(drafts, key=lambda draft: -draft.depth):
+        if draft.parent is not None:
+            _add(whole[draft.parent], whole[draft.id])
+            _add(whole_flop[draft.parent], whole_flop[draft.id])
     return tuple(
         Loop(
             id=draft.id,

@@ -6,13 +6,18 @@ for it. Where several did, registers tell which of them it needs; where none did
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from rooflens.model.hotspots import STALL
+from rooflens.model.inside.budget import Budget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph
-from rooflens.model.inside.instruction import SCOREBOARDS, Instruction
+from rooflens.model.inside.instruction import SCOREBOARDS
+from rooflens.model.inside.pending import Change, Holders, SinceBarrier
 from rooflens.model.records import Wait, WaitFound
 
 SCOREBOARD_WAITS: Mapping[str, frozenset[str]] = {
@@ -20,6 +25,8 @@ SCOREBOARD_WAITS: Mapping[str, frozenset[str]] = {
     "short_scoreboard": frozenset({"shared load", "shared store", "special", "atomic", "between threads", ""}),
 }
 """Reason to wait -> kinds of instructions that can be what is waited for; others count where none of these is."""
+
+_BY_SCOREBOARD = SCOREBOARD_WAITS.keys()
 
 _OF_QUEUE: Mapping[str, frozenset[str]] = {
     "lg_throttle": frozenset({"global load", "global store", "atomic", "local"}),
@@ -30,283 +37,284 @@ _OF_QUEUE: Mapping[str, frozenset[str]] = {
 }
 """Reason -> kinds of instructions that fill the queue it is about."""
 
-_OF_STORES = frozenset({"drain", "membar"})
 _STORES = frozenset({"global store", "atomic", "shared store"})
-_MOST_PRODUCERS = 64
-_MOST_VISITS = 32
-"""Most visits of a block, on average, until its scoreboards settle; real code needs a few."""
+_OF_STORES: Mapping[str, frozenset[str]] = {"drain": _STORES, "membar": _STORES}
+_BY_ORDER: Mapping[str, frozenset[str]] = {**_OF_QUEUE, **_OF_STORES}
+_OF_FIXED_LATENCY = frozenset({"", "barrier", "constant load"})
+"""Kinds of instructions that nobody waits for by a register."""
 
-_MOST_BACK = 4096
-"""How many instructions are looked back over for a producer that no scoreboard names."""
+_MOST_PRODUCERS = 64
+_MOST_HOLDERS = 256
+"""Of more instructions that may hold what is waited for the first are looked at; real code has 167 at most."""
 
 _ASYNC_COPY, _ASYNC_WAIT = "LDGSTS", "DEPBAR"
+_COPIES = SCOREBOARDS
+"""Name, besides those of scoreboards, that asynchronous copies hold."""
+
+_BOARDS = tuple(tuple(board for board in range(SCOREBOARDS) if mask >> board & 1) for mask in range(1 << SCOREBOARDS))
+"""Mask of scoreboards -> their numbers."""
+
+Value = TypeVar("Value")
+
+Found: TypeAlias = "dict[str, tuple[Sequence[int], WaitFound]]"
+"""Reason of an instruction's wait -> positions of what it waits for, and how that was found."""
+
+_NOTHING: tuple[Sequence[int], WaitFound] = (), "order"
 
 
-def find_waits(code: MachineCode, finders: Iterable[Finder]) -> dict[int, tuple[Wait, ...]]:
-    """Find what the samples at each instruction wait for, most samples first; nothing if unclear.
+class Waits(NamedTuple):
+    """What warps wait for in a kernel.
+
+    Attributes:
+        at: By offset of the instruction that waits, what its samples wait for, most first; samples of one reason are
+            shared among all that it waits for. Nothing where that is unclear.
+        in_flight: By offset, how many global loads are under way when an instruction issues.
+        note: How far this was found; empty for everywhere.
+    """
+
+    at: dict[int, tuple[Wait, ...]]
+    in_flight: dict[int, int]
+    note: str = ""
+
+
+def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractSet[int], budget: Budget) -> Waits:
+    """Find what the samples at each instruction wait for.
 
     Args:
         code: The instructions, and the samples at them.
-        finders: One for each function.
-
-    Returns:
-        By offset of the instruction that waits; samples of one reason are shared among all that it waits for.
+        graphs: The flow of control of each function.
+        counted_at: Offsets of instructions at which loads in flight are counted.
+        budget: How many steps it may take.
     """
-    reasons = {
-        measure.removeprefix(STALL): at for measure, at in code.amounts.items() if measure.startswith(STALL) and at
-    }
-    found: dict[int, tuple[Wait, ...]] = {}
-    for finder in finders:
-        for position, one in enumerate(finder.instructions):
-            waits: list[Wait] = []
-            for reason, at in reasons.items():
-                if samples := at.get(one.offset):
-                    producers, how = finder.producers(position, reason)
-                    waits += (
-                        Wait(made.offset, made.file, made.line, made.base, samples / len(producers), reason, how)
-                        for made in producers
-                    )
-            if waits:
-                found[one.offset] = tuple(sorted(waits, key=lambda wait: (-wait.samples, wait.pc)))
-    return found
+    sampled: dict[int, dict[str, float]] = defaultdict(dict)
+    for measure, at in code.amounts.items():
+        if measure.startswith(STALL):
+            reason = measure.removeprefix(STALL)
+            for offset, samples in at.items():
+                if samples:
+                    sampled[offset][reason] = samples
+    waits = Waits({}, {})
+    gone_through = 0
+    for graph in graphs:
+        function = _Function(graph, code, sampled, budget)
+        try:
+            waits.in_flight.update(function.find(counted_at))
+        except TooManyStepsError:
+            return waits._replace(note=budget.came_to(gone_through, len(code.instructions)))
+        waits.at.update(function.waits())
+        gone_through += len(graph.instructions)
+    return waits
 
 
-class Finder:
-    """Finds producers in one function.
+class _Function:
+    """The waits of one function.
 
     Args:
         graph: Its flow of control.
         code: What was measured of the kernel.
+        sampled: Samples by reason, by offset of the instruction.
+        budget: How many steps it may take.
     """
 
-    def __init__(self, graph: Graph, code: MachineCode) -> None:
-        self.instructions = graph.instructions
+    def __init__(
+        self, graph: Graph, code: MachineCode, sampled: Mapping[int, Mapping[str, float]], budget: Budget
+    ) -> None:
         self._graph = graph
-        self._position = {one.offset: place for place, one in enumerate(graph.instructions)}
-        self._samples = code.amounts.get("samples", {})
+        self._code = code
+        self._budget = budget
         self._executed = code.amounts.get("warp_inst", {})
-        self._barrier = code.amounts.get(f"{STALL}barrier", {})
-        instructions = graph.instructions
-        self._async = sum(1 << place for place, one in enumerate(instructions) if one.base == _ASYNC_COPY)
-        self._scoreboards = Scoreboards(graph)
-        self._at_barrier: dict[int, list[Instruction]] = {}
+        self._sampled = self._by_position(sampled)
+        self._found: dict[int, Found] = defaultdict(dict)
 
-    def producers(self, position: int, reason: str) -> tuple[Sequence[Instruction], WaitFound]:
-        """Return what an instruction waits for, and how that was found; nothing if unclear."""
-        one = self._graph.instructions[position]
-        if reason in SCOREBOARD_WAITS:
-            made = self._by_scoreboard(position, SCOREBOARD_WAITS[reason])
-            if made:
-                return made, "scoreboard"
-            return self.by_registers(position), "registers"
-        if reason in _OF_QUEUE:
-            return self._nearest(position, lambda other: other.kind in _OF_QUEUE[reason], itself=True), "queue"
-        if reason in _OF_STORES:
-            return self._nearest(position, lambda other: other.kind in _STORES), "order"
-        if reason == "barrier" and one.base != "EXIT":
-            return self._before_barrier(position), "barrier"
-        return (), "order"
+    def _by_position(self, by_offset: Mapping[int, Value]) -> dict[int, Value]:
+        """Return by position what is given by offset, of this function alone."""
+        return {
+            position: by_offset[one.offset]
+            for position, one in enumerate(self._graph.instructions)
+            if one.offset in by_offset
+        }
 
-    def __contains__(self, offset: int) -> bool:
-        return offset in self._position
+    def waits(self) -> Iterator[tuple[int, tuple[Wait, ...]]]:
+        """Yield what the samples at each instruction wait for, by its offset."""
+        instructions = self._graph.instructions
+        for position in sorted(self._found):
+            found = self._found[position]
+            waits = []
+            for reason, samples in self._sampled[position].items():
+                producers, how = found.get(reason, _NOTHING)
+                for made in map(instructions.__getitem__, producers):
+                    share = samples / len(producers)
+                    waits.append(Wait(made.offset, made.file, made.line, made.base, share, reason, how))
+            if waits:
+                yield instructions[position].offset, tuple(sorted(waits, key=lambda wait: (-wait.samples, wait.pc)))
 
-    def in_flight(self, offset: int) -> int | None:
-        """Return how many global loads are under way where an instruction waits; None if no scoreboard tells."""
-        if not self._scoreboards.are_settled:
-            return None
-        under_way = 0
-        for of_board in self._scoreboards.held_at(self._position[offset]):
-            under_way |= of_board
-        return sum(self._graph.instructions[place].kind == "global load" for place in _places(under_way))
+    def find(self, counted_at: AbstractSet[int]) -> dict[int, int]:
+        """Find what each sample waits for; return the global loads in flight at some offsets.
 
-    def _by_scoreboard(self, position: int, kinds: frozenset[str]) -> list[Instruction]:
-        """Return the instructions that set a scoreboard an instruction waits for, and whose registers it reads."""
-        if not self._scoreboards.are_settled:
-            return []
-        one = self._graph.instructions[position]
-        waited = 0
-        for board, holders in enumerate(self._scoreboards.held_at(position)):
-            if one.waits >> board & 1:
-                waited |= holders
-        # The wait for asynchronous copies is sampled at the instruction after it.
-        before = self._graph.instructions[position - 1] if position else one
-        if self._async and "global load" in kinds and _ASYNC_WAIT in {one.base, before.base}:
-            waited = self._async
-        every = [self._graph.instructions[place] for place in _places(waited)]
-        ran = [made for made in every if made.offset in self._executed] or every
-        of_kind = [made for made in ran if made.kind in kinds] or ran
-        touched = one.reads | one.writes
-        needed = [made for made in of_kind if made.writes & touched or made.reads & one.writes]
-        return (needed or of_kind)[:_MOST_PRODUCERS]
-
-    def by_registers(self, position: int) -> list[Instruction]:
-        """Return the variable-latency instructions that last wrote an instruction's operands."""
-        graph = self._graph
-        wanted = graph.instructions[position].reads
-        found: dict[int, Instruction] = {}
-        seen: set[tuple[int, frozenset[int]]] = set()
-        stack = [(graph.block_of(position), position, wanted)] if wanted else []
-        steps = 0
-        while stack and steps < _MOST_BACK:
-            block, end, needed = stack.pop()
-            steps += end - graph.blocks[block].first + 1
-            left = self._defined(block, end, needed, found)
-            for before in graph.before[block] if left else ():
-                if (before, left) not in seen:
-                    seen.add((before, left))
-                    stack.append((before, graph.blocks[before].end, left))
-        return [found[offset] for offset in sorted(found)][:_MOST_PRODUCERS]
-
-    def _defined(self, block: int, end: int, needed: frozenset[int], found: dict[int, Instruction]) -> frozenset[int]:
-        """Collect what makes the needed registers in a block before a position; return those made before it."""
-        for place in range(end - 1, self._graph.blocks[block].first - 1, -1):
-            made = self._graph.instructions[place]
-            if made.writes & needed:
-                if made.kind and made.kind not in {"barrier", "constant load"}:
-                    found[made.offset] = made
-                if not made.is_conditional:
-                    needed -= made.writes
-            if not needed:
-                break
-        return needed
-
-    def _back(self, position: int) -> Iterator[tuple[int, Instruction]]:
-        """Yield instructions before one, nearest first, over all ways back; each block once."""
-        graph = self._graph
-        start = graph.block_of(position)
-        queue, seen, steps = [(start, position)], {start}, 0
-        for block, end in queue:  # grows while it is walked
-            for place in range(end - 1, graph.blocks[block].first - 1, -1):
-                steps += 1
-                if steps > _MOST_BACK:
-                    return
-                yield place, graph.instructions[place]
-            for before in graph.before[block]:
-                if before not in seen:
-                    seen.add(before)
-                    queue.append((before, graph.blocks[before].end))
-
-    def _nearest(
-        self, position: int, is_it: Callable[[Instruction], bool], *, itself: bool = False
-    ) -> list[Instruction]:
-        """Return an instruction if it is of some kind, else the nearest such one before it."""
-        graph, one = self._graph, self._graph.instructions[position]
-        if itself and is_it(one):
-            return [one]
-        for place in range(position - 1, max(-1, position - _MOST_BACK), -1):  # behind EXIT no way leads back
-            made = graph.instructions[place]
-            if is_it(made) and made.offset in self._executed:
-                return [made]
-        return []
-
-    def _before_barrier(self, position: int) -> list[Instruction]:
-        """Return what takes most of the time before a barrier: what the last warp to arrive did.
-
-        Where that waits itself, it is what it waits for.
+        Raises:
+            TooManyStepsError: It takes too many steps.
         """
-        if position in self._at_barrier:
-            return self._at_barrier[position]
-        most, best = 0.0, None
-        # The wait is sampled at what stands behind the barrier.
-        has_passed = self._graph.instructions[position].base == "BAR"
-        for place, one in self._back(position):
-            if one.base == "BAR":
-                if has_passed:
-                    break
-                has_passed = True
-                continue
-            samples = self._samples.get(one.offset, 0.0) - self._barrier.get(one.offset, 0.0)
+        self._budget.take(len(self._graph.instructions))
+        counted = {position for position, one in enumerate(self._graph.instructions) if one.offset in counted_at}
+        self._find_by_order()
+        in_flight, unclear = self._find_by_scoreboards(self._slowest_before_barriers(), counted)
+        self._find_by_registers(unclear)
+        return in_flight
+
+    def _find_by_order(self) -> None:
+        """Find the last store before waits for stores, and the last access to a full queue, or that which waits.
+
+        Last by where they stand: no way leads back from behind an `EXIT`, where stores drain.
+        """
+        made: dict[str, list[int]] = {reason: [] for reason in _BY_ORDER}
+        for position, one in enumerate(self._graph.instructions):
+            if one.kind in _REASONS_OF and one.offset in self._executed:
+                for reason in _REASONS_OF[one.kind]:
+                    made[reason].append(position)
+        for position, reasons in self._sampled.items():
+            kind = self._graph.instructions[position].kind
+            for reason in reasons:
+                if reason in _OF_QUEUE and kind in _OF_QUEUE[reason]:
+                    self._found[position][reason] = (position,), "queue"
+                elif reason in made and (earlier := bisect_left(made[reason], position)):
+                    how: WaitFound = "queue" if reason in _OF_QUEUE else "order"
+                    self._found[position][reason] = (made[reason][earlier - 1],), how
+
+    def _slowest_before_barriers(self) -> dict[int, int]:
+        """Return what takes most of the time before each barrier where warps wait: what the last to arrive did."""
+        instructions = self._graph.instructions
+        waiting = [
+            position
+            for position, reasons in self._sampled.items()
+            if "barrier" in reasons and instructions[position].base != "EXIT"
+        ]
+        if not waiting:
+            return {}
+        at_barriers = self._code.amounts.get(f"{STALL}barrier", {})
+        times = {
+            position: time
+            for position, samples in self._by_position(self._code.amounts.get("samples", {})).items()
             # At the first instruction warps stand that have just started.
-            if samples > most and one.offset in self._executed and place:
-                most, best = samples, place
-        found: list[Instruction] = []
-        if best is not None:
-            found = self._by_scoreboard(best, frozenset()) if self._scoreboards.are_settled else self.by_registers(best)
-            found = found or [self._graph.instructions[best]]
-        self._at_barrier[position] = found
+            if position
+            and (offset := instructions[position].offset) in self._executed
+            and (time := samples - at_barriers.get(offset, 0.0)) > 0
+        }
+        longest = SinceBarrier(self._graph, times)
+        longest.settle(self._budget)
+        found = {}
+        for position, state in longest.before(waiting):
+            # The wait is sampled at what stands behind the barrier.
+            is_barrier = instructions[position].base == "BAR"
+            took = state.since if is_barrier else max(state)
+            if took.time:
+                found[position] = took.position
         return found
 
+    def _find_by_scoreboards(
+        self, slowest: Mapping[int, int], counted: Collection[int]
+    ) -> tuple[dict[int, int], list[tuple[int, str]]]:
+        """Find what set the scoreboards that instructions wait for, also those that take longest before barriers.
 
-Boards: TypeAlias = tuple[int, ...]
-"""For each scoreboard a set of positions, as the bits of one number."""
+        Args:
+            slowest: What takes longest before the barrier, by where warps wait for it.
+            counted: Positions at which loads in flight are counted.
 
-_NOTHING: Boards = (0,) * SCOREBOARDS
+        Returns:
+            The loads by offset, and the waits of which no scoreboard tells.
+        """
+        setters = Setters(self._graph, self._executed)
+        setters.settle(self._budget)
+        asked = {position for position, reasons in self._sampled.items() if not _BY_SCOREBOARD.isdisjoint(reasons)}
+        in_flight, unclear, of_slowest = {}, [], {place: [place] for place in slowest.values()}
+        for position, held in setters.before(sorted(asked.union(counted, of_slowest))):
+            for reason in _BY_SCOREBOARD & self._sampled.get(position, {}).keys():
+                self._found[position][reason] = setters.awaited(position, held, SCOREBOARD_WAITS[reason]), "scoreboard"
+                if not self._found[position][reason][0]:
+                    unclear.append((position, reason))
+            if position in of_slowest:
+                of_slowest[position] = setters.awaited(position, held) or of_slowest[position]
+            if position in counted:
+                in_flight[self._graph.instructions[position].offset] = setters.loads_in_flight(held)
+        for position, place in slowest.items():
+            self._found[position]["barrier"] = of_slowest[place], "barrier"
+        return in_flight, unclear
+
+    def _find_by_registers(self, unclear: Sequence[tuple[int, str]]) -> None:
+        """Find the instructions of variable latency that last wrote the operands of those that wait."""
+        instructions = self._graph.instructions
+        wanted = {register for position, _ in unclear for register in instructions[position].reads}
+        if not wanted:
+            return
+        changes = []
+        for position, one in enumerate(instructions):
+            if not wanted.isdisjoint(one.writes):
+                written = tuple(sorted(wanted & one.writes))
+                frees = () if one.is_conditional else written
+                changes.append(Change(position, frees, takes=() if one.kind in _OF_FIXED_LATENCY else written))
+        writers = Holders(self._graph, changes)
+        writers.settle(self._budget)
+        held = dict(writers.before(sorted({position for position, _ in unclear})))
+        for position, reason in unclear:
+            facts = held[position] & writers.of(instructions[position].reads)
+            self._found[position][reason] = writers.instructions(facts, _MOST_PRODUCERS), "registers"
 
 
-class Scoreboards:
-    """Who may hold each scoreboard when an instruction issues; who waits for one finds it free afterwards.
+_REASONS_OF: Mapping[str, Sequence[str]] = {
+    kind: [reason for reason, kinds in _BY_ORDER.items() if kind in kinds]
+    for kind in frozenset().union(*_BY_ORDER.values())
+}
+"""Kind of instruction -> the reasons to wait whose queue it fills, or that wait for its end."""
 
-    Attributes:
-        are_settled: False where that took too long to find, and nothing is known.
+
+class Setters(Holders):
+    """The instructions that set scoreboards, until somebody waits for these.
+
+    Args:
+        graph: The function.
+        executed: How many warps ran each instruction, by offset.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._entering: list[Boards] = [_NOTHING] * len(graph.blocks)
-        self._before: dict[int, Sequence[Boards]] = {}
-        self.are_settled = self._settle()
+    def __init__(self, graph: Graph, executed: Mapping[int, float]) -> None:
+        changes = []
+        for position, one in enumerate(graph.instructions):
+            written, read = one.sets_written, one.sets_read
+            takes = () if written is None else (written,)
+            if read is not None and read != written:
+                takes = *takes, read
+            if one.base == _ASYNC_COPY:
+                takes = *takes, _COPIES
+            if takes or one.waits:
+                changes.append(Change(position, _BOARDS[one.waits], takes))
+        super().__init__(graph, changes)
+        self._instructions = graph.instructions
+        self._executed = executed
+        self._all_copies = self.of((_COPIES,))
 
-    def held_at(self, position: int) -> Boards:
-        """Return who may hold each scoreboard when the instruction at a position issues."""
-        block = self._graph.block_of(position)
-        if block not in self._before:
-            self._before[block] = [*self._through(block, self._entering[block])]
-        return self._before[block][position - self._graph.blocks[block].first]
+    def awaited(self, position: int, held: int, kinds: Collection[str] = ()) -> list[int]:
+        """Return the positions of what an instruction waits for by its scoreboards, and whose registers it needs.
 
-    def _settle(self) -> bool:
-        """Carry what blocks leave to those that run after them, until nothing changes; False if that takes too long."""
-        graph = self._graph
-        # A block hands on what it does not wait for, and what it sets itself.
-        kept_and_set = [self._effect(block) for block in range(len(graph.blocks))]
-        waiting = list(range(len(graph.blocks)))[::-1]
-        queued = set(waiting)
-        for _ in range(_MOST_VISITS * len(graph.blocks)):
-            if not waiting:
-                break
-            block = waiting.pop()
-            queued.discard(block)
-            leaving = [
-                held & kept | own for held, (kept, own) in zip(self._entering[block], kept_and_set[block], strict=True)
-            ]
-            for after in graph.after[block]:
-                merged = tuple(one | other for one, other in zip(self._entering[after], leaving, strict=True))
-                if merged != self._entering[after]:
-                    self._entering[after] = merged
-                    if after not in queued:
-                        queued.add(after)
-                        waiting.append(after)
-        return not waiting
+        Args:
+            position: Of the instruction that waits.
+            held: What `before` gave there.
+            kinds: Kinds of instructions that can be what is waited for; others count where none of these is.
+        """
+        one = self._instructions[position]
+        facts = held & self.of(_BOARDS[one.waits])
+        # The wait for asynchronous copies is sampled at the instruction after it.
+        if "global load" in kinds and _ASYNC_WAIT in {one.base, self._instructions[max(0, position - 1)].base}:
+            facts = self._all_copies or facts
+        every = [(place, self._instructions[place]) for place in self.instructions(facts, _MOST_HOLDERS)]
+        ran = [(place, made) for place, made in every if made.offset in self._executed] or every
+        of_kind = [(place, made) for place, made in ran if made.kind in kinds] or ran
+        touched = one.reads | one.writes
+        needed = [
+            (place, made)
+            for place, made in of_kind
+            if not made.writes.isdisjoint(touched) or not made.reads.isdisjoint(one.writes)
+        ]
+        return [place for place, _ in needed or of_kind][:_MOST_PRODUCERS]
 
-    def _effect(self, block: int) -> list[tuple[int, int]]:
-        """Return, by scoreboard, a mask of what a block leaves of what it finds, and what it sets."""
-        found = [(-1, 0)] * SCOREBOARDS
-        for place in range(self._graph.blocks[block].first, self._graph.blocks[block].end):
-            one = self._graph.instructions[place]
-            for board in range(SCOREBOARDS) if one.waits else ():
-                if one.waits >> board & 1:
-                    found[board] = (0, 0)
-            for sets in (one.sets_written, one.sets_read):
-                if sets is not None:
-                    kept, own = found[sets]
-                    found[sets] = (kept, own | 1 << place)
-        return found
-
-    def _through(self, block: int, state: Boards) -> Iterator[Boards]:
-        """Yield who may hold the scoreboards before each instruction of a block."""
-        for place in range(self._graph.blocks[block].first, self._graph.blocks[block].end):
-            yield state
-            one = self._graph.instructions[place]
-            sets = [board for board in (one.sets_written, one.sets_read) if board is not None]
-            if one.waits or sets:
-                state = tuple(
-                    (0 if one.waits >> board & 1 else held) | (1 << place if board in sets else 0)
-                    for board, held in enumerate(state)
-                )
-
-
-def _places(bits: int) -> Iterator[int]:
-    """Yield the positions of a set."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+    def loads_in_flight(self, held: int) -> int:
+        """Return how many global loads are under way."""
+        under_way = self.instructions(held & self.of(range(SCOREBOARDS)), len(self.positions))
+        return sum(self._instructions[place].kind == "global load" for place in under_way)

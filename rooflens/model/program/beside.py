@@ -73,7 +73,7 @@ class _Beside:
 
 
 def _won_ns(shape: OfShape, analysis: Analysis) -> float | None:
-    """Return what the first move wins in some launches, else the time above the limit; None if neither is known."""
+    """Return what the best move wins in some launches, else the time above the limit; None if neither is known."""
     verdict = analysis.verdict
-    factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
+    factor = verdict.gain.factor if verdict.gain else verdict.limit.over_floor
     return None if factor is None else shape.time_ns * (1 - 1 / factor)

@@ -638,8 +638,16 @@ OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
 """Operator without `aten::` -> what a call must compute and move."""
 
 
+class OddOperandsError(Exception):
+    """A call has operands that PyTorch does not write."""
+
+
 def work_of_call(operator: str | None, operands: Operands | None) -> Work | None:
-    """Return what one call must compute and move; None if operator or sizes do not tell."""
+    """Return what one call must compute and move; None if operator or sizes do not tell.
+
+    Raises:
+        OddOperandsError: A trace may hold any operands, and a recipe cannot deal with these.
+    """
     if operator is None or operands is None or not operator.startswith("aten::"):
         return None
     recipe = OPERATORS.get(operator.removeprefix("aten::"))
@@ -649,3 +657,5 @@ def work_of_call(operator: str | None, operands: Operands | None) -> Work | None
         return recipe(_Call(operands))
     except _UnknownError:
         return None
+    except Exception as error:
+        raise OddOperandsError from error

@@ -22,7 +22,7 @@ from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
-from rooflens.model.program.operators import Work, work_of_call
+from rooflens.model.program.operators import OddOperandsError, Work, work_of_call
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
 from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 from rooflens.model.verdict_classes import shown_class
@@ -39,7 +39,7 @@ CACHES: tuple[Caches, ...] = get_args(Caches)
 
 By = Literal["gain", "limit", "time", "communication", "floor"]
 BY: tuple[By, ...] = get_args(By)
-"""What a kernel is ranked by: what its first move wins, the time above its floor, all of its time because neither is
+"""What a kernel is ranked by: what its best move wins, the time above its floor, all of its time because neither is
 known; those that wait for other GPUs, and those at their floor, come last."""
 
 _GROUPS: dict[By, int] = {"gain": 0, "limit": 0, "time": 1, "communication": 2, "floor": 3}
@@ -332,6 +332,11 @@ def read_program(timeline: Timeline, gpu: str | None = None, chooser: Chooser | 
     if sheet is not None and not any(one.shape for one in kernels):
         how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
         notes.append(f"the timeline has no operator sizes, so no kernel has a floor: {how}")
+    if rows.odd_count:
+        notes.append(
+            f"{count(rows.odd_count, 'launch')} of operators with operands that PyTorch does not write, and without a "
+            "floor: the trace is damaged, or was changed"
+        )
     if sheet is not None and rows.impossible_count:
         notes.append(
             f"{count(rows.impossible_count, 'launch')} took less than the peaks of {sheet.name} allow, and have no "
@@ -362,8 +367,7 @@ class _Row:
         self.name, self.operator, self.operands = event.name, event.operator, event.operands
         self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
         self.gap_ns = self.launch_gap_ns = 0
-        self.shapes: Counter[tuple[Shape, Shape]] = Counter()
-        self.shapes_ns: Counter[tuple[Shape, Shape]] = Counter()
+        self._shapes: dict[tuple[Shape, Shape], list[int]] = {}
         self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
 
     def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
@@ -373,9 +377,22 @@ class _Row:
         self.places.append(place)
         self.gap_ns += gap_ns
         self.launch_gap_ns += gap_ns if gap_ns <= LAUNCH_GAP_NS else 0
-        self.shapes[event.grid, event.block] += 1
-        self.shapes_ns[event.grid, event.block] += event.duration_ns
+        shape = event.grid, event.block
+        if (known := self._shapes.get(shape)) is None:
+            self._shapes[shape] = [1, event.duration_ns]
+        else:
+            known[0] += 1
+            known[1] += event.duration_ns
         self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
+
+    def shapes(self) -> tuple[OfShape, ...]:
+        """Return its launches by grid and block, most time first."""
+        found = [OfShape(*shape, *counted) for shape, counted in self._shapes.items()]
+        return tuple(sorted(found, key=lambda one: -one.time_ns))
+
+    def shape(self) -> tuple[Shape, Shape]:
+        """Return grid and block of most launches."""
+        return max(self._shapes, key=lambda shape: self._shapes[shape][0])
 
     def origin(self, at: int) -> str | None:
         """Return the origin of most of its time, among known ones."""
@@ -408,16 +425,21 @@ class _Row:
 class _Busy:
     """Measures the time in which any of some launches ran; they are added in start order."""
 
-    def __init__(self) -> None:
-        self.time_ns = 0
-        self._end_ns: int | None = None
+    def __init__(self, time_ns: int = 0, end_ns: int | None = None) -> None:
+        self.time_ns, self._end_ns = time_ns, end_ns
 
     def run(self, event: KernelEvent) -> None:
         """Add a launch's time, without the part that overlaps earlier launches."""
-        end_ns = event.start_ns + event.duration_ns
-        begin_ns = event.start_ns if self._end_ns is None else max(event.start_ns, self._end_ns)
-        self.time_ns += max(0, end_ns - begin_ns)
-        self._end_ns = end_ns if self._end_ns is None else max(end_ns, self._end_ns)
+        begin_ns, end_ns = event.start_ns, event.start_ns + event.duration_ns
+        if self._end_ns is not None and self._end_ns > begin_ns:
+            begin_ns = self._end_ns
+        if end_ns > begin_ns:
+            self.time_ns += end_ns - begin_ns
+            self._end_ns = end_ns
+
+    def copied(self) -> _Busy:
+        """Return another one with what ran so far."""
+        return _Busy(self.time_ns, self._end_ns)
 
 
 class _Rows:
@@ -427,14 +449,16 @@ class _Rows:
         self._chooser = chooser
         self._rows: dict[tuple[str, str | None, int, bool], _Row] = {}
         self._busy: defaultdict[int, _Busy] = defaultdict(_Busy)
-        self._working: defaultdict[int, _Busy] = defaultdict(_Busy)
+        self._working: dict[int, _Busy] = {}
         self._functions: dict[str, str] = {}
+        self._waiting: set[str] = set()
         self._launched: Counter[str] = Counter()
         self._call_ns: defaultdict[int, int] = defaultdict(int)
         self._first_ns: int | None = None
         self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
         self._stretches: list[Stretch] = []
         self.impossible_count = 0
+        self.odd_count = 0
 
     def take(self, event: KernelEvent, gap_ns: int) -> None:
         """Add a launch, and the idle time of its GPU before it."""
@@ -446,6 +470,8 @@ class _Rows:
         function = self._functions.get(event.name)
         if function is None:
             function = self._functions[event.name] = function_of(bare_name(event.name))
+            if waits_for_ranks(function):
+                self._waiting.add(function)
         row.add(event, gap_ns, self._launched[function])
         self._launched[function] += 1
         if event.operands is not None:
@@ -453,9 +479,13 @@ class _Rows:
         if self._first_ns is None:
             self._first_ns = event.start_ns
         self._follow(event, gap_ns)
-        self._busy[event.device].run(event)
-        if not waits_for_ranks(function):
-            self._working[event.device].run(event)
+        busy = self._busy[event.device]
+        if function not in self._waiting:
+            if event.device in self._working:
+                self._working[event.device].run(event)
+        elif event.device not in self._working:  # until then both ran alike
+            self._working[event.device] = busy.copied()
+        busy.run(event)
 
     def communication(self, total_ns: int) -> Communication | None:
         """Sum up the kernels that wait for other GPUs; None if there are none."""
@@ -463,7 +493,7 @@ class _Rows:
         if not own:
             return None
         time_ns = sum(sum(row.times_ns) for row in own)
-        alone_ns = sum(one.time_ns for one in self._busy.values()) - sum(one.time_ns for one in self._working.values())
+        alone_ns = sum(self._busy[device].time_ns - one.time_ns for device, one in self._working.items())
         launches = sum(len(row.times_ns) for row in own)
         return Communication(launches, time_ns, time_ns / total_ns if total_ns else 0.0, alone_ns)
 
@@ -517,8 +547,7 @@ class _Rows:
         return every, [one for one in in_range if one.name in names]
 
     def _kernel(self, row: _Row, floors: _Floors, total_ns: int) -> ProgramKernel:
-        work = work_of_call(row.operator, row.operands)
-        found = None if work is None else floors.of(work, row.name)
+        found = self._found(row, floors)
         parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
         time_ns, typical = sum(row.times_ns), row.typical()
         floor = None if found is None else _floor_of(found, sum(parts), time_ns, _ROUNDED_NS * len(parts))
@@ -526,7 +555,7 @@ class _Rows:
             self.impossible_count += len(row.times_ns)
             found = None
         cold_ns = found.t_lower_s * 1e9 if found else 0.0
-        grid, block = row.shapes.most_common(1)[0][0]
+        grid, block = row.shape()
         bound, or_bound = _class_of(row, time_ns, cold_ns * sum(parts), found)
         gains = (
             max(0.0, one - max(cold_ns * part, _LAUNCH_NS)) for one, part in zip(row.times_ns, parts, strict=False)
@@ -559,8 +588,17 @@ class _Rows:
             is_communication=waits_for_ranks(self._functions[row.name]),
             calls=sum(parts) if found else None,
             peak=found.peak if found else None,
-            shapes=tuple(OfShape(*shape, row.shapes[shape], own_ns) for shape, own_ns in row.shapes_ns.most_common()),
+            shapes=row.shapes(),
         )
+
+    def _found(self, row: _Row, floors: _Floors) -> Forecast | None:
+        """Forecast the call behind a kernel; None if what it must do, or the GPU, is unknown."""
+        try:
+            work = work_of_call(row.operator, row.operands)
+            return None if work is None else floors.of(work, row.name)
+        except (OddOperandsError, ArithmeticError):  # sizes of a trace may be beyond any number
+            self.odd_count += len(row.times_ns)
+            return None
 
     def _part(self, call: int, time_ns: int) -> float:
         """Return a launch's part of the floor of its call: all of it if it is the only launch."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from rooflens.checking import Table, parse_json
 from rooflens.errors import InputError
-from rooflens.files import read_text, write_whole
+from rooflens.files import base_folder, read_text, write_whole
 from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
 
 SCHEMA_VERSION = 1
@@ -32,8 +32,7 @@ def calibrations_folder(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     if home := environ.get("ROOFLENS_HOME"):
         return Path(home) / "calibrations"
-    data = environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "rooflens" / "calibrations"
+    return base_folder("XDG_DATA_HOME", ".local/share", environ) / "rooflens" / "calibrations"
 
 
 def save_attainable(attainable: Attainable, folder: Path) -> Path:

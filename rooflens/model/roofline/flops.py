@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from functools import cached_property
+
+from msgspec import Struct
 
 from rooflens.model.records import Kernel, Roof, RoofSource
 from rooflens.model.roofline.datasheets import datasheet_of
@@ -54,8 +56,7 @@ _SAME_COUNT = 0.001
 _INTEGER = re.compile(r"^int\d$")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """Operations of a pipe and dtype, with that pipe's dense peak at the profiled clock.
 
     Attributes:
@@ -92,8 +93,7 @@ class Work:
         return self.source != UPPER_BOUND
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+class Flops(Struct, frozen=True, dict=True):
     """All operations of a kernel.
 
     Attributes:
@@ -107,7 +107,7 @@ class Flops:
     flags: frozenset[str]
     uncounted: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def total(self) -> float | None:
         """Operations that are FLOPs and counted; None if nothing was counted, or a part is known to be missing."""
         return sum(work.ops for work in self.work if work.is_float and work.is_counted) if self.complete else None

@@ -17,7 +17,7 @@ from operator import itemgetter
 from msgspec import Struct
 
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.records import LEVELS, Accuracy, Kernel, Level, Pipe, ratio
+from rooflens.model.records import LEVELS, Accuracy, Kernel, Level, Pipe, mapping_of, ratio
 from rooflens.model.roofline.roof import CONTROLLERS_LEAD, reported, roof
 from rooflens.model.roofline.units import (
     ACCESSES,
@@ -156,7 +156,7 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
             kernel.per_s(amount_bytes),
             of_level,
             _share_of(stages, counters.get("sol_memory")),
-            stages,
+            mapping_of(tuple(stages.items())),
             flop_total / amount_bytes if flop_total and amount_bytes else None,
             accuracy=moved.accuracy,
         )

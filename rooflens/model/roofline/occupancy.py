@@ -135,16 +135,22 @@ def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
     if resource == "registers":
         used, size = counters.get("registers_per_thread"), counters.get("block_size")
         held = counters.get("sm_registers", SM_REGISTERS)
-        fewer = range(MOST_REGISTERS // _SAME_REGISTERS * _SAME_REGISTERS, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
         if not used or not size:
             return None
-        to = next((count for count in fewer if blocks_by_registers(count, size, held) >= blocks), None)
+        to = _most_registers(blocks, size, held)
         return None if to is None else Step(used, to, blocks, "registers")
     most, block, driver = sm_smem_bytes(kernel), block_smem_bytes(counters), counters.get("smem_driver_bytes", 0.0)
     if resource != "shared memory" or most is None or block is None:
         return None
     to_bytes = most // blocks // _SMEM_UNIT * _SMEM_UNIT - driver
     return Step(block - driver, to_bytes, blocks, "B") if to_bytes > 0 else None
+
+
+@lru_cache(maxsize=1024)
+def _most_registers(blocks: int, size: float, held: float) -> int | None:
+    """Return how many registers a thread may have for so many blocks; launches of few shapes ask again and again."""
+    fewer = range(MOST_REGISTERS // _SAME_REGISTERS * _SAME_REGISTERS, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
+    return next((count for count in fewer if blocks_by_registers(count, size, held) >= blocks), None)
 
 
 def warps_of(threads: float) -> int:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 THREAD_FLOP: dict[str, tuple[str, int]] = {
     "FADD": ("fp32", 1),
@@ -110,8 +111,7 @@ _DEFAULT_TYPE: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TensorOp:
+class TensorOp(Struct, frozen=True):
     """What one warp instruction of a tensor opcode does.
 
     Attributes:
@@ -151,6 +151,7 @@ def thread_flop(opcode: str) -> tuple[str, int] | None:
     return THREAD_FLOP.get(base)
 
 
+@cache
 def is_tcgen05(opcode: str) -> bool:
     """Return whether an opcode is a tcgen05 matrix instruction, which names neither shape nor type."""
     return _TCGEN05.match(opcode) is not None
@@ -177,6 +178,7 @@ def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:
     return float(sum(count for opcode, count in table.items() if opcode.partition(".")[0] in opcodes))
 
 
+@cache
 def is_matrix(opcode: str) -> bool:
     """Return whether an opcode is a warp-wide or warpgroup-wide matrix instruction, readable or not."""
     return _TENSOR.match(opcode) is not None

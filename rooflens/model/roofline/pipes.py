@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rooflens.model.records import Kernel, Pipe, ratio
+from rooflens.model.records import Kernel, Pipe, held_once, ratio
 from rooflens.model.roofline.flops import Flops
 from rooflens.model.roofline.roof import reported, roof
 from rooflens.model.roofline.units import PIPE_ROWS
@@ -40,12 +40,12 @@ def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
     for work in flops.work:
         per_s = kernel.per_s(work.ops)
         pipes[work.key] = Pipe(
-            amount=work.ops,
+            amount=held_once(work.ops),
             unit="FLOP" if work.is_float else "op",
             source=work.source,
-            amount_per_s=per_s,
+            amount_per_s=held_once(per_s),
             roof=work.roof,
-            share=ratio(per_s, work.peak_ops_per_s),
+            share=held_once(ratio(per_s, work.peak_ops_per_s)),
         )
     for key, unit, names, amount_name in _ROWS:
         amount, share = counters.get(amount_name), None

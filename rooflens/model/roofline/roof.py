@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.records import Kernel, Roof, RoofClock
+from rooflens.model.records import Kernel, Roof, RoofClock, held_once
 from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of
 from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES, is_of_active
 
@@ -125,8 +125,10 @@ def roof(unit: str, kernel: Kernel) -> Roof | None:
         kernel: Its resolved counters, its chip and the name of its GPU.
     """
     if unit in SCALAR_DTYPES or (unit.startswith("tensor_") and unit not in _COUNTED):
-        return _of_arithmetic(unit, kernel)
-    return reported(unit, kernel) or _of_rate(unit, kernel) or _published(unit, kernel)
+        found = _of_arithmetic(unit, kernel)
+    else:
+        found = reported(unit, kernel) or _of_rate(unit, kernel) or _published(unit, kernel)
+    return None if found is None else held_once(found)
 
 
 def at_top_clock(kernel: Kernel) -> Roof | None:
@@ -154,7 +156,7 @@ def _of_rate(unit: str, kernel: Kernel) -> Roof | None:
         share, per_s = counters.get(row.share), kernel.per_s(counters.get(row.amount))
         if per_s and share is not None and share >= LEAST_SHARE and not _is_another(row, kernel):
             of = f"{sources.get(row.amount, row.amount)} / t / {sources.get(row.share, row.share)}"
-            return Roof(per_s / share, row.unit, "rate", "profiled", of)
+            return Roof(per_s / share, row.unit, "rate", "profiled", held_once(of))
     return None
 
 

@@ -84,8 +84,8 @@ _OF_KERNELS = ("kernels", "hotspots")
 _NAMED = 3
 """Reports named in a hint; there may be thousands."""
 
-_DAMAGE = (OSError, ValueError, TypeError, KeyError)
-"""Exceptions raised by reading a damaged file; Arrow's errors are subclasses of them."""
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, pa.ArrowException)
+"""Exceptions raised by reading a damaged file; most of Arrow's errors are subclasses of the first ones, too."""
 
 
 class StoredReport(Struct, frozen=True):

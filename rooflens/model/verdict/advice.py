@@ -342,6 +342,8 @@ def memory_moves(
 def _at_l2(kernel: Kernel, levels: Mapping[str, Level]) -> Move:
     """Choose the move for a full L2: a tile, where there is one a larger one, and L1 where loads go past it."""
     again = ratio(levels["l2"].amount_bytes, levels["dram"].amount_bytes)
+    if (order := _order_of_blocks(kernel, levels)) is not None:
+        return order
     if kernel.own_smem_bytes and _passes_l1_by(kernel):
         of_l1, of_l2 = (percent(kernel.counters[name]) for name in ("l1_hit_rate", "l2_hit_rate"))
         keep = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"
@@ -351,6 +353,28 @@ def _at_l2(kernel: Kernel, levels: Mapping[str, Level]) -> Move:
         return Move(_fewer_reloads(larger, "l2", again), "results")
     return Move(_fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", again), "tile")
 
+
+def _order_of_blocks(kernel: Kernel, levels: Mapping[str, Level]) -> Move | None:
+    """Choose what makes L2 serve more at once where it is full: the order of blocks while it misses, then multicast.
+
+    While L2 misses much of what many blocks ask for, those that run together do not share it; once it hits, one fetch
+    can serve a cluster.
+    """
+    hits, full, dram = kernel.counters.get("l2_hit_rate"), levels["l2"].share or 0.0, levels["dram"].share or 0.0
+    if hits is None or full < _FULL_L2:
+        return None
+    said = f"L2 is {percent(full)} busy and hits {percent(hits)}, DRAM is {percent(dram)} busy"
+    if hits < _MISSED_HITS and dram >= _BUSY_DRAM:
+        return Move(
+            f"order the blocks so that those that run together share tiles (grouped or Hilbert): {said}", "cache"
+        )
+    if hits >= _SHARED_HITS and kernel.capability >= (9, 0):
+        return Move(f"let a cluster fetch each tile once, by TMA multicast: {said}", "tile")
+    return None
+
+
+_FULL_L2, _BUSY_DRAM, _MISSED_HITS, _SHARED_HITS = 0.9, 0.6, 0.6, 0.65
+"""Of L2 and DRAM busy, and of L2's hits below and above which its misses are the reason, or its requests are."""
 
 _MISSES_L1, _HITS_L2 = 0.05, 0.9
 """Loads that hardly ever hit L1, and nearly always L2, go past L1 or are read by one SM each time."""
@@ -380,14 +404,10 @@ def _moves_of_loads_and_stores(
     return (Move(_fewer_reloads(tile, "l1", again), "tile"), *others)
 
 
-_REGISTER_TILE = 96
-"""A thread with this many registers holds several results, or operands of several."""
-
-
 def _by_registers(kernel: Kernel, tile: str, others: tuple[Move, ...]) -> tuple[Move, ...]:
     """Order the steps of reuse where nothing tells which were made, but the registers of a thread may."""
     results = Move("let each thread compute several results, such as 2 x 2, from what it loads", "results")
-    if kernel.counters.get("registers_per_thread", 0.0) >= _REGISTER_TILE:
+    if kernel.counters.get("registers_per_thread", 0.0) >= default_thresholds().tile_registers:
         return (*others, results)
     return (Move(tile, "tile"), results, *others)
 

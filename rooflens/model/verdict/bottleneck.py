@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from rooflens.format import percent
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
-from rooflens.model.records import Bottleneck, Kernel, Level, ratio
+from rooflens.model.records import Bottleneck, Kernel, Level, held_once, ratio
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
 from rooflens.model.roofline.levels import PARTIAL, fullest
 from rooflens.model.roofline.opcodes import thread_flop
@@ -99,7 +99,7 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
 def _named(name: str, unit: str, share: float, own: float | None) -> Bottleneck:
     """Name a unit after what fills it; if the filler has a share of its own, say whose share this is."""
     is_own = name == unit or (own is not None and percent(own) == percent(share))
-    return Bottleneck(name, share, None if is_own else unit)
+    return held_once(Bottleneck(name, share, None if is_own else unit))
 
 
 def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rooflens.format import percent
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, in_order, ratio
+from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -27,10 +27,12 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.facts import Facts, earned, room_of
+from rooflens.model.verdict.done import done_words
+from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
-from rooflens.model.verdict.limit import find_limit
+from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
+from rooflens.model.verdict.pipelined import beside_waits, fitting, with_tensor_moves
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     busy_words,
@@ -227,11 +229,9 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
-    sure = {finding.id: finding.confidence for finding in costing}
-    moves = tuple(
-        replace(move, gain=earned(move.gain, facts.confidence, sure.get(move.finding or "", "high")))
-        for move in _moves(facts, costing, unmeasured=unmeasured)
-    )
+    moves, done = _moves(facts, costing, unmeasured=unmeasured), done_words(facts, findings)
+    moves = tuple(map(held_once, moves))
+    sentence = verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured, done=done)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
@@ -239,14 +239,17 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause=cause,
         limit=facts.limit,
         confidence=facts.confidence,
-        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
-        evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
+        sentence=held_once(sentence),
+        evidence=tuple(map(held_once, evidence_lines(facts, causes, unmeasured=unmeasured))) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
         memory=facts.memory,
         compute=facts.compute,
         is_nearly_alone=facts.is_nearly_alone,
         or_bound=facts.or_bound,
+        today=floor_of_today(facts),
+        does=facts.does,
+        done=done,
         unmeasured=facts.unmeasured if facts.or_bound else (),
     )
 
@@ -282,7 +285,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if (library := facts.library) is not None:
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
-    moves = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
+    ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
+    moves = beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":
@@ -302,7 +306,7 @@ def _in_order(
     Where the launch leaves nearly the whole GPU idle, more blocks go first, though nobody can tell what they bring.
     """
     of_limiter = math.inf if facts.at_roof else _UNTOLD
-    untold = {finding.id: _UNTOLD if finding.severity == "limiter" else 1.0 for finding in costing}
+    untold = {finding.id: finding.factor or (_UNTOLD if finding.severity == "limiter" else 1.0) for finding in costing}
     has_waste = any(finding.kind in _WASTE for finding in costing)
     wasted = [
         finding.gain.factor if finding.gain else _UNTOLD

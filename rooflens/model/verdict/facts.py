@@ -10,8 +10,8 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import (
     Bottleneck,
     Confidence,
+    Does,
     Evidence,
-    Gain,
     Kernel,
     Level,
     Limit,
@@ -50,6 +50,7 @@ class Facts(Struct, frozen=True):
         unmeasured: What of them: levels, `other pipes`, or a side where nothing of it was measured.
         or_bound: The classes that these could turn the kernel's into.
         room: How much faster its busiest unit would have the same work done; None if that says nothing.
+        does: What it already does.
         confidence: How far the counters carry the class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
@@ -78,6 +79,7 @@ class Facts(Struct, frozen=True):
     room: float | None = None
     full_for_a_while: bool = False
     limit: Limit = Limit()
+    does: Does = Does()
     confidence: Confidence = "low"
 
     @property
@@ -141,8 +143,3 @@ def room_of(top_share: float | None, bound: Bound, open_room: float) -> float | 
         return None
     room = max(1.0, 1 / top_share)
     return None if bound in {"latency", "overhead"} and room > open_room else room
-
-
-def earned(gain: Gain | None, *confidences: Confidence) -> Gain | None:
-    """Return the gain of a move; None if the kernel's class or the finding has low confidence: it is a guess."""
-    return None if "low" in confidences else gain

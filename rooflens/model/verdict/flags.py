@@ -7,7 +7,7 @@ import re
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
-from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel, held_once
 from rooflens.model.roofline.levels import fullest
 from rooflens.model.roofline.opcodes import copies_asynchronously
 from rooflens.model.roofline.roof import SCALAR_DTYPES
@@ -97,7 +97,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         "share_over_one": unit is not None and unit[1] > limits.share_over_one,
         "clocks_moved": duration_ns is not None and not is_short and spread > limits.clock_spread,
     }
-    return tuple(sorted({*facts.flops.flags, *(flag for flag, is_held in holds.items() if is_held)}))
+    return held_once(tuple(sorted({*facts.flops.flags, *(flag for flag, is_held in holds.items() if is_held)})))
 
 
 def _atomic_part(kernel: Kernel) -> float:

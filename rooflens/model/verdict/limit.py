@@ -23,7 +23,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.counters.memory import NS_PER_S
 from rooflens.model.failed import failure_words
-from rooflens.model.records import FAR, Kernel, Limit, ratio
+from rooflens.model.records import FAR, Kernel, Limit, UnitFloor, held_once, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
@@ -92,7 +92,7 @@ def find_limit(facts: Facts) -> Limit:
         known = [*known, moved]
     if integer_share := _integer_share(facts):
         known = [*known, _Side(integer_share * time_ns, INTEGERS)]
-    if not arithmetic and not is_read_again and all(side.is_far_from(time_ns) for side in known):
+    if not is_read_again and all(side.is_far_from(time_ns) for side in known):
         known = [*known, *_inner_traffic(facts, time_ns)]
     if not known and moved is None:
         if facts.levels["dram"].amount_bytes is not None:
@@ -108,6 +108,16 @@ def find_limit(facts: Facts) -> Limit:
     # What a share or a rounded counter puts above the time is the time.
     floor_ns = min(floor.floor_ns, time_ns)
     return Limit(time_ns / floor_ns, floor_ns, floor.by, proven=floor.proven)
+
+
+def floor_of_today(facts: Facts) -> UnitFloor | None:
+    """Return the time that the busiest unit needs for what it does today; None if no unit or no time was measured."""
+    time_ns = facts.kernel.duration_ns
+    if not time_ns or not facts.shares:
+        return None
+    unit, share = max(facts.shares.items(), key=lambda item: item[1])
+    share = min(1.0, share)
+    return UnitFloor(unit, share, share * time_ns) if share else None
 
 
 def _is_idle(facts: Facts) -> bool:
@@ -135,10 +145,8 @@ def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_Side]:
     if tensor:  # they share one pipe
         top = max(tensor, key=lambda one: needs[one.key])
         is_counted = all(one.source != "estimated" for one in tensor) or not has_newer_instruction(kernel)
-        yield _Side(sum(needs[one.key] for one in tensor), f"{_label(top.key)} {ARITHMETIC}", is_counted)
-    yield from (
-        _Side(needs[one.key], f"{_label(one.key)} {ARITHMETIC}", proven=True) for one in work if one not in tensor
-    )
+        yield _Side(sum(needs[one.key] for one in tensor), _label(top.key), is_counted)
+    yield from (_Side(needs[one.key], _label(one.key), proven=True) for one in work if one not in tensor)
     if flops.complete and (work or not flops.work):
         return
     yield from _of_pipes(facts, time_ns, {one.key for one in work})
@@ -167,7 +175,7 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     nvidia = read_nvidia(kernel.rules)
     for dtype, per_cent in (("fp32", nvidia.fp32_pct_of_peak), ("fp64", nvidia.fp64_pct_of_peak)):
         if dtype not in counted and per_cent is not None and (least := per_cent / 100 - _HALF_A_PER_CENT) > 0:
-            yield _Side(least * time_ns, f"{dtype.upper()} {ARITHMETIC}", proven=True)
+            yield _Side(least * time_ns, _label(dtype), proven=True)
 
 
 def _fastest(kernel: Kernel, work: Work) -> float:
@@ -177,7 +185,7 @@ def _fastest(kernel: Kernel, work: Work) -> float:
 
 
 def _label(key: str) -> str:
-    return key.replace("_", " ") if key.startswith("tensor") else key.upper()
+    return held_once(f"{key.replace('_', ' ') if key.startswith('tensor') else key.upper()} {ARITHMETIC}")
 
 
 def _bytes(facts: Facts, time_ns: float) -> _Side | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from rooflens.model.records import Level, Nvidia, Rule, Verdict
+from rooflens.model.records import Level, Nvidia, Rule, Verdict, held_once
 from rooflens.model.verdict.bottleneck import is_lsu_full
 
 NVIDIA_RULE = "nvidia_rule"
@@ -69,4 +69,4 @@ def read_nvidia(rules: Iterable[Rule]) -> Nvidia:
         elif rule.identifier == "SOLFPRoofline":
             match = _ACHIEVED.search(rule.message) or _FIGURES_ONLY.search(rule.message)
             fp32, fp64 = (float(match["fp32"]), float(match["fp64"])) if match else (fp32, fp64)
-    return Nvidia(bottleneck, fp32, fp64)
+    return held_once(Nvidia(bottleneck, fp32, fp64))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Roof, Verdict, ratio
+from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Roof, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.roof import at_top_clock
@@ -152,20 +152,32 @@ def limit_factor_words(verdict: Verdict) -> str:
     one that is far says what it takes: `over 10x if it moves fewer bytes through L1 (limit FP32 arithmetic)`.
     """
     limit = verdict.limit
-    if limit.factor is None:
+    if limit.over_floor is None:
         return ""
     unit, _, what = limit.by.rpartition(" ")
     is_at_another = verdict.resource is not None and _spoken(verdict.resource, None).upper() not in limit.by.upper()
-    if limit.is_far and is_at_another:
+    if limit.far and is_at_another:
         today = limit.by if limit.by == LAUNCH else f"at today's {limit.by}"
         return f"over 10x if it {_relieved(verdict.resource)} ({f'limit {limit.by}' if limit.proven else today})"
-    if limit.proven or (limit.is_far and limit.by == LAUNCH):
-        return f"far from any limit ({limit.by})" if limit.is_far else f"limit {factor(limit.factor)} ({limit.by})"
-    if limit.is_far:
+    if limit.proven or (limit.far and limit.by == LAUNCH):
+        return f"far from any limit ({limit.by})" if limit.far else f"limit {factor(limit.factor)} ({limit.by})"
+    if limit.far:
         return f"far from any limit of its {what} ({unit})"
     if limit.by == LAUNCH:
         return f"at the length of {LAUNCH} {factor(limit.factor)}"
     return f"at today's {what} {factor(limit.factor)} ({unit})"
+
+
+def today_words(verdict: Verdict, gpu: str | None) -> str:
+    """Say the floor of today's instructions and traffic where it is nearer than the limit; empty elsewhere.
+
+    It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it.
+    """
+    today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
+    if today is None or today.share * FAR < 1 or today.floor_ns <= _SEEN_APART * least_ns:
+        return ""
+    unit = resource_label(today.resource, gpu)
+    return f"with today's instructions and traffic {duration(today.floor_ns)}: {unit} is {percent(today.share)} busy"
 
 
 def _relieved(resource: str | None) -> str:
@@ -203,7 +215,7 @@ def limit_in_short(analysis: Analysis) -> str:
     limit, level = analysis.verdict.limit, analysis.levels.get("dram")
     words = limit_factor_words(analysis.verdict).partition(" (")[0]
     today = ratio(1.0, level.share) if level else None
-    if limit.by != "DRAM traffic" or limit.proven or limit.is_far or not limit.factor or not today:
+    if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
         return words
     clock = at_full_clock(analysis)
     if not (analysis.verdict.at_roof or clock) or limit.factor < _SEEN_APART * today:
@@ -220,17 +232,17 @@ TODAY = "~ at today's traffic, no proven limit"
 
 def limit_cell(limit: Limit, missing: str = MISSING) -> str:
     """Say the limit where only a number fits: `2.1x`, `~3.0x` where it is not proven, `far` where it is no news."""
-    if limit.factor is None:
+    if limit.over_floor is None:
         return missing
-    return f"{'' if limit.proven else '~'}{'far' if limit.is_far else factor(limit.factor)}"
+    return f"{'' if limit.proven else '~'}{'far' if limit.far else factor(limit.factor)}"
 
 
 GAIN_NOT_KNOWN = "gain not known"
 """Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
 
 
-def first_gain_words(verdict: Verdict, time_ns: float | None) -> str:
-    """Say what the first move brings, or that this is unknown; empty without a move."""
+def best_gain_words(verdict: Verdict, time_ns: float | None) -> str:
+    """Say what the best move brings, or that this is unknown; empty without a move."""
     return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
 
 
@@ -321,14 +333,17 @@ def longest_wait(facts: Facts) -> str | None:
     return None
 
 
-def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool) -> str:
-    """Write the verdict: class, its two decisive numbers, the first move.
+def verdict_sentence(
+    facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool, done: str = ""
+) -> str:
+    """Write the verdict: class, its two decisive numbers, the first move; of a finished kernel first that it is done.
 
     Args:
         facts: The kernel's facts, with its class.
         causes: Findings that say why it waits.
         moves: What can help.
         unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
+        done: The roof that it has reached; empty if there is something left to win.
     """
     roof = ", at the roof" if facts.at_roof else ""
     if facts.full_for_a_while:
@@ -342,7 +357,7 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
     if facts.outside.waiting is not None and facts.bound != "overhead":
         head += f"; and {_gap_words(facts.outside.waiting)}"
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
-    return f"{head}.{move}"
+    return f"{f'Done: {done}. ' if done else ''}{head}.{move}"
 
 
 def _on_the_plateau(facts: Facts) -> str:

@@ -21,6 +21,9 @@ class Thresholds(Struct, frozen=True):
     at_roof_share: float
     at_roof_device_share: float
     copy_share: float
+    best_copy_share: float
+    done_share: float
+    tile_registers: float
     bound_share: float
     balanced_lead: float
     overhead_duration_ns: float

@@ -17,8 +17,9 @@ from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.document import spans
 from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.marks import Spec, unchecked
 from rooflens.report.plane.places import Place, places, roofs_over
-from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, finished, plane_spec, rowed, ticks, time_label
+from rooflens.report.plane.simple import Dot, Drawn, Line, finished, plane_spec, rowed, ticks, time_label
 from rooflens.report.words.change import kernel_names
 from rooflens.report.words.ladder import kernel_title, limiter
 
@@ -37,6 +38,7 @@ SEEN_SHARE = 0.001
 """A difference of less than this part of the longer total cannot be seen: it is counted with the others."""
 
 
+@unchecked
 def waterfall_spec(program: Program, *, title: str) -> Spec | None:
     """Draw the time before, what each kernel gave or took, and the time after; None if a side has no durations."""
     steps = [*waterfall(program)]
@@ -202,6 +204,7 @@ def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[flo
     )
 
 
+@unchecked
 def sides_spec(ladder: Ladder) -> Spec | None:
     """Draw the time of the longest kernels on each side; what is not compared is left out, and named."""
     known = ((kernel, [*_compared(kernel)]) for kernel in ladder.kernels)

@@ -10,7 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import is_apart, mean_clock_hz, mean_memory_bytes_per_s
-from rooflens.model.records import timed
+from rooflens.model.records import at_work
 from rooflens.report.summary import CLOCK_WORDS
 from rooflens.report.words.labels import file_label
 
@@ -38,14 +38,14 @@ class Fact(Struct, frozen=True):
 
 def is_synthetic(side: Side) -> bool:
     """Return whether a generator wrote any part of a side."""
-    return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.timed)
+    return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.at_work)
 
 
 def recorded(comparison: Ladder) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
         ("Side", lambda side: file_label(side.label)),
-        ("GPU", lambda side: _each(one.kernel.gpu for one in side.timed)),
+        ("GPU", lambda side: _each(one.kernel.gpu for one in side.at_work)),
         ("SM clock", _clock),
         ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),
         ("Cache control", lambda side: _each(run.cache_control for run in side.runs)),
@@ -91,7 +91,7 @@ def unlike(comparison: Ladder) -> str:
 
 
 def _gpus(side: Side) -> list[str]:
-    return sorted({one.kernel.gpu or "unknown GPU" for one in side.timed})
+    return sorted({one.kernel.gpu or "unknown GPU" for one in side.at_work})
 
 
 def _and(names: Iterable[str]) -> str:
@@ -108,7 +108,7 @@ def _clock_mode(mode: str | None) -> str | None:
 
 def _clock(side: Side) -> str:
     """Say the mean clock over GPU time, and its range where short launches ran at another one."""
-    clocks = [hz for one in side.timed if (hz := one.kernel.counters.get("sm_clock_hz"))]
+    clocks = [hz for one in side.at_work if (hz := one.kernel.counters.get("sm_clock_hz"))]
     mean = mean_clock_hz(side)
     if mean is None:
         return ""
@@ -123,8 +123,10 @@ def _dates(side: Side) -> str:
 
 
 def _launches(side: Side) -> str:
-    """Count the launches of the first recording, and those that failed."""
+    """Count the launches of the first recording that are compared, that only fill inputs, and that failed."""
     first = side.recordings[0]
-    counted = timed(first)
-    failed, launches = len(first) - len(counted), sum(a.launches for a in counted)
-    return f"{launches:,}" + (f", {failed:,} failed" if failed else "")
+    failed = sum(one.kernel.failed for one in first)
+    set_up = len(first) - failed - len(at_work(first))
+    parts = [f"{sum(one.launches for one in at_work(first)):,}"]
+    parts += [f"{number:,} {what}" for number, what in ((set_up, "that fill inputs"), (failed, "failed")) if number]
+    return ", ".join(parts)

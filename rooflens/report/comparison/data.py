@@ -31,6 +31,7 @@ from rooflens.model.catalogue import (
 from rooflens.model.compare.compare import Change, Outcome
 from rooflens.model.compare.findings import FindingChange, FindingChanges, What, changed_findings
 from rooflens.model.compare.gate import Gated
+from rooflens.model.compare.given import Given
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.lines import slower_lines
 from rooflens.model.compare.matching import How
@@ -57,6 +58,7 @@ class Answer(Struct, frozen=True):
     ladders: Sequence[Ladder]
     unpaired: Sequence[Unpaired]
     gated: Gated | None
+    given: Sequence[Given] = ()
 
 
 SIDE = fixed(
@@ -243,6 +245,7 @@ JUDGED = fixed(
     Key("fail_on", NUMBER, "the limit of the gate for it", "share"),
     Key("floor_ns", NUMBER, "time that it must lose to fail", "ns"),
     Key("reason", TEXT_OR_NULL, "why it is not judged or let through", value=lambda one: one.reason or None),
+    Key("held_by_floor", TRUTH, "it grew enough to fail, and lost too little", value=attrgetter("is_held_by_floor")),
 )
 
 GATE = fixed(
@@ -256,6 +259,12 @@ GATE = fixed(
     Key("unjudged", TEXTS, "what cannot be judged, and why"),
     Key("left_out", TEXTS, "kernels that only one side has, with their time: they never fail it"),
     Key("judged", items(JUDGED), "each time that it judged"),
+)
+
+GIVEN = fixed(
+    Key("option", TEXT, "its name on the command line, without dashes"),
+    Key("values", TEXTS, "as they are typed; none for a flag"),
+    Key("source", TEXT, "`command line`, or the file or environment variable that it comes from"),
 )
 
 UNPAIRED = fixed(Key("where", TEXT, "the side that has them"), Key("programs", TEXTS, "that another side lacks"))
@@ -276,13 +285,24 @@ COMPARISON = fixed(
     ),
     Key("unpaired", items(UNPAIRED), "programs that one side lacks"),
     Key("gate", nullable(GATE), "what it found; null without one", value=attrgetter("gated")),
+    Key(
+        "options",
+        items(GIVEN),
+        "what the command was given and by whom, but for how it is written",
+        value=attrgetter("given"),
+    ),
 )
 """Everything that is written of a comparison."""
 
 
-def to_json(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None) -> str:
+def to_json(
+    ladders: Sequence[Ladder],
+    unpaired: Sequence[Unpaired] = (),
+    gated: Gated | None = None,
+    given: Sequence[Given] = (),
+) -> str:
     """Write every program with its sides and kernels: SI base units, null where nothing was measured."""
-    return json_text(COMPARISON.json(Answer(ladders, unpaired, gated)))
+    return json_text(COMPARISON.json(Answer(ladders, unpaired, gated, given)))
 
 
 def schema_text() -> str:

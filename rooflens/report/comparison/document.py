@@ -23,6 +23,7 @@ from rooflens.format import (
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.gate import Gated
+from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.loops import LoopChange, changed_loops
 from rooflens.model.compare.pairing import Unpaired
@@ -62,7 +63,7 @@ from rooflens.report.document import (
 from rooflens.report.path.chart import path_chart
 from rooflens.report.path.placing import has_path
 from rooflens.report.plane.places import places
-from rooflens.report.words.change import change_sentence, kernel_names, total_sentence
+from rooflens.report.words.change import change_sentence, kernel_names, looked_at, total_sentence
 from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (
     KERNELS_SHOWN,
@@ -109,11 +110,21 @@ _LIMITERS = (
 
 
 def comparison_document(
-    ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None
+    ladders: Sequence[Ladder],
+    unpaired: Sequence[Unpaired] = (),
+    gated: Gated | None = None,
+    given: Sequence[Given] = (),
 ) -> Document:
-    """Show the gate's outcome, the ladder of a program with more than two sides, else how its kernels changed."""
+    """Show the gate's outcome, the ladder of a program with more than two sides, else how its kernels changed.
+
+    Defaults that nobody typed are named, and what a gate looked at.
+    """
     drawn = {id(one.comparison): one for one in programs(_told(ladders))[:MAX_DRAWN_PROGRAMS]}
     blocks = [*(gate_document(gated) if gated else ())]
+    if gated:
+        blocks.append(paragraph(f"The gate looked at {looked_at(ladders, given)}."))
+    elif defaults := defaults_words(given):
+        blocks.append(paragraph(f"Defaults: {defaults}."))
     if len(ladders) > 1 and not any(one.pairs for one in ladders):
         blocks.append(Columns(((_overview(ladders),),)))
     for i, ladder in enumerate(sorted(ladders, key=lambda one: not one.pairs)):
@@ -394,7 +405,7 @@ def _roofline(program: Program, mark: str) -> Chart:
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
-        gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.timed)
+        gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.at_work)
         return arrows_spec(program, title=f"{', '.join(gpus)}{mark}")
 
     why = unlike(program.comparison)
@@ -460,7 +471,8 @@ def gate_document(gated: Gated) -> Document:
     floor = f" and {exact_duration(gate.floor_ns)}" if gate.floor_ns else ""
     limit = f"{given_percent(round(100 * gate.fail_on, 6))}{floor}"
     word, what = _ENDED[gated.word]
-    ended = f": {what} by more than {limit} and {gated.excess}"
+    why = f", and the floor of {exact_duration(gate.floor_ns)} is the reason" if gated.is_held_by_floor else ""
+    ended = f"{why}: {what} by more than {limit} and {gated.excess}"
     blocks: list[Block] = [Paragraph(((strong(f"The gate {word}"), ended),), "answer")]
     unjudged = [*gated.unjudged, *gated.left_out]
     for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", unjudged)):

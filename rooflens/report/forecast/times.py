@@ -10,7 +10,8 @@ import altair as alt
 from rooflens import format as fmt
 from rooflens.model.predict.forecast import Row, moving
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.simple import Spec, finished, rowed, ticks, time_label
+from rooflens.report.plane.marks import Spec, unchecked
+from rooflens.report.plane.simple import finished, rowed, ticks, time_label
 from rooflens.report.words.forecast import sizes_text
 from rooflens.report.words.labels import BOUND_LABELS
 
@@ -23,6 +24,7 @@ MOST_DRAWN = 60
 """Steps of a line that have a dot; longer sweeps have theirs at even distances."""
 
 
+@unchecked
 def times_spec(rows: Sequence[Row]) -> Spec:
     """Specify the chart for Vega-Lite."""
     lines = [point for place, row in enumerate(rows) for point in _points(row, place, rows)]

@@ -14,9 +14,9 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Confidence
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, parted, time_part
+from rooflens.model.summary import KernelSummary, Launch, asks_first, best_move, parted, time_part
 from rooflens.model.verdict.sentences import (
-    first_gain_words,
+    best_gain_words,
     gain_figure,
     limit_in_short,
     stage_full_words,
@@ -28,7 +28,7 @@ from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
 from rooflens.report.page.headline import after_move
-from rooflens.report.page.ladder import ladder_section, way
+from rooflens.report.page.ladder import ladder_section, leading_ladder_asks, way
 from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
     Ranked,
@@ -62,10 +62,10 @@ class Entry(Struct, frozen=True):
         begins: True where a line parts it from those with a gain above it.
         is_brief: It is small: it is not worth a row of its own, or the list has enough of them.
         asks: Its first move is to collect more.
-        asks_again: A row above it says so already.
+        asks_again: A row above it, or a ladder above the list, says so already.
         length: Its time as a part of the longest one's, which its bar has.
         parts: Parts of its bar by verdict, which sum to 1.
-        won: The part of its time that its first move wins; 0 if that is unknown.
+        won: The part of its time that its best move wins; 0 if that is unknown.
     """
 
     row: Ranked
@@ -97,7 +97,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         content: The page.
         figures: The rooflines of the page.
     """
-    texts = [first_move(group.analysis.verdict) for group in content.first[:1]]
+    texts = [best_move(group.analysis.verdict) for group in content.first[:1]]
     if content.ladder:
         answer, texts = versions(content.ladder, content.launches), []
     elif len(content.kernels) == 1:
@@ -150,6 +150,7 @@ def what_first(content: Content) -> Markup:
         versions=_versions(content.earlier.values()),
         limited=at_limit(content),
         untold="" if content.is_judged else cannot_tell(len(content.runs), len(content.kernels)),
+        asked=leading_ladder_asks(content),
         untimed=sum(not group.duration_ns for group in content.kernels),
     )
 
@@ -166,7 +167,7 @@ def verdict(content: Content) -> Markup:
     return render(
         "report/verdict",
         kernel=kernel,
-        gain_words=first_gain_words(analysis.verdict, kernel.duration_ns),
+        gain_words=best_gain_words(analysis.verdict, kernel.duration_ns),
         limit=limit_in_short(analysis),
         sentence=without_move(analysis.verdict) if content.is_judged else cannot_tell(len(content.runs), 1),
         stage_full=stage_full_words(analysis),
@@ -194,9 +195,11 @@ def _entries(content: Content) -> Iterator[Entry]:
     kept = [*kept, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
     listed = [row for row in kept if row.key in first or row.key not in earlier][:LISTED]
     longest_ns = max((row.duration_ns or 0.0 for row in listed), default=0.0)
-    has_asked = False
-    for place, (kernel, tier) in enumerate(zip(kept, tiers(kept), strict=True)):
-        begins = 0 < place < len(listed) and tier != Tier.GAIN and tiers(kept)[place - 1] == Tier.GAIN
+    has_asked = leading_ladder_asks(content)
+    with_gain = [place for place, tier in enumerate(tiers(kept)) if tier == Tier.GAIN]
+    without_gain = max(with_gain, default=-1) + 1
+    for place, kernel in enumerate(kept):
+        begins = 0 < place < len(listed) and place == without_gain
         whole = _entry(ranked(place + 1, kernel), longest_ns)
         again = whole.asks and has_asked
         has_asked = has_asked or whole.asks

@@ -1,4 +1,4 @@
-"""The headline of a page: the kernel to look at first, its time, and what its first move brings."""
+"""The headline of a page: the kernel to look at first, its time, and what its best move brings."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from rooflens.format import cut_name, duration, sentence_case
+from rooflens.format import cut_name, duration, sentence_case, some
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.knowledge.items import after_words
+from rooflens.model.ranking import failed_lead
 from rooflens.model.records import Move, Verdict
-from rooflens.model.summary import first_move
+from rooflens.model.summary import best_move
 from rooflens.model.verdict.sentences import gain_how, without_move
 from rooflens.report.content import Content
 from rooflens.report.roofline.choices import Choice
@@ -63,6 +64,9 @@ def headline(content: Content) -> Headline:
         return Headline("", _of_versions(content.ladder))
     if content.ladders_lead:
         return Headline("", _of_programs(content.ladders))
+    if failed_lead([*content.kernels, *content.failed_kernels]):
+        lost = [one for one in content.failed_kernels if one.analysis.role in {"kernel", "library"}]
+        return Headline("", f"{some(cut_name(one.shown, NAME_WIDTH) for one in lost)} could not be profiled")
     if not content.first:
         failed = failed_words(content.failed_kernels, content.noun)
         return Headline("", f"Nothing to judge: {failed}" if failed else "No kernels in this report")
@@ -82,11 +86,11 @@ def _of_programs(ladders: Sequence[Ladder]) -> str:
 def said_of(verdict: Verdict, time_ns: float | None, *, is_of_many: bool) -> str:
     """Say time and first move of a kernel, or of several that one move is for."""
     time = NO_TIME if time_ns is None else duration(time_ns)
-    after = after_move(verdict.moves[0], time_ns) if verdict.moves else ""
+    after = after_move(verdict.best, time_ns) if verdict.best else ""
     if after:
         return f"{time}, {after}"
     doubt = "" if is_of_many else _doubt(verdict)
-    return f"{time}. {sentence_case(doubt + move_head(first_move(verdict)))}"
+    return f"{time}. {sentence_case(doubt + move_head(best_move(verdict)))}"
 
 
 def after_move(move: Move | Choice, time_ns: float | None) -> str:
@@ -113,4 +117,4 @@ def _of_versions(ladder: Ladder) -> str:
     said, fastest = sentence_case(ladder_headline(ladder)), ladder.fastest
     if fastest is None or fastest.analysis is None:
         return said
-    return f"{said}. Next: {move_head(first_move(fastest.analysis.verdict))}"
+    return f"{said}. Next: {move_head(best_move(fastest.analysis.verdict))}"

@@ -15,7 +15,7 @@ from rooflens import format as fmt
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import Unit, main_work
-from rooflens.model.summary import KernelSummary, Launch, cautions, first_move, known_sum
+from rooflens.model.summary import KernelSummary, Launch, best_move, cautions, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
@@ -138,8 +138,10 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         else Cell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
         "roof": _number(max(roofs, default=None), fmt.percent),
         "cause": _words("" if group.is_failed else verdict.cause or ""),
-        "move": _words("" if group.is_failed else first_move(verdict)),
-        LIMIT: Cell(limit_cell(verdict.limit), "" if verdict.limit.factor is None else _raw(verdict.limit.factor)),
+        "move": _words("" if group.is_failed else best_move(verdict)),
+        LIMIT: Cell(
+            limit_cell(verdict.limit), "" if verdict.limit.over_floor is None else _raw(verdict.limit.over_floor)
+        ),
     }
     cells = []
     for column in offered:

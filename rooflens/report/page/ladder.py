@@ -18,16 +18,16 @@ from rooflens.report.writers.html import to_html
 
 
 def ladder_section(
-    ladder: Ladder, links: Sequence[str] = (), notes: Sequence[str] = (), *, named: bool = False, key: str = ""
+    ladder: Ladder, links: Sequence[str] = (), *, named: bool = False, key: str = "", has_next: bool = True
 ) -> Markup:
     """Show the versions of a program one below the other, and what to try next on the fastest.
 
     Args:
         ladder: The versions.
         links: What each is linked to in the page; none where it is empty.
-        notes: What to keep in mind.
         named: Put the program's name into the heading, and draw its way beside it.
         key: What its chart is called.
+        has_next: Say what to try next.
     """
     way = named and has_path(ladder)
     return render(
@@ -37,9 +37,8 @@ def ladder_section(
         way=Markup(to_html((path_chart(ladder, f"path-{key}"),))) if way else "",  # noqa: S704 - likewise
         subject=subject(ladder),
         against=held_against(ladder),
-        next_move="" if named and _asks(ladder) else try_next(ladder),
+        next_move=try_next(ladder) if has_next else "",
         named=named,
-        notes=notes,
     )
 
 
@@ -56,9 +55,23 @@ def way(ladder: Ladder) -> Markup:
     return Markup(to_html((path_chart(ladder, "path"),)))  # noqa: S704 - escaped by the writer
 
 
-def named_ladders(several: Sequence[Ladder]) -> Markup:
-    """Show ladders one below the other, each with its program's name."""
-    return Markup("\n").join(ladder_section(one, named=True, key=str(at)) for at, one in enumerate(several))
+def named_ladders(several: Sequence[Ladder], *, lead: bool = False) -> Markup:
+    """Show ladders one below the other, each with its program's name.
+
+    Args:
+        several: The ladders.
+        lead: They stand first in the page, which says once what to collect: so the first that lacks anything does.
+    """
+    asking = [at for at, one in enumerate(several) if _asks(one)]
+    silent = asking[1:] if lead else asking
+    return Markup("\n").join(
+        ladder_section(one, named=True, key=str(at), has_next=at not in silent) for at, one in enumerate(several)
+    )
+
+
+def leading_ladder_asks(content: Content) -> bool:
+    """Return whether a ladder at the head of the page says what to collect."""
+    return content.ladders_lead and any(_asks(one) for one in content.ladders)
 
 
 def ladders(content: Content) -> Markup:

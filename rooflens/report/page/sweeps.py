@@ -23,7 +23,8 @@ from rooflens.model.roofline.roofs import RoofLine, level_roofs, pipe_roofs
 from rooflens.model.summary import identity
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
-from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, plane_spec
+from rooflens.report.plane.marks import Spec
+from rooflens.report.plane.simple import Dot, Drawn, Line, plane_spec
 from rooflens.report.templates import render
 from rooflens.report.words.expectations import LADDERS, sizes_text
 from rooflens.report.words.labels import BOUND_LABELS

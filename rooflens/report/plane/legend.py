@@ -9,14 +9,15 @@ import altair as alt
 
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.html.theme import LOOKS, is_hollow
+from rooflens.report.plane.marks import either
 from rooflens.report.words.labels import BOUND_LABELS
 
 _HOLLOW = [shown for shown in LOOKS if is_hollow(shown)]
 
 
-def fill_opacity() -> Any:
+def fill_opacity() -> alt.FillOpacityValue:
     """Fill the sign of a sure class, and leave that of an open one hollow."""
-    return alt.condition(f"indexof({_HOLLOW}, datum.bound) >= 0", alt.value(0), alt.value(1))
+    return alt.FillOpacityValue(**either(f"indexof({_HOLLOW}, datum.bound) >= 0", 0, 1))
 
 
 def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[str, Any]:

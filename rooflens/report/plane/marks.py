@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
-from altair.utils.schemapi import SchemaBase
+from altair.utils.schemapi import SchemaBase, debug_mode
 
 from rooflens.report.plane.placement import LEAD_TO_PART
 
@@ -16,6 +16,10 @@ Param = Mapping[str, Any]
 
 Drawing = alt.Chart | alt.LayerChart
 """A layer, or several as one."""
+
+unchecked = debug_mode(arg=False)
+"""Decorator: build a chart without validating each of its parts, which costs as much as the rest of a small page. Users
+gain nothing by it: the charts are ours, and `tests/report/test_charts_valid.py` validates them."""
 
 QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and tell a screen reader nothing new: it has the points."""
@@ -93,6 +97,14 @@ def of_kernels(fields: Sequence[str]) -> alt.LookupData:
     return alt.LookupData(alt.NamedData("kernels"), "k", list(fields))
 
 
+def either(test: str, then: Any, otherwise: Any) -> Style:
+    """Choose between two values by an expression: the arguments of a channel's `Value` class.
+
+    `alt.condition` does the same, but leaves Altair to find the class, which takes it a millisecond or five.
+    """
+    return {"value": otherwise, "condition": {"test": test, "value": then}}
+
+
 def values(**named: Any) -> list[Param]:
     """Declare parameters by their first values."""
     return [{"name": name, "value": value} for name, value in named.items()]
@@ -150,6 +162,12 @@ def specify(
 
     Values and rows are plain already: Altair would copy them at every step, and the page must not wait for that.
     """
-    spec: Spec = chart.to_dict()
-    spec.pop("config", None)
+    spec = written_out(chart)
     return spec | {"params": [*params, *spec.get("params", ())], "datasets": dict(datasets)}
+
+
+def written_out(chart: alt.TopLevelMixin) -> Spec:
+    """Write a chart as its specification, unvalidated (see `unchecked`); the theme has its colours."""
+    spec: Spec = chart.to_dict(validate=False)
+    spec.pop("config", None)
+    return spec

@@ -15,6 +15,7 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.marks import Spec, either, unchecked, written_out
 from rooflens.report.plane.plane import Domain, aired
 
 HEIGHT = 440
@@ -35,8 +36,6 @@ _STEPS, _STEP_LETTERS = 20, 2
 """Parts of a slope and of a path, and the letters of a label for which one place is taken."""
 
 _PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
-
-Spec = dict[str, Any]
 
 Spot = tuple[float, float]
 """Operations per byte, and operations per second."""
@@ -132,6 +131,7 @@ class Drawn(Struct, frozen=True):
         return aired([*(y for _, y in self.spots), *(flat.peak for flat in self.flats)], LEAST_DECADES)
 
 
+@unchecked
 def plane_spec(plane: Drawn) -> Spec:
     """Specify a plane for Vega-Lite."""
     layers = [*_roofs(plane), *_paths(plane), *_rings(plane), *_dots(plane)]
@@ -142,11 +142,9 @@ def plane_spec(plane: Drawn) -> Spec:
 
 
 def finished(chart: Any, title: str, subtitle: Sequence[str] = (), **properties: Any) -> Spec:
-    """Write a chart as its specification, checked against Vega-Lite's schema; the theme has its colours."""
+    """Give a chart its title and sizes, and write it as its specification."""
     titled = alt.TitleParams(title, subtitle=list(subtitle), limit=alt.ExprRef("width"))
-    spec: Spec = chart.properties(title=titled, **({"width": 640} | properties)).to_dict()
-    spec.pop("config", None)
-    return spec
+    return written_out(chart.properties(title=titled, **({"width": 640} | properties)))
 
 
 def rowed(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
@@ -324,10 +322,10 @@ def _dots(plane: Drawn) -> list[alt.Chart]:
         **_scales(plane),
         **verdict_channels({dot.bound for dot in plane.dots}, wraps=False),
         size=alt.Size("area:Q", scale=None, legend=None),
-        fillOpacity=alt.condition("datum.filled === 1", alt.value(0.85), alt.value(0)),
+        fillOpacity=alt.FillOpacityValue(**either("datum.filled === 1", 0.85, 0)),
         tooltip=tips,
         **(
-            {"strokeWidth": alt.condition("indexof(datum.ks, picked) >= 0", alt.value(4), alt.value(2))}
+            {"strokeWidth": alt.StrokeWidthValue(**either("indexof(datum.ks, picked) >= 0", 4, 2))}
             if any(dot.keys for dot in plane.dots)
             else {}
         ),

@@ -18,7 +18,7 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.legend import fill_opacity, verdict_channels
-from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, layered, of_kernels
+from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, either, layered, of_kernels
 from rooflens.report.plane.plane import BarredLaunch, LevelShare, Plane
 from rooflens.report.roofline.rows import rounded
 
@@ -245,7 +245,7 @@ def _bars(plane: Plane, at: Style) -> alt.Chart:
         x2=alt.X2("none"),
         y2=alt.Y2("down"),
         fill=verdict_channels(plane.bounds)["fill"],
-        fillOpacity=alt.condition("datum.l === 0", alt.value(0.9), alt.value(0.5)),
+        fillOpacity=alt.FillOpacityValue(**either("datum.l === 0", 0.9, 0.5)),
     )
 
 
@@ -268,7 +268,7 @@ def _kernel_names(up: alt.Y) -> list[alt.Chart]:
     count = "(datum.launches > 1 && w >= 480 ? format(datum.launches, ',') + ' launches, ' : '')"
     part = f"datum.total > 0 ? {count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time') : ''"
     limit = alt.ExprRef("w - (w < 480 ? 76 : 216)")
-    left, right = {"x": alt.value(SYMBOL_PX), "y": up}, {"x": alt.value(alt.ExprRef("w")), "y": up}
+    left, right = {"x": _at_px(SYMBOL_PX), "y": up}, {"x": _at_px(alt.ExprRef("w")), "y": up}
     return [
         _words(name, left, "label", align="left", limit=limit, opacity=LIT_BAR),
         _words(_once().transform_calculate(words=part), right, "note", align="right", opacity=LIT_BAR),
@@ -288,7 +288,7 @@ def _symbols(plane: Plane, up: alt.Y) -> alt.Chart:
         .mark_point(filled=True, size=70, strokeWidth=1.5, opacity=LIT_BAR, aria=False)
         .encode(
             **verdict_channels(plane.bounds),
-            x=alt.value(SYMBOL_PX // 3),
+            x=_at_px(SYMBOL_PX // 3),
             y=up,
             fillOpacity=fill_opacity(),
         )
@@ -308,7 +308,11 @@ def _rest(plane: Plane, up: alt.Y) -> list[alt.Chart]:
         f" + (datum.time > 0 && datum.time < 1.005 ? ', ' + {text.percent('datum.time')} + ' of GPU time' : '')",
     )
     rows = rows.transform_filter("datum.count > 0")
-    return [_words(rows, {"x": alt.value(0), "y": up}, "note", align="left", limit=alt.ExprRef("w"))]
+    return [_words(rows, {"x": _at_px(0), "y": up}, "note", align="left", limit=alt.ExprRef("w"))]
+
+
+def _at_px(x: int | alt.ExprRef) -> alt.XValue:
+    return alt.XValue(x)  # type: ignore[no-untyped-call]  # as Altair has it
 
 
 def _words(rows: alt.Chart, at: Style, style: str, **look: Any) -> alt.Chart:

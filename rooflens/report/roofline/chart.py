@@ -24,7 +24,7 @@ from rooflens import format as fmt
 from rooflens.model.verdict_classes import is_open
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
-from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, values
+from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
 from rooflens.report.plane.plane import ALL, OWN, Plane
 from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.roofline import rows
@@ -42,6 +42,7 @@ RANGED = "ranges[level] ? level : 'all'"
 """Expression of the level whose range is seen."""
 
 
+@unchecked
 def roofline_spec(
     plane: Plane,
     *,

@@ -53,7 +53,9 @@ def ghost_layers(shown: str, size: alt.ExprRef, beside_px: str, asked: str) -> I
         asked: The expression that holds while its words are to be seen.
     """
     rows = alt.Chart().transform_filter(f"{shown} && datum.m === move")
-    yield rows.mark_rule(style="ghost", **QUIET).encode(x=alt.X("x0:Q"), y=alt.Y("y0:Q"), x2="x", y2="y")
+    yield rows.mark_rule(style="ghost", **QUIET).encode(
+        x=alt.X("x0:Q"), y=alt.Y("y0:Q"), x2=alt.X2("x"), y2=alt.Y2("y")
+    )
     yield rows.mark_point(style="ghost", size=size, shape="circle", filled=False, clip=True, aria=False).encode(
         **AT, tooltip=alt.Tooltip("after:N", title="after the move")
     )

@@ -16,13 +16,14 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
-from rooflens.report.plane.marks import Spec
+from rooflens.report.plane.marks import Spec, unchecked
 
 _EXPRESSIONS = {"calculate", "expr", "filter", "labelExpr", "test"}
 """Keys whose texts are expressions."""
 _QUOTED = r"'(?:[^'\\]|\\.)*'"
 
 
+@unchecked
 def inlined(specs: Sequence[Spec], *, dark: bool) -> alt.VConcatChart:
     """Make a chart of specifications as the page has them, one below another.
 

@@ -96,30 +96,31 @@ def label_rows(plane: Plane, drawn: Drawings, picked: str) -> list[Row]:
                 row = rows.setdefault(identity, new | keys | {"p": [None] * len(SIZES)})
                 # Only words that differ from the row's are written again.
                 row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
-    numbers = [row for level in drawn for row in _number_rows(plane, level)]
+    numbers = [row for level, at_level in drawn.items() for row in _number_rows(plane, level, at_level)]
     return [*numbers, *rows.values()]
 
 
-def _number_rows(plane: Plane, level: str) -> list[Row]:
-    """Write the numbers of the ranking inside their points, which are large enough; of several in one place the first.
+def _number_rows(plane: Plane, level: str, at_level: Sequence[Drawing]) -> Iterator[Row]:
+    """Write the numbers of the ranking inside their points, which are large enough; where two would overlap, the first.
 
-    They stand on their own points, where no other text does.
+    They stand on their own points, so that they keep clear of one another alone.
     """
     ranked = [(rank, point) for point in shown_at(plane.points, level) if (rank := point.launch.rank)]
-    ranked.sort(key=itemgetter(0))
-    return [
-        {
-            "s": "rank",
-            "level": level,
-            "x": rounded(point.intensity_flop_per_byte),
-            "y": rounded(point.flop_per_s),
-            "t": str(point.launch.rank),
-            "k": point.launch.key,
-            "g": point.launch.group_key,
-            "p": [Spot(0, 0, 0).row("")] * len(SIZES),
-        }
-        for point in apart(point for _, point in ranked)
-    ]
+    sheets = [Canvas(drawing.canvas.view) for drawing in at_level]
+    for rank, point in sorted(ranked, key=itemgetter(0)):
+        text = Text((str(rank),), *point.at, [Spot(0, 0, 0)])
+        places = [canvas.place(text) for canvas in sheets]
+        if any(places):
+            yield {
+                "s": "rank",
+                "level": level,
+                "x": rounded(point.intensity_flop_per_byte),
+                "y": rounded(point.flop_per_s),
+                "t": str(rank),
+                "k": point.launch.key,
+                "g": point.launch.group_key,
+                "p": [place and ["", *place[1:]] for place in places],
+            }
 
 
 def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple[Label, list[Any]]]:

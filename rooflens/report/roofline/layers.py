@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import altair as alt
 
 from rooflens.report.plane.expressions import si
-from rooflens.report.plane.marks import QUIET, table, written
+from rooflens.report.plane.marks import QUIET, either, table, written
 from rooflens.report.plane.placement import LINE_PX
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.roofs import (
@@ -97,7 +97,7 @@ def _bands(plane: Plane) -> list[alt.Chart]:
 def twin_layers(rows: Collection[str], *, boosts: bool) -> list[alt.Chart]:
     """Draw light roofs from the tables that have rows: those at boost clock only while they are asked for."""
     asked = "!datum.boost || boost" if boosts else "true"
-    dash = alt.condition("datum.boost", alt.value(BOOST_DASH), alt.value(TWIN_DASH))
+    dash = alt.StrokeDashValue(**either("datum.boost", BOOST_DASH, TWIN_DASH))
     slopes, flats = (table(name).transform_filter(asked) for name in TWINS)
     lines = line_layers(slopes, flats, "twin")
     return [line.encode(strokeDash=dash) for name, line in zip(TWINS, lines, strict=True) if name in rows]

@@ -17,6 +17,7 @@ from rooflens.report.plane.marks import (
     Drawing,
     Style,
     at_spot,
+    either,
     layered,
     leads,
     of_kernels,
@@ -133,7 +134,7 @@ def _dots(plane: Plane) -> alt.Chart:
         **axes(plane.units),
         **verdict_channels(plane.bounds),
         size=alt.Size("area:Q", legend=None, scale=None),
-        fillOpacity=alt.condition("datum.hollow", alt.value(0), alt.value(0.72)),
+        fillOpacity=alt.FillOpacityValue(**either("datum.hollow", 0, 0.72)),
     )
 
 

@@ -66,7 +66,7 @@ _MOST_REASONS = 3
 
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "
-    "the median one is judged and placed. AI: FLOPs over bytes moved. Gain: about what the first move brings. "
+    "the median one is judged and placed. AI: FLOPs over bytes moved. Gain: about what the best move brings. "
     "Limit: what no change beats that keeps the arithmetic, the types and the bytes that are needed; "
     f"{TODAY}; far: above 10x. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."

@@ -14,12 +14,11 @@ from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.keys import short_names
 from rooflens.model.predict.other_gpu import type_answer
-from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
+from rooflens.model.ranking import ORDER, RANKED_SHOWN, failed_lead, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, asks_first, cautions, first_move, place_of_move
+from rooflens.model.summary import KernelSummary, Launch, asks_first, best_move, cautions, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
-from rooflens.report.content import RANKED_SHOWN
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code, few
 from rooflens.report.summary import most_first
 from rooflens.report.words.findings import costing
@@ -187,7 +186,7 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
         Span(verdict_words(analysis), verdict.shown_class),
         factor(verdict.gain.factor) if verdict.gain else _MISSING,
         limit_cell(verdict.limit, _MISSING),
-        Span(first_move(analysis.verdict).partition(": ")[0], "dim"),
+        Span(best_move(analysis.verdict).partition(": ")[0], "dim"),
     )
 
 
@@ -272,13 +271,15 @@ def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
 def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[Words]:
     """Write at most three lines in the order of the table: the moves of the first kernels, or how to collect more.
 
-    They include the first of the kernels that lack counters; without any, the last line is a command that shows more.
+    Kernels that could not be profiled are among them where the others only fill their inputs. The lines include the
+    first of the kernels that lack counters; without any, the last line is a command that shows more.
 
     Args:
         kernels: All kernels, as the table shows them.
         place: Arguments for a command: paths, or a store; empty if no command is wanted.
     """
-    ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
+    leads = failed_lead(kernels)
+    ranked = worth_a_line(row for row in opportunities(kernels) if leads or not row.is_failed)[:RANKED_SHOWN]
     if not ranked:
         return [_move(kernels[0])] if kernels else []
     lacking = [kernel for kernel in ranked if asks_first(kernel.analysis.verdict)]
@@ -317,9 +318,11 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
 
 
 def _move(kernel: KernelSummary) -> Words:
+    if kernel.is_failed:
+        return code(cut_name(kernel.shown, _NAME.most)), f" could not be profiled: {best_move(kernel.analysis.verdict)}"
     place = place_of_move(kernel.analysis.verdict)
     where = (" (", code(place), ")") if place else ()
-    return code(cut_name(kernel.shown, _NAME.most)), f": {first_move(kernel.analysis.verdict)}", *where
+    return code(cut_name(kernel.shown, _NAME.most)), f": {best_move(kernel.analysis.verdict)}", *where
 
 
 def _command(ranked: Sequence[KernelSummary], place: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rooflens.model.program.program import Program
 from rooflens.report.document import Block, Column, Document, Table
@@ -43,4 +42,4 @@ def _narrow(block: Block) -> Block:
     places = [at for at, column in enumerate(block.columns) if column.heading in _KEPT]
     columns: tuple[Column, ...] = tuple(block.columns[at] for at in places)
     rows = tuple(tuple(row[at] for at in places) for row in block.rows)
-    return replace(block, columns=columns, rows=rows)
+    return block._replace(columns=columns, rows=rows)

@@ -55,7 +55,7 @@ _HOW = (
     "A floor is the least time by FLOPs and bytes that the sizes of an operator state, at the peaks of the GPU's "
     "datasheet: cold caches; `warm` where operands and result fit in L2, `partly` where some must have been there. "
     "What can be won counts from cold caches, and from 5 \u00b5s a launch; of kernels that a report beside the trace "
-    "holds it is what their first move wins, or what lies above their limit. Shares are of the time of all kernels. "
+    "holds it is what their best move wins, or what lies above their limit. Shares are of the time of all kernels. "
     "The class of a kernel that no report holds is open, because nothing was counted inside it."
 )
 
@@ -64,7 +64,7 @@ _NOTE = (
     "5 \u00b5s a launch; a class is open until the kernel is profiled"
 )
 
-_MEASURED = "to win, where a report holds the kernel: what its first move wins, else what lies above its limit"
+_MEASURED = "to win, where a report holds the kernel: what its best move wins, else what lies above its limit"
 
 _COLUMNS = (
     Column("kernel", fit="name", least=26, most=48),
@@ -353,9 +353,9 @@ def _class(one: ProgramKernel) -> Words:
 def _move(one: ProgramKernel) -> Words:
     if one.measured is None:
         return ""
-    from rooflens.model.summary import first_move  # noqa: PLC0415 - only where there is a report
+    from rooflens.model.summary import best_move  # noqa: PLC0415 - only where there is a report
 
-    return Span(first_move(one.measured.verdict).partition(": ")[0], "dim")
+    return Span(best_move(one.measured.verdict).partition(": ")[0], "dim")
 
 
 def _key(name: str) -> Key:

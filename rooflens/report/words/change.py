@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rooflens.format import count, significant
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import AS_FAST, Change, Timing
+from rooflens.model.compare.given import Given, defaults_words
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
@@ -12,6 +15,19 @@ from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.model.verdict.sentences import limiter_words, share_words
 
 NO_CAUSE = "no counter says why"
+
+
+def looked_at(ladders: Sequence[Ladder], given: Sequence[Given]) -> str:
+    """Say what a gate looked at, and by whose choice: `12 kernels of 1 program, 3 recordings before, 3 after, ...`."""
+    ends = [one.each[-1] for one in ladders]
+    before, after = (sum(len(getattr(one, side).recordings) for one in ends) for side in ("base", "head"))
+    asked = " ".join(one.typed for one in given if one.is_typed)
+    defaults = defaults_words(given)
+    return (
+        f"{count(sum(len(one.changes) for one in ends), 'kernel')} of {count(len(ends), 'program')}, "
+        f"{count(before, 'recording')} before, {after:,} after, with `{asked}`; "
+        + (defaults or "no option comes from a file or the environment")
+    )
 
 
 def timing_words(timing: Timing, threshold: float) -> str:

@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.stalls import stall_shares
-from rooflens.model.records import Kernel
+from rooflens.model.records import Does, Kernel
 from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy, warps_of
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.traffic import Traffic
@@ -148,3 +148,20 @@ def _waves(waves: float, idle: float, grid: str) -> str:
         return f"{fmt.significant(waves, 2)} waves{grid}: {fmt.percent(idle)} of the block slots stay empty"
     tail = "hardly any tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"
     return f"{fmt.significant(waves)} waves{grid}, each what all SMs hold at once: {tail}"
+
+
+def does_line(does: Does) -> str:
+    """Say what a kernel already does, in the order in which kernels are tuned: `64 results a thread, cp.async, ...`."""
+    parts = (
+        f"{does.results} results a thread" if (does.results or 0) > 1 else "",
+        f"{fmt.si(does.tile_bytes, 'B')} of tiles in shared memory" if does.tile_bytes else "",
+        " and ".join(does.copies or ()),
+        f"{does.stages} stages" if does.stages else "",
+        does.products or "",
+        "an older product than the chip has" if does.older_products else "",
+        f"{does.load_bytes}-byte loads" if does.load_bytes else "",
+        f"{fmt.significant(does.lanes)} of 32 lanes" if does.lanes is not None and does.lanes < _ALL_THREADS else "",
+        "a persistent grid" if does.persistent else "",
+        "specialised warps" if does.specialised else "",
+    )
+    return ", ".join(filter(None, parts))

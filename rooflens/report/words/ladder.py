@@ -15,7 +15,7 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Timing
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
-from rooflens.model.summary import first_move
+from rooflens.model.summary import best_move
 from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
@@ -300,7 +300,7 @@ def try_next(ladder: Ladder) -> str:
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
     limit = limit_in_short(fastest.analysis)
-    said = (f"Next, from {fastest.label}: {first_move(fastest.analysis.verdict)}", gain, limit)
+    said = (f"Next, from {fastest.label}: {best_move(fastest.analysis.verdict)}", gain, limit)
     return f"{'; '.join(filter(None, said))}."
 
 

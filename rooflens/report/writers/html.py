@@ -75,7 +75,7 @@ def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str
         document = document[1:]
     elif isinstance(first, Paragraph) and first.kind == "answer" and first.lines:
         answer = Markup(_words(first.lines[0]))  # noqa: S704 - escaped word by word
-        document = (replace(first, lines=first.lines[1:]), *document[1:])
+        document = (first._replace(lines=first.lines[1:]), *document[1:])
     body = writer.blocks(document)
     has = {
         kind: any(isinstance(block, kind) for block in _all(document)) for kind in (Chart, Choice, Map, Opportunities)
@@ -192,7 +192,7 @@ class _Writer:
         if isinstance(block, Folded):
             first = block.blocks[0] if block.blocks else None
             if isinstance(first, Table) and first.title == block.title:
-                block = replace(block, blocks=(replace(first, title="", label=_plain(first.title)), *block.blocks[1:]))
+                block = block._replace(blocks=(first._replace(title="", label=_plain(first.title)), *block.blocks[1:]))
             return f"<details><summary>{_words(block.title)}</summary>{self.blocks(block.blocks)}</details>"
         if isinstance(block, Columns):
             parts = "".join(f"<div>{self.blocks(part)}</div>" for part in block.parts)

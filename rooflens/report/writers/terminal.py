@@ -29,6 +29,8 @@ _GAP = "  "
 _INDENT = "  "
 _LEAST = 4
 _NOTHING = {"", "-", MISSING}
+_COMBINING = "\u0300"
+"""The first character that takes another number of columns than one: Latin letters, `µ` and `²` come before it."""
 _BREAKS = "/\\_,:;<>()[]-.="
 """Signs behind which a word breaks that is longer than a line."""
 
@@ -171,10 +173,12 @@ def _texts(words: Words) -> list[str]:
 def _cells(text: str) -> int:
     """Count the columns that a text takes."""
     # Not len(): a CJK character takes two columns and a combining mark none.
-    if text.isascii():
+    if text.isascii() or max(text) < _COMBINING:
         return len(text)
-    from rich.cells import cell_len  # noqa: PLC0415 - most texts are plain
-
+    try:
+        from rich.cells import cell_len  # noqa: PLC0415 - most texts are plain
+    except ImportError:  # where only collecting is to work
+        return len(text)
     return cell_len(text)
 
 

@@ -19,7 +19,8 @@ from support.ladder import record_ladder
 from support.left_processes import TEST, left_processes
 from support.packing import pack
 
-from rooflens.cli.commands.collect import collect, progress_line
+from rooflens.cli.collecting import progress_line
+from rooflens.cli.commands.collect import collect
 from rooflens.cli.commands.profile import profile
 from rooflens.cli.group import main
 from rooflens.collect import plan as planning

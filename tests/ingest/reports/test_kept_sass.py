@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,12 +37,6 @@ def test_what_was_asked_for_is_kept_with_what_nobody_knew() -> None:
     assert kept_sass(OTHER, WANTED) is None
     assert kept_sass(ONE, {0: [16, 64]}) is None
     assert kept_sass(ONE, {1: [16]}) is None
-
-
-def test_others_may_not_look_into_it(folder: Path) -> None:
-    """Cached code of a program is readable only by its user."""
-    keep_sass(ONE, WANTED, FOUND)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"0":{"16":5}}', b'{"0":{"x":"EXIT"}}', b"\xff"])

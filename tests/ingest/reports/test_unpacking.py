@@ -170,11 +170,13 @@ def test_the_plain_bytes_are_those_before_it_was_compressed(tmp_path: Path, scra
 
 
 def test_a_text_is_unpacked_for_its_reader_to_judge(tmp_path: Path) -> None:
-    """An export of a report is text and is unpacked like a report, in UTF-16 too."""
-    for text in (b'"ID","Process ID"\n', '"ID"\n'.encode("utf-16")):
-        file = tmp_path / "export.csv.gz"
+    """An export of a report is text and is unpacked like a report, in UTF-16 too, marked or not; zeros are no text."""
+    file = tmp_path / "export.csv.gz"
+    for text in (b'"ID","Process ID"\n', *('"ID"\n'.encode(name) for name in ("utf-16", "utf-16-le", "utf-16-be"))):
         file.write_bytes(gzip.compress(text))
         assert b"".join(unpacking.chunks(file)) == text
+    file.write_bytes(gzip.compress(bytes(64)))
+    assert "does not start with `NVR`" in str(_error(file))
 
 
 def test_what_was_compressed_again_and_again_is_no_report(tmp_path: Path) -> None:

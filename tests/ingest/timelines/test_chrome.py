@@ -4,6 +4,7 @@ import gzip
 import json
 import tracemalloc
 from bisect import bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -195,11 +196,12 @@ def test_no_kernel_is_an_error(tmp_path: Path) -> None:
     assert "ProfilerActivity.CUDA" in caught.value.hint
 
 
-def test_memory_holds_kernels_only(tmp_path: Path) -> None:
-    """With the same kernels and eight times the host events, the memory is the same."""
+def test_an_event_of_the_host_takes_some_bytes_whatever_it_says(tmp_path: Path) -> None:
+    """With the same kernels and more host events, each takes 64 bytes at most: what recurs in them is kept once."""
+    args = {"x": "y" * 99, "Input Dims": [[1, 2, 3]] * 9, "Input type": ["float"] * 9, "Call stack": "a.py(1): f;" * 9}
 
-    def peak(repeat: int) -> int:
-        host_events = [host("cpu_op", f"aten::op{i}", 200 + i, 1, x="y" * 99) for i in range(5_000 * repeat)]
+    def peak(number: int) -> int:
+        host_events = [host("cpu_op", f"aten::op{i % 50}", 200 + i, 1, **args) for i in range(number)]
         path = write_trace(tmp_path / "t.json", [*_step(), *host_events])
         del host_events
         tracemalloc.start()
@@ -208,7 +210,33 @@ def test_memory_holds_kernels_only(tmp_path: Path) -> None:
         tracemalloc.stop()
         return peak_bytes
 
-    assert peak(8) < 1.5 * peak(1)
+    assert (peak(40_000) - peak(20_000)) / 20_000 < 64
+
+
+def test_parts_of_the_work_add_up_to_all_of_it(tmp_path: Path) -> None:
+    """Reading and going through the kernels are told as parts of 1, of a plain and of a packed trace."""
+    for name in ("t.json", "t.json.gz"):
+        path, parts = write_trace(tmp_path / name, _step() * 500), list[float]()
+        timeline = read_trace(path, parts.append)
+        assert sum(parts) == pytest.approx(0.5)
+        assert len([*timeline.kernels]) == len(timeline.kernels) == 1000
+        assert sum(parts) == pytest.approx(1.0)
+        assert min(parts) > 0
+
+
+def test_kernels_are_the_same_however_they_are_asked_for(tmp_path: Path) -> None:
+    """By place, in slices, and when all are gone through again, equal operands are one object."""
+    called = {"Input Dims": [[8, 4]], "Input type": ["float"]}
+    events = [host("cpu_op", "aten::relu", 10 * i, 8, **called) for i in range(1, 4)]
+    events += [launch(10 * i + 1, i) for i in range(1, 4)]
+    timeline = read_trace(
+        write_trace(tmp_path / "t.json", [*events, *(kernel("k", 90 + i, correlation=i) for i in range(1, 4))])
+    )
+    kernels = timeline.kernels
+    assert isinstance(kernels, Sequence)
+    assert [kernels[0], kernels[-1]] == [*kernels][::2] == [*kernels[::2]]
+    assert len({id(one.operands) for one in (*kernels, *kernels)}) == 1
+    assert len({one.call for one in kernels}) == 3
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,20 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from rooflens.errors import InputError
 from rooflens.ingest.timelines import events as module
-from rooflens.ingest.timelines.events import read_pieces
+from rooflens.ingest.timelines.budget import Budget
+from rooflens.ingest.timelines.events import read_events, read_pieces
+from rooflens.ingest.timelines.kernel_events import span_of
+from rooflens.ingest.timelines.kineto import Arguments, Event, event_of, value_of
 
 _EVENT = b'{"ph":"X","name":"k","ts":12.50,"args":{"a":[1,{"b":"}]"}]}}'
 
@@ -154,3 +160,85 @@ def test_a_file_that_is_missing(tmp_path: Path) -> None:
     """The error contains the system's own reason."""
     with pytest.raises(InputError, match="No such file"):
         list(read_pieces(tmp_path / "none.json"))
+
+
+_ODD = (
+    r'{"ph":"X","cat":"cpu_op","name":"a","ts":1.25,"dur":68.0,"pid":1,"tid":2,"args":{"Input Dims":[[1,2],[]]}}',
+    r'{"cat":"kernel","name":"k","ts":"7","dur":9,"args":{"grid":[1,2,3],"block":[4,5],"device":null}}',
+    r'{"cat":"kernel","name":"k","args":{"grid":[1.0,2,3],"correlation":1.5,"External id":-0}}',
+    r'{"cat":"x","name":"},{","args":{"list":[{"a":1},{"b":2}, {"c":"},"}]}}',
+    r'{"cat":null,"name":7,"ph":[],"args":"none","pid":"p","tid":[1]}',
+    r'{"name":"NaN","ts":NaN,"args":{"Input type":[Infinity]}}',
+    r'{"name":"C:\data\pop","args":{"Call stack":"C:\q"}}'.replace(r"\\", "\\"),
+    r'{"name":"\ud800 half","args":{"Concrete Inputs":["\udc00"]}}'.replace(r"\\", "\\"),
+    '{"name":"raw \xff\x01","ts":12345678901234567890123,"args":{"Sequence number":12345678901234567890123}}',
+    r'{"name":"twice","name":"again","args":{"device":1},"args":{"stream":2}}',
+    "{}",
+)
+
+
+def _plain(event: Event) -> tuple[object, ...]:
+    """Return what is read of an event, with what stays text decoded."""
+    args = event.args or Arguments()
+    values = [getattr(args, name) for name in Arguments.__struct_fields__]
+    return (
+        *(getattr(event, name) or None for name in ("ph", "cat", "name")),
+        *map(str, (event.ts, event.dur, event.pid, event.tid)),
+        *(value_of(bytes(one)) if isinstance(one, Raw) else one for one in values),
+    )
+
+
+@pytest.mark.parametrize("slice_characters", [1 << 17, 200])
+@pytest.mark.parametrize("chunk_bytes", [1 << 20, 7, 64])
+def test_whatever_decodes_an_event_the_same_is_read_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int, slice_characters: int
+) -> None:
+    """Events come alike from the typed decoder and from the standard library's, whatever they stand beside."""
+
+    def small(path: Path, _max_bytes: int) -> Any:
+        content = path.read_bytes()
+        return (content[at : at + chunk_bytes] for at in range(0, len(content), chunk_bytes))
+
+    monkeypatch.setattr(module, "chunks", small)
+    monkeypatch.setattr(module, "_SLICE_CHARACTERS", slice_characters)
+    chance = Random(5)  # noqa: S311 - repeatable, not secret
+    good, file = _ODD[0], tmp_path / "t.json"
+    for _ in range(30):
+        some = [chance.choice((good, good, *_ODD)) for _ in range(chance.randint(1, 30))]
+        file.write_bytes(b"[%b]" % chance.choice((", ", ",", " ,\n", ",\n  ")).join(some).encode("latin-1"))
+        found = [
+            _plain(event)
+            for piece in read_events(file, Budget(file, ""))
+            for event in (piece.events if piece.event is None else [event_of(piece.event)])
+        ]
+        assert found == [_plain(event_of(piece.event)) for piece in read_pieces(file) if piece.event is not None]
+        assert len(found) == len(some)
+
+
+def test_only_what_is_beside_a_refused_event_is_decoded_one_by_one(tmp_path: Path) -> None:
+    """A NaN among ten thousand events costs the events of its own part the fast decoder, and no other."""
+    file = tmp_path / "t.json"
+    events = [_ODD[0]] * 10_000
+    events[5_000] = '{"name":"odd","ts":NaN}'
+    file.write_text(f"[{','.join(events)}]")
+    budget = Budget(file, "")
+    pieces = [*read_events(file, budget)]
+    assert budget.refused_slices == 1
+    assert sum(len(piece.events) for piece in pieces) > 8_000
+    assert sum(len(piece.events) + (piece.event is not None) for piece in pieces) == 10_000
+
+
+def test_times_are_exact_to_the_nanosecond() -> None:
+    """Start and duration equal those that decimal arithmetic gives, as whole numbers, fractions and texts."""
+    chance = Random(7)  # noqa: S311 - repeatable, not secret
+    for _ in range(3_000):
+        digits = chance.randint(0, 6)
+        ts = f"{chance.randrange(10 ** chance.randint(1, 15))}.{chance.randrange(10**digits):0{digits}}".rstrip(".")
+        dur = f"{chance.choice(('', '-', '+', ' '))}{chance.randrange(10**9) / 1000:.{chance.randint(0, 5)}f}"
+        exact = Decimal(ts) * 1000, Decimal(dur) * 1000
+        expected = None if exact[1] < 0 else (round(exact[0]), round(exact[1]))
+        assert span_of(ts, dur) == expected, (ts, dur)
+    for odd in (None, [], "", "x", "NaN", float("nan"), "Infinity", "1e40", 1 << 70, "9" * 5000, "-0.0001"):
+        assert span_of(1, odd) is None
+        assert odd == "-0.0001" or span_of(odd, 1) is None
+    assert span_of(1, "-0.0") == (1000, 0)

@@ -11,7 +11,7 @@ from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side, Spread, Timing
 from rooflens.model.compare.gate import Gate
 from rooflens.model.compare.ladder import Ladder, compare, with_pairs
-from rooflens.model.compare.pairing import pair_programs, pair_sides, program_name, refusals, warnings
+from rooflens.model.compare.pairing import checked, pair_programs, pair_sides, program_name, refusals, warnings
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 from rooflens.report.words.change import change_sentence, timing_words, total_sentence
 
@@ -43,6 +43,32 @@ def test_times_are_medians_over_recordings() -> None:
     assert found.total.factor == pytest.approx(0.5)
     assert found.total.outcome() == "slower"
     assert {change.how for change in found.changes} == {"same"}
+
+
+def fills(analysis: Analysis) -> Analysis:
+    """Make a kernel one that only fills inputs."""
+    return replace(analysis, role="fill")
+
+
+def test_kernels_that_fill_inputs_count_in_no_time() -> None:
+    """A fill that takes ten times as long makes no program slower, and both sides say that it is left out."""
+    fill, *others = samples.every_verdict()
+    found = compare(side(1.0, analyses=[fills(fill), *others]), side(1.0, analyses=[fills(timed(fill, 10)), *others]))
+    assert found.total.factor == pytest.approx(1.0)
+    assert fill.kernel.name not in {change.name for change in found.changes}
+    assert "1 launch of the base only fills inputs, and counts in no time" in list(warnings(found))
+
+
+def test_sides_that_only_fill_inputs_are_not_compared() -> None:
+    """The error says which side holds nothing else, and which kernel failed to be profiled; nothing overrides it."""
+    fill, other, *_ = samples.every_verdict()
+    failed = replace(other, kernel=replace(other.kernel, status="failed"))
+    only, whole = side(1.0, analyses=[fills(fill), failed]), side(1.0, analyses=[fills(fill), other])
+    cases = ((only, only), "both sides hold"), ((only, whole), "base holds"), ((whole, only), "head holds")
+    for sides, said in cases:
+        for anyway in (False, True):
+            with pytest.raises(InputError, match=f"{said} only kernels that fill inputs; `.*` could not be profiled"):
+                checked([compare(*sides)], anyway=anyway, hint="")
 
 
 @for_all(

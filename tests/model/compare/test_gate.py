@@ -88,10 +88,21 @@ def test_the_floor_lets_a_short_kernel_through_and_says_so() -> None:
     assert gated.let_through == [
         (
             "app: GPU time takes 30.0 % more (3.00 µs [3.00 µs, 3.01 µs] -> 3.90 µs [3.90 µs, 3.91 µs]): "
-            "900 ns, no more than the floor of 2 µs"
+            "the floor is the reason why this does not fail: 900 ns lost, no more than the floor of 2 µs"
         )
     ]
+    assert gated.is_held_by_floor
     assert Gate(0.05, floor_ns=0).judge([compared]).failed
+
+
+def test_the_floor_is_the_reason_for_a_single_run_too() -> None:
+    """A single run that takes twice as long fails unless the floor is higher, which is then the reason."""
+    compared = program([[kernel(100)]], [[kernel(200)]])
+    gated = Gate(0.05, floor_ns=1e9).judge([compared])
+    assert (gated.word, gated.is_held_by_floor, gated.unjudged) == ("holds", True, [])
+    (said,) = gated.let_through
+    assert said.endswith("the floor is the reason why this does not fail: 100 µs lost, no more than the floor of 1 s")
+    assert not Gate(0.05, floor_ns=1e9).judge([program([[kernel(100)]], [[kernel(104)]])]).is_held_by_floor
 
 
 def test_a_grid_below_one_wave_needs_twice_the_change() -> None:

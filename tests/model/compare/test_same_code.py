@@ -97,4 +97,4 @@ def test_command_python_and_tools_say_alike_what_runs_the_same_code(corpus: Path
     # The server reads the code of a report that is opened; for comparisons it reads reports as the command does.
     answers = Answers(Root(corpus))
     answers.open_report(names[0])
-    assert told.replace("_", r"\_") in answers.compare(*names, max_tokens=4000)
+    assert told.replace("_", r"\_") in answers.compare(*names, max_tokens=4000).text

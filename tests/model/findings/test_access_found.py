@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_limiter, make_facts, unsaid
+from support.findings import at_limiter, found_by, make_facts, unsaid
 from support.loops import for_all
 
 from rooflens.model.findings.memory import access_bytes, uncoalesced_global_load, uncoalesced_global_store
@@ -24,7 +24,7 @@ def _totals(excess: float, side: str = "load", sectors: float = 1e6) -> dict[str
 def test_loads_are_uncoalesced_from_a_tenth_of_the_sectors_on(excess: float, *, said: bool) -> None:
     """The sectors of each load instruction are compared with those its bytes would fill; stores are not counted."""
     facts = make_facts(kernel={"code_totals": _totals(excess)})
-    found = uncoalesced_global_load(facts)
+    found = found_by(uncoalesced_global_load, facts)
     assert (found is not None) is said
     assert uncoalesced_global_store(facts) is None
     if found is not None:
@@ -47,7 +47,7 @@ def test_rows_that_start_within_a_sector_are_told_to_start_at_one(
     """A whole warp with one sector more than the 8 it fills is shifted; with more sectors, or fewer filled, not."""
     counters = {"global_load_requests": accesses, "threads_per_inst": threads}
     kernel = {"code_totals": _totals(more, sectors=1_125_000.0)}
-    found = uncoalesced_global_load(make_facts(counters, {"l2": 0.7}, kernel=kernel))
+    found = found_by(uncoalesced_global_load, make_facts(counters, {"l2": 0.7}, kernel=kernel))
     assert found is not None
     assert found.move.startswith("start rows on 32-byte boundaries") is shifted
     assert ("neighbouring addresses" in found.move) is not shifted
@@ -73,7 +73,7 @@ def test_what_one_side_cannot_have_wasted_is_the_others(
     counters = {"global_touched_sectors": load[0] + store[0], "global_ideal_sectors": load[0] + store[0] - excess}
     for side, (sectors, requests) in {"load": load, "store": store}.items():
         counters |= {f"global_{side}_sectors": sectors, f"global_{side}_requests": requests}
-    found = uncoalesced_global_load(make_facts(counters))
+    found = found_by(uncoalesced_global_load, make_facts(counters))
     assert (found.move.replace("\u00a0", " ") if found else "").count(said) >= (1 if said else 0)
     assert (found is not None) is bool(said)
 
@@ -84,7 +84,7 @@ def test_shifted_rows_cost_time_where_the_cache_is_the_wall(limiter: str, severi
     kernel = {"code_totals": _totals(125_000, sectors=1_125_000.0), "warp_opcodes": {"LDG.E.64": 125_000}}
     shares = {"l2": 0.7, "dram": 0.5, limiter: 0.75}
     facts = make_facts({}, shares, kernel=kernel, **at_limiter(limiter, 0.75))
-    found = uncoalesced_global_load(facts)
+    found = found_by(uncoalesced_global_load, facts)
     assert found is not None
     assert found.severity == severity
 
@@ -93,7 +93,7 @@ def test_the_instructions_that_waste_most_tell_shifted_rows_from_few_scattered_o
     """On average one sector more per access, but one instruction in thirty takes 30 of them alone."""
     spot = {"load_sectors": 150_000.0, "load_excess_sectors": 125_000.0, "warp_inst": 5_000.0, "thread_inst": 160_000.0}
     kernel = {"code_totals": _totals(125_000), "hotspots": (Hotspot("sass", "LDG", 0, measures=spot),)}
-    found = uncoalesced_global_load(make_facts({"global_load_requests": 125_000.0}, kernel=kernel))
+    found = found_by(uncoalesced_global_load, make_facts({"global_load_requests": 125_000.0}, kernel=kernel))
     assert found is not None
     assert "let neighbouring threads read neighbouring addresses" in found.move
 
@@ -102,7 +102,7 @@ def test_stores_are_told_from_loads() -> None:
     """Three quarters of the sectors touched by stores are unnecessary: only stores are named, with their line."""
     hot = Hotspot("line", "a.cu", 7, measures={"store_excess_sectors": 600_000.0})
     facts = make_facts(kernel={"code_totals": _totals(750_000, "store"), "hotspots": (hot,)})
-    found = uncoalesced_global_store(facts)
+    found = found_by(uncoalesced_global_store, facts)
     assert found is not None
     assert "write" in found.move
     assert "75 %" in found.move
@@ -113,10 +113,14 @@ def test_stores_are_told_from_loads() -> None:
 def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
     """Half of what fills L2 is wasted: 2x, unless the next unit is the limit, 68 % busy beside 70 %."""
     kernel = {"code_totals": _totals(500_000)}
-    found = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_limiter("l2", 0.7)))
+    found = found_by(
+        uncoalesced_global_load, make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_limiter("l2", 0.7))
+    )
     assert found is not None
     assert (found.severity, found.gain) == ("limiter", pytest.approx(2.0))
-    held = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "fma": 0.68}, kernel=kernel, **at_limiter("l2", 0.7)))
+    held = found_by(
+        uncoalesced_global_load, make_facts({}, {"l2": 0.7, "fma": 0.68}, kernel=kernel, **at_limiter("l2", 0.7))
+    )
     assert held is not None
     assert held.gain == pytest.approx(0.70 / 0.68)
 
@@ -126,7 +130,7 @@ def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
     counters = {"dram_bytes": 16e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
     facts = make_facts(counters, {"dram": 0.9, "l2": 0.5}, kernel=kernel, **at_limiter("dram", 0.9))
-    found = uncoalesced_global_load(facts)
+    found = found_by(uncoalesced_global_load, facts)
     assert found is not None
     assert found.severity == "note"
     assert "dram" not in found.bears_on
@@ -136,7 +140,9 @@ def test_a_full_memory_that_moves_twice_what_is_asked_is_limited_by_it() -> None
     """Half of DRAM's bytes are wasted, and the rest of the time scales with the busiest unit: 2x."""
     counters = {"dram_bytes": 32e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
-    found = uncoalesced_global_load(make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_limiter("dram", 0.9)))
+    found = found_by(
+        uncoalesced_global_load, make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_limiter("dram", 0.9))
+    )
     assert found is not None
     assert (found.severity, found.gain) == ("limiter", pytest.approx(2.0))
 
@@ -147,14 +153,14 @@ def test_a_kernel_that_waits_for_memory_is_limited_where_a_fifth_of_its_time_goe
 ) -> None:
     """Half of the sectors are wasted: 15 % of the time if 30 % is waiting, a quarter if 50 %; at most 2x."""
     kernel = {"code_totals": _totals(500_000), "stalls": {"long_scoreboard": stalled, "wait": 1 - stalled}}
-    found = uncoalesced_global_load(make_facts({}, {"l2": 0.1}, kernel=kernel))
+    found = found_by(uncoalesced_global_load, make_facts({}, {"l2": 0.1}, kernel=kernel))
     assert found is not None
     assert (found.severity, found.gain) == (severity, pytest.approx(2.0))
 
 
 def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None:
     """8 of 32 bytes are used; without figures by instruction the access counts as scattered."""
-    found = uncoalesced_global_load(make_facts({"global_load_bytes_per_sector": 8.0}))
+    found = found_by(uncoalesced_global_load, make_facts({"global_load_bytes_per_sector": 8.0}))
     assert found is not None
     assert "8.00 of the 32 bytes of each sector" in found.move
     assert "neighbouring" in found.move
@@ -165,7 +171,7 @@ def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None
 def test_values_that_a_whole_warp_reads_are_not_called_scattered() -> None:
     """One sector per load is the minimum; using only 4 bytes of it is not the addresses' fault."""
     counters, kernel = {"global_load_bytes_per_sector": 4.0}, {"code_totals": _totals(0.0)}
-    found = uncoalesced_global_load(make_facts(counters, {"l1": 0.9}, kernel=kernel, **at_limiter("l1", 0.9)))
+    found = found_by(uncoalesced_global_load, make_facts(counters, {"l1": 0.9}, kernel=kernel, **at_limiter("l1", 0.9)))
     assert found is not None
     assert found.severity == "note"
     assert "neighbouring" not in found.move
@@ -176,7 +182,7 @@ def test_the_width_of_the_opcodes_bounds_what_is_used_where_nothing_else_is_stor
     kernel = {"thread_opcodes": {"LDG.E.64": 1000, "STG.E": 1000}}
     counters = {"global_load_sectors": 1000.0, "global_store_sectors": 125.0}
     facts = make_facts(counters, kernel=kernel)
-    found = uncoalesced_global_load(facts)
+    found = found_by(uncoalesced_global_load, facts)
     assert found is not None
     assert "at most 8.00 of the 32 bytes" in found.move
     assert found.confidence == "medium"
@@ -187,7 +193,9 @@ def test_the_width_of_the_opcodes_bounds_what_is_used_where_nothing_else_is_stor
 @pytest.mark.parametrize(("sectors", "said"), [(16_000.0, False), (18_000.0, True)])
 def test_sectors_a_request_tell_only_above_what_the_widest_access_takes(sectors: float, *, said: bool) -> None:
     """16 sectors per request may be 16 bytes per thread, as nothing says how wide these loads are."""
-    found = uncoalesced_global_load(make_facts({"global_load_sectors": sectors, "global_load_requests": 1000.0}))
+    found = found_by(
+        uncoalesced_global_load, make_facts({"global_load_sectors": sectors, "global_load_requests": 1000.0})
+    )
     assert (found is not None) is said
     if found is not None:
         assert "18.0 sectors per request" in found.move
@@ -222,7 +230,7 @@ def test_nothing_is_said_without_any_measure() -> None:
 def test_upright_blocks_are_told_to_turn(block: tuple[int, int, int], shape: str) -> None:
     """With fewer threads along x than the 8 values of a sector, and more along y, a warp's rows lie along y."""
     kernel = {"code_totals": _totals(750_000), "block": block}
-    found = uncoalesced_global_load(make_facts(kernel=kernel))
+    found = found_by(uncoalesced_global_load, make_facts(kernel=kernel))
     assert found is not None
     assert found.move.startswith(
         f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}:"
@@ -243,7 +251,7 @@ def test_unused_sectors_do_not_pass_the_input_of_l1(request_share: float, factor
     stages = {"lsu_input": request_share, "data": 0.9}
     levels = {name: Level() for name in LEVELS} | {"l1": Level(share=0.9, stages=stages)}
     facts = make_facts({"global_load_bytes_per_sector": 16.0}, levels=levels, top_share=0.9, **at_limiter("l1", 0.9))
-    found = uncoalesced_global_load(facts)
+    found = found_by(uncoalesced_global_load, facts)
     assert found is not None
     assert found.gain == (factor and pytest.approx(factor))
     assert (found.severity == "note") is (factor is None)
@@ -257,7 +265,7 @@ def test_one_side_wastes_no_more_than_both_do(ideal: float, severity: str) -> No
         "global_touched_sectors": 1000.0,
         "global_ideal_sectors": ideal,
     }
-    found = uncoalesced_global_store(make_facts(counters, {"l2": 0.9}, **at_limiter("l2", 0.9)))
+    found = found_by(uncoalesced_global_store, make_facts(counters, {"l2": 0.9}, **at_limiter("l2", 0.9)))
     assert found is not None
     assert found.severity == severity
 
@@ -266,8 +274,8 @@ def test_waste_of_busy_units_counts_where_no_stall_was_measured() -> None:
     """Half the sectors at a third of L2 are part of an unmeasured wait; measured waits have their own findings."""
     counters = {"global_load_bytes_per_sector": 16.0}
     shares = {"l2": 0.33, "issue": 0.4}
-    unmeasured = uncoalesced_global_load(make_facts(counters, shares))
-    measured = uncoalesced_global_load(make_facts({**counters, "stall_wait_cycles": 1.0}, shares))
+    unmeasured = found_by(uncoalesced_global_load, make_facts(counters, shares))
+    measured = found_by(uncoalesced_global_load, make_facts({**counters, "stall_wait_cycles": 1.0}, shares))
     assert unmeasured is not None
     assert measured is not None
     assert (unmeasured.severity, measured.severity) == ("contributes", "note")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_limiter, make_facts, unsaid
+from support.findings import at_limiter, found_by, make_facts, unsaid
 
 from rooflens.model.findings.memory import indexed_constants
 from rooflens.model.records import Inside, Pipe
@@ -20,7 +20,7 @@ def test_indexed_constants_fill_the_pipe_of_addresses(
     opcodes, inside = {"LDC": loads, "FFMA": 1000 - loads}, Inside(indexes_constants=by_index)
     kernel = {"warp_opcodes": opcodes, "compute_capability": capability, "inside": inside}
     pipes = {"adu": Pipe(float(loads), "inst", "counter", share=0.9), "fma": Pipe(None, "inst", "counter", share=0.45)}
-    found = indexed_constants(make_facts(kernel=kernel, pipes=pipes, **at_limiter("adu", 0.9)))
+    found = found_by(indexed_constants, make_facts(kernel=kernel, pipes=pipes, **at_limiter("adu", 0.9)))
     assert (found is not None) is said
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
@@ -31,7 +31,7 @@ def test_indexed_constants_fill_the_pipe_of_addresses(
 def test_twice_as_many_are_said_where_their_pipe_was_not_measured(loads: int, *, said: bool) -> None:
     """A tenth of the instructions is needed."""
     kernel = {"warp_opcodes": {"LDC": loads, "FFMA": 1000 - loads}, "compute_capability": "8.6"}
-    found = indexed_constants(make_facts(kernel=kernel))
+    found = found_by(indexed_constants, make_facts(kernel=kernel))
     assert (found is not None) is said
     if found is not None:
         assert unsaid(found.evidence, found.move) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.findings import at_limiter, make_facts, unsaid
+from support.findings import at_limiter, found_by, make_facts, unsaid
 
 from rooflens.model.findings.cooperation import (
     barriers_in_last_warp,
@@ -46,7 +46,7 @@ def test_what_is_loaded_again_between_barriers_goes_through_global_memory(
 ) -> None:
     """Three quarters are reloaded; shared memory, no waits, or few reloaded bytes mean something else."""
     facts = make_facts({**_IN_PLACE, **changes}, {"l2": 0.3}, kernel={"stalls": {"long_scoreboard": 0.6}})
-    found = passed_through_global(facts)
+    found = found_by(passed_through_global, facts)
     assert (found is not None) is said
     if found is not None:
         assert "75 % of the bytes loaded were loaded before" in found.move
@@ -74,7 +74,9 @@ def _sum(changes: dict[str, float | None], **kernel: Any) -> Facts:
 def test_a_reduction_is_told_its_elements_its_shuffles_and_its_barriers() -> None:
     """One element per thread for 8 steps, 5 of them within a warp, in 100 instructions per warp."""
     facts = _sum({})
-    elements, shuffles, barriers = few_elements(facts), reduction_without_shuffles(facts), barriers_in_last_warp(facts)
+    elements, shuffles, barriers = (
+        found_by(rule, facts) for rule in (few_elements, reduction_without_shuffles, barriers_in_last_warp)
+    )
     assert elements is not None
     assert shuffles is not None
     assert barriers is not None
@@ -141,7 +143,7 @@ def test_threads_that_load_little_keep_dram_waiting(changes: dict[str, float], s
     counters = {"grid_size": 80.0, "block_size": 100.0, "global_load_sectors": 2000.0, "waves": 10.0, **changes}
     levels = {name: Level() for name in LEVELS} | {"dram": Level(share=share, source="dram__throughput")}
     facts = make_facts(counters, {"dram": share}, levels=levels, memory=Bottleneck("dram", share))
-    found = few_bytes_in_flight(facts)
+    found = found_by(few_bytes_in_flight, facts)
     assert (found is not None) is said
     if found is not None:
         assert "a thread loads 8.00 bytes, in 10.0 waves, and DRAM is only 60 % busy" in found.move

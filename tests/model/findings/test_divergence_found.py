@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import pytest
-from support.findings import at_limiter, make_facts, unsaid
+from support.findings import at_limiter, found_by, make_facts, unsaid
 
 from rooflens.model.findings.launch import partial_warps, thread_divergence, warp_fill
 from rooflens.model.findings.rule import Found
@@ -20,7 +20,7 @@ def test_divergence_is_said_below_24_of_32_threads(threads: float, *, said: bool
         {"threads_per_inst": 32.0, "threads_on_per_inst": threads},
         {"threads_on_per_inst": threads},
     ):
-        found = thread_divergence(make_facts(counters))
+        found = found_by(thread_divergence, make_facts(counters))
         assert (found is not None) is said
         if found is not None:
             assert unsaid(found.evidence, found.move) == []
@@ -28,7 +28,9 @@ def test_divergence_is_said_below_24_of_32_threads(threads: float, *, said: bool
 
 def test_opcode_tables_tell_the_threads_where_no_counter_does() -> None:
     """320 thread instructions in 20 warp instructions are 16 threads."""
-    found = thread_divergence(make_facts(kernel={"thread_opcodes": {"FADD": 320}, "warp_opcodes": {"FADD": 20}}))
+    found = found_by(
+        thread_divergence, make_facts(kernel={"thread_opcodes": {"FADD": 320}, "warp_opcodes": {"FADD": 20}})
+    )
     assert found is not None
     assert "16.0 of 32 lanes active" in found.move
 
@@ -51,7 +53,7 @@ def test_branches_and_conditions_are_told_apart() -> None:
 def test_divergence_at_a_full_issue_slot_limits_and_costs_the_idle_part_of_it() -> None:
     """16 of 32 threads: with all of them at work, half of the instructions would suffice, on every pipe."""
     facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.8, "alu": 0.5}, **at_limiter("issue", 0.8))
-    found = thread_divergence(facts)
+    found = found_by(thread_divergence, facts)
     assert found is not None
     assert (found.severity, found.gain) == ("limiter", pytest.approx(2.0))
 
@@ -59,7 +61,7 @@ def test_divergence_at_a_full_issue_slot_limits_and_costs_the_idle_part_of_it() 
 def test_divergence_of_a_kernel_at_its_memory_is_a_note() -> None:
     """Idle lanes move no bytes."""
     facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.3, "dram": 0.9}, **at_limiter("dram", 0.9))
-    found = thread_divergence(facts)
+    found = found_by(thread_divergence, facts)
     assert found is not None
     assert found.severity == "note"
 
@@ -67,8 +69,8 @@ def test_divergence_of_a_kernel_at_its_memory_is_a_note() -> None:
 def test_blocks_that_do_not_fill_a_warp_explain_its_idle_lanes() -> None:
     """9 of 32 threads in blocks of 9 diverge at no branch; 4 of them do."""
     blocks = {"block": (9, 1, 1)}
-    by_block = thread_divergence(make_facts({"threads_per_inst": 9.0}, {"issue": 0.5}, kernel=blocks))
-    by_branch = thread_divergence(make_facts({"threads_per_inst": 4.0}, {"issue": 0.5}, kernel=blocks))
+    by_block = found_by(thread_divergence, make_facts({"threads_per_inst": 9.0}, {"issue": 0.5}, kernel=blocks))
+    by_branch = found_by(thread_divergence, make_facts({"threads_per_inst": 4.0}, {"issue": 0.5}, kernel=blocks))
     assert by_block is not None
     assert by_branch is not None
     assert (by_block.severity, by_branch.severity) == ("note", "contributes")
@@ -83,7 +85,7 @@ def test_the_block_size_explains_idle_lanes_where_three_quarters_of_its_threads_
 ) -> None:
     """24 of 32 is the limit for whole warps, so for 9 threads it is 6.75; a single thread never diverges."""
     kernel = {"block": (block, 1, 1)}
-    found = thread_divergence(make_facts({"threads_per_inst": threads}, {"issue": 0.5}, kernel=kernel))
+    found = found_by(thread_divergence, make_facts({"threads_per_inst": threads}, {"issue": 0.5}, kernel=kernel))
     assert found is not None
     assert ("change the block size" in found.move) is explained
     assert (found.severity == "note") is explained
@@ -95,7 +97,7 @@ def test_the_places_are_those_that_lose_most_lanes() -> None:
     full = Hotspot("line", "a.cu", 7, measures={"warp_inst": 100.0, "thread_inst": 3200.0})
     lost = Hotspot("line", "a.cu", 8, measures={"warp_inst": 10.0, "thread_inst": 20.0})
     kernel = {"hotspots": (full, lost), "code_totals": {"warp_inst": 112.0, "thread_inst": 3220.0}}
-    found = thread_divergence(make_facts({"threads_per_inst": 20.0}, kernel=kernel))
+    found = found_by(thread_divergence, make_facts({"threads_per_inst": 20.0}, kernel=kernel))
     assert found is not None
     assert [(place.hotspot, place.share) for place in found.where] == [(lost, pytest.approx(300 / 364))]
 
@@ -104,7 +106,7 @@ def test_instructions_that_contradict_their_sum_are_no_places() -> None:
     """If all instructions together lose no lane, none is named, whatever a single instruction shows."""
     lost = Hotspot("line", "a.cu", 8, measures={"warp_inst": 10.0, "thread_inst": 20.0})
     kernel = {"hotspots": (lost,), "code_totals": {"warp_inst": 112.0, "thread_inst": 3584.0}}
-    found = thread_divergence(make_facts({"threads_per_inst": 9.0}, kernel=kernel))
+    found = found_by(thread_divergence, make_facts({"threads_per_inst": 9.0}, kernel=kernel))
     assert found is not None
     assert found.where == ()
 
@@ -116,7 +118,7 @@ def test_instructions_that_contradict_their_sum_are_no_places() -> None:
 def test_warps_are_partly_filled_unless_the_block_is_a_multiple_of_32(block: tuple[int, int, int], fill: float) -> None:
     """The last warp of a block holds what is left."""
     assert warp_fill(prod(block)) == pytest.approx(fill)
-    found = partial_warps(make_facts(kernel={"block": block}))
+    found = found_by(partial_warps, make_facts(kernel={"block": block}))
     assert (found is None) is (fill == 1.0)
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
@@ -131,7 +133,7 @@ def test_tiny_blocks_hold_a_waiting_kernel_back_where_there_are_many() -> None:
 
     def found(blocks: float, issue: float, duration_ns: float) -> Found:
         counters = {"sm_count": 14.0, "grid_size": blocks, "duration_ns": duration_ns}
-        told = partial_warps(make_facts(counters, {"issue": issue}, kernel=kernel))
+        told = found_by(partial_warps, make_facts(counters, {"issue": issue}, kernel=kernel))
         assert told is not None
         return told
 

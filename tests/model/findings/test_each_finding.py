@@ -21,12 +21,14 @@ KINDS = {
 
 
 def _called_in_tests() -> set[str]:
-    """Return the names of all functions that the tests of this folder call, here or as an attribute of a module."""
+    """Return the names of all functions that the tests of this folder call: themselves, of a module, by `found_by`."""
     found = set()
     for file in HERE.glob("test_*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-                found.add(node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
+                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                rule = node.args[0] if name == "found_by" else None
+                found.add(rule.id if isinstance(rule, ast.Name) else name)
     return found
 
 

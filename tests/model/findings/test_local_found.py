@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_limiter, make_facts, unsaid
+from support.findings import at_limiter, found_by, make_facts, unsaid
 from support.kernels import make_kernel
 from support.loops import for_all
 
@@ -15,14 +15,14 @@ SECTORS = {"local_load_sectors": 300.0, "local_store_sectors": 100.0, "global_lo
 @pytest.mark.parametrize(("local", "said"), [(0.0, False), (9.0, False), (11.0, True)])
 def test_local_memory_is_said_from_a_hundredth_of_the_sectors_on(local: float, *, said: bool) -> None:
     """Registers saved at a call are not worth mentioning."""
-    found = local_memory(make_facts({"local_load_sectors": local, "global_load_sectors": 1000.0 - local}))
+    found = found_by(local_memory, make_facts({"local_load_sectors": local, "global_load_sectors": 1000.0 - local}))
     assert (found is not None) is said
 
 
 def test_half_filled_sectors_are_said_of_any_local_memory() -> None:
     """With 1 of 32 bytes used, each access moves a whole sector."""
     counters = {**SECTORS, "local_load_sectors": 1.0, "local_store_sectors": 0.0, "local_load_bytes_per_sector": 1.0}
-    found = local_memory(make_facts(counters))
+    found = found_by(local_memory, make_facts(counters))
     assert found is not None
     assert "1 of 32 bytes of each sector is used" in found.move
     assert unsaid(found.evidence, found.move) == []
@@ -30,7 +30,7 @@ def test_half_filled_sectors_are_said_of_any_local_memory() -> None:
 
 def test_local_memory_that_fills_dram_limits_the_kernel() -> None:
     """400 of 900 sectors are four ninths of the limiter's work: 1 / (5 / 9)."""
-    found = local_memory(make_facts(SECTORS, {"dram": 0.9}, **at_limiter("dram", 0.9)))
+    found = found_by(local_memory, make_facts(SECTORS, {"dram": 0.9}, **at_limiter("dram", 0.9)))
     assert found is not None
     assert (found.severity, found.gain) == ("limiter", pytest.approx(1.8))
 
@@ -49,7 +49,7 @@ def test_registers_tell_spills_from_arrays_where_spills_are_not_counted(
     block: float, registers: float, words: str
 ) -> None:
     """65,536 registers are 64 for each of 1,024 threads, allocated in eights: from 57 on all are in use."""
-    found = local_memory(make_facts({**SECTORS, "block_size": block, "registers_per_thread": registers}))
+    found = found_by(local_memory, make_facts({**SECTORS, "block_size": block, "registers_per_thread": registers}))
     assert found is not None
     assert words in found.move
     assert found.confidence == "medium"
@@ -67,7 +67,7 @@ def test_registers_tell_spills_from_arrays_where_spills_are_not_counted(
 def test_counted_spills_decide(spills: float, registers: float, words: str) -> None:
     """If spills are counted, 0 means an array even at 255 registers."""
     counters = {**SECTORS, "spill_inst": spills, "block_size": 128.0, "registers_per_thread": registers}
-    found = local_memory(make_facts(counters))
+    found = found_by(local_memory, make_facts(counters))
     assert found is not None
     assert words in found.move
     assert found.confidence == "high"
@@ -78,7 +78,7 @@ def test_counted_spills_decide(spills: float, registers: float, words: str) -> N
 def test_opcodes_tell_where_sectors_are_not_counted() -> None:
     """One of four memory instructions is local; shared memory is not counted."""
     kernel = {"warp_opcodes": {"LDL.64": 10, "LDG.E": 20, "STG.E": 10, "LDS": 100}}
-    found = local_memory(make_facts(kernel=kernel))
+    found = found_by(local_memory, make_facts(kernel=kernel))
     assert found is not None
     assert "25 % of its memory instructions go to local memory" in found.move
     assert found.confidence == "low"

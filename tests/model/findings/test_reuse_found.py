@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from support.findings import at_limiter, make_facts, unsaid
+from support.findings import at_limiter, found_by, make_facts, unsaid
 
 from rooflens.model.findings.reuse import low_reuse
 from rooflens.model.records import LEVELS, Bottleneck, Level, Pipe
@@ -42,7 +42,7 @@ def test_each_kernel_is_told_the_next_step_of_reuse(
     loads: dict[str, int], counters: dict[str, float], begins: str
 ) -> None:
     """A tile, then several results per thread, then wide loads; each at least halves what L1 delivers: 2x."""
-    found = low_reuse(_facts(loads, counters))
+    found = found_by(low_reuse, _facts(loads, counters))
     assert found is not None
     assert found.move.startswith(begins)
     assert unsaid(found.evidence, found.move) == []
@@ -69,7 +69,7 @@ def test_the_last_step_of_reuse_is_a_tile_of_each_warp(
     loads: dict[str, int], counters: dict[str, float], arithmetic: float, *, said: bool
 ) -> None:
     """With wide loads and one byte per product, L1 is still full: a quarter less gives 0.9 / 0.675."""
-    found = low_reuse(_facts(loads, counters, arithmetic=arithmetic, dram_bytes=1e4))
+    found = found_by(low_reuse, _facts(loads, counters, arithmetic=arithmetic, dram_bytes=1e4))
     assert (found is not None) is said
     if found is not None:
         assert found.move.startswith("arrange the threads of a warp as a tile")
@@ -126,7 +126,7 @@ def test_pipes_tell_where_no_operations_are_counted(
         flags=("no_flop_counters",),
         **at_limiter("l1", 0.9),
     )
-    found = low_reuse(facts)
+    found = found_by(low_reuse, facts)
     assert (found.move if found else "").startswith(begins or "") is True
     assert (found is not None) is (begins is not None)
     if found is not None:
@@ -157,7 +157,7 @@ def test_requests_tell_where_only_the_sm_is_known_to_be_busy(changes: dict[str, 
     }
     levels = {name: Level() for name in LEVELS} | {"dram": Level(amount_bytes=changes.get("dram_bytes", 20_000.0))}
     facts = make_facts(counters, levels=levels, bound="compute", limiter=Bottleneck(None, 0.9), top_share=0.9)
-    found = low_reuse(facts)
+    found = found_by(low_reuse, facts)
     assert (found and found.kind) == kind
     if found is not None:
         assert "the SM is 90 % busy" in found.move

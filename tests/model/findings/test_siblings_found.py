@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
+from rooflens.model.findings import siblings
 from rooflens.model.findings.siblings import SIBLING, with_siblings
 from rooflens.model.records import Analysis, Limit
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -91,3 +93,51 @@ def test_libraries_are_not_told_of_faster_kernels() -> None:
     assert with_siblings([library, own], _LIMITS) == (library, own)
     told = with_siblings([replace(own, kernel=_made("gemm", 4e6).kernel), library], _LIMITS)[0]
     assert any(finding.id == SIBLING for finding in told.findings)
+
+
+def _sibling(analysis: Analysis) -> float | None:
+    """Return the time of the kernel that a finding names; None without one."""
+    return next((one.evidence[1].value for one in analysis.findings if one.id == SIBLING), None)
+
+
+def test_of_all_that_do_the_same_work_the_fastest_is_named() -> None:
+    """Among many kernels a kernel refers to the fastest of those that it refers to if the two stand alone."""
+    chance = Random(1)  # noqa: S311 - repeatable
+    amounts = (1.8e9, 1.9e9, 1.9001e9, 1.99e9, 2e9, 2.01e9, 2.099e9, 2.1e9, 2.2e9, None)
+    written: dict[tuple[str, float | None], float | None] = {}
+    many = []
+    for _ in range(60):
+        name = chance.choice(("copy_rows", "copy_tiled", "naive", "tiled", "ampere_sgemm_128x64_nn"))
+        amount = chance.choice(amounts)
+        output = written.setdefault((name, amount), chance.choice((1e6, 1.04e6, 1.6e6, 3e6, None)))
+        many.append(_made(name, chance.choice((2e4, 1e5, 2e5, 5e5, 1e6)), amount, output))
+    wrong = []
+    for at, (one, told) in enumerate(zip(many, with_siblings(many, _LIMITS), strict=True)):
+        alone = (_sibling(with_siblings([one, other], _LIMITS)[0]) for other in many)
+        if _sibling(told) != min(filter(None, alone), default=None):
+            wrong.append(at)
+    assert wrong == []
+    assert sum(_sibling(told) is not None for told in with_siblings(many, _LIMITS)) > 10
+
+
+def test_twice_as_many_kernels_of_the_same_work_take_twice_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel is held against few others, however many do the same work under other names."""
+    held: list[object] = []
+    match = siblings._match
+    monkeypatch.setattr(siblings, "_match", lambda *both: (held.append(both), match(*both))[1])
+    one = _made("kernel", 1e6)
+    counts = []
+    for size in (200, 400):
+        held.clear()
+        names = [f"kernel{number}" for number in range(size)]
+        many = [
+            replace(
+                one, kernel=replace(one.kernel, name=name, counters={**one.kernel.counters, "duration_ns": 1e6 + at})
+            )
+            for at, name in enumerate(names)
+        ]
+        slow = replace(one, kernel=replace(one.kernel, counters={**one.kernel.counters, "duration_ns": 5e6}))
+        told = with_siblings([*many, *[slow] * size], _LIMITS)
+        assert sum(_sibling(each) is not None for each in told) == size
+        counts.append(len(held))
+    assert counts[1] <= 2.2 * counts[0]

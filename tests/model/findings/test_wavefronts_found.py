@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_limiter, make_facts, unsaid
+from support.findings import at_limiter, found_by, make_facts, unsaid
 
 from rooflens.model.findings.memory import many_wavefronts
 from rooflens.model.records import LEVELS, Level
@@ -19,7 +19,7 @@ _SHARED = {"smem_static_per_block_bytes": 4096.0, "smem_dynamic_per_block_bytes"
 def test_shares_tell_the_passes_of_an_instruction(capability: str, data: float, taken: float, each: str | None) -> None:
     """The LSU takes an instruction every second cycle, on HPC chips every cycle; four passes may be wide loads."""
     counters = {"l1_data_share": data, "l1_lsu_input_share": taken, **_NO_SHARED}
-    found = many_wavefronts(make_facts(counters, {"l1": data}, kernel={"compute_capability": capability}))
+    found = found_by(many_wavefronts, make_facts(counters, {"l1": data}, kernel={"compute_capability": capability}))
     assert (found is not None) is (each is not None)
     if found is not None:
         assert f"takes {each} L1 passes" in found.move.replace("\u00a0", " ")
@@ -30,7 +30,7 @@ def test_shares_tell_the_passes_of_an_instruction(capability: str, data: float, 
 def test_sums_tell_it_of_any_chip_and_shared_memory_may_be_the_reason() -> None:
     """8,000 wavefronts for 1,000 instructions: half of the passes can go, and only L1 is busy."""
     counters = {"l1_data_bytes": 8000.0 * 128, "lsu_inst": 1000.0, **_SHARED}
-    found = many_wavefronts(make_facts(counters, {"l1": 0.5}))
+    found = found_by(many_wavefronts, make_facts(counters, {"l1": 0.5}))
     assert found is not None
     assert found.move.startswith("pad or swizzle shared memory")
     assert found.gain == pytest.approx(2.0)
@@ -53,7 +53,7 @@ def test_operands_of_matrix_instructions_are_no_replays() -> None:
 def test_a_kernel_that_waits_beside_a_busy_l1_waits_for_its_passes(l1: float, severity: str) -> None:
     """DRAM is as busy, so no gain can be modelled; without stalls the wait has no better explanation."""
     counters = {"l1_data_bytes": 12000.0 * 128, "lsu_inst": 1000.0, **_NO_SHARED}
-    found = many_wavefronts(make_facts(counters, {"l1": l1, "dram": 0.4}))
+    found = found_by(many_wavefronts, make_facts(counters, {"l1": l1, "dram": 0.4}))
     assert found is not None
     assert (found.severity, found.gain) == (severity, pytest.approx(1.0))
 
@@ -68,7 +68,7 @@ def test_the_per_cent_of_the_sm_bounds_the_instructions_that_fill_l1(
     levels = {name: Level() for name in LEVELS} | {"l1": Level(share=1.0, stages={"throughput": 1.0})}
     counters = {"sol_compute": sm, **_NO_SHARED}
     facts = make_facts(counters, levels=levels, kernel={"compute_capability": capability}, **at_limiter("l1", 1.0))
-    found = many_wavefronts(facts)
+    found = found_by(many_wavefronts, facts)
     assert (found is not None) is (each is not None)
     if found is not None:
         assert f"takes {each} L1 passes" in found.move.replace("\u00a0", " ")
@@ -82,7 +82,9 @@ def test_the_per_cent_of_l1_bounds_them_where_it_may_count_requests_twice(sm: fl
         "sol_l1_active_share": 0.9, "sol_compute": sm, "sm_cycles_active_avg": 1000.0, "sm_cycles_elapsed_avg": 1000.0,
         **_NO_SHARED,
     }  # fmt: skip
-    found = many_wavefronts(make_facts(counters, kernel={"compute_capability": "8.0"}, **at_limiter("l1", 0.9)))
+    found = found_by(
+        many_wavefronts, make_facts(counters, kernel={"compute_capability": "8.0"}, **at_limiter("l1", 0.9))
+    )
     assert (found is not None) is (each is not None)
     if found is not None:
         assert f"takes {each} L1 passes" in found.move.replace("\u00a0", " ")
@@ -92,6 +94,6 @@ def test_the_per_cent_of_l1_bounds_them_where_it_may_count_requests_twice(sm: fl
 def test_what_passes_are_of_shows_in_the_hits(hits: float | None, kind: str) -> None:
     """Where the launch was not printed: shared memory has no hits in L1; addresses come first where nothing tells."""
     counters = {"l1_data_bytes": 12000.0 * 128, "lsu_inst": 1000.0} | ({} if hits is None else {"l1_hit_rate": hits})
-    found = many_wavefronts(make_facts(counters, {"l1": 0.4}))
+    found = found_by(many_wavefronts, make_facts(counters, {"l1": 0.4}))
     assert found is not None
     assert found.kind == kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from rooflens.model.predict.forecast import work_of
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import checked_sizes
-from rooflens.model.program.operators import work_of_call
+from rooflens.model.program.operators import OPERATORS, OddOperandsError, work_of_call
 from rooflens.model.timeline import Operands
 
 F, H, B, D = "float", "c10::Half", "c10::BFloat16", "double"
@@ -127,6 +128,31 @@ def test_an_expanded_operand_is_read_once() -> None:
     work = work_of_call("aten::add", operands)
     assert work is not None
     assert work.sizes["bytes"] == 4 * (1000 + 10 + 1000)
+
+
+ODD = (
+    *("[]", "{}", "{[]}", "()", "[[1]]", "[1, []]", "'x'", "b'x'", "1e999", "-1", "True", "None", "...", "1j", "[0]"),
+    *("[-9]", "[9999999999999999999999]", "[1.5]", "9" * 400, "[True, False, True]", "lambda: 0", "(", "1+1"),
+)
+
+
+def test_no_operands_cost_more_than_their_own_floor() -> None:
+    """Whatever stands in an operator's arguments, its work is known, unknown, or an error of its own."""
+    chance = Random(3)  # noqa: S311 - repeatable, not secret
+    odd_count = 0
+    for operator in OPERATORS:
+        for _ in range(60):
+            count = chance.randint(0, 13)
+            dims = tuple(
+                tuple(chance.choice((0, 1, 2, 3, 1 << 61)) for _ in range(chance.randint(0, 5))) for _ in range(count)
+            )
+            types = tuple(chance.choice((F, H, "Scalar", "", "long", "ScalarList", "odd")) for _ in range(count))
+            values = tuple(chance.choice(ODD) for _ in range(count))
+            try:
+                work_of_call(f"aten::{operator}", Operands(dims, types, (), values))
+            except OddOperandsError:
+                odd_count += 1
+    assert odd_count
 
 
 UNKNOWN = {

@@ -117,10 +117,11 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         ({"ROOFLENS_HOME": "/r", "XDG_DATA_HOME": "/x"}, Path("/r/calibrations")),
         ({"ROOFLENS_HOME": "", "XDG_DATA_HOME": "/x"}, Path("/x/rooflens/calibrations")),
         ({}, Path.home() / ".local/share/rooflens/calibrations"),
+        ({"XDG_DATA_HOME": "relative"}, Path.home() / ".local/share/rooflens/calibrations"),
     ],
 )
 def test_the_folder_is_the_users(environ: dict[str, str], folder: Path) -> None:
-    """Our own variable takes precedence, then the desktop's convention, then its default."""
+    """Our own variable takes precedence, then an absolute path by the XDG variable, then its default."""
     assert calibrations_folder(environ) == folder
 
 
@@ -134,7 +135,7 @@ def test_the_folder_is_the_users(environ: dict[str, str], folder: Path) -> None:
         (program_output(compute_capability=9.0), "`compute_capability` cannot be 9.0"),
         (program_output(compute_capability="9"), "`compute_capability` cannot be '9'"),
         (program_output(sm_clock_hz=0), "`sm_clock_hz` must be a positive number, not 0"),
-        (program_output(sm_clock_hz=True), "`sm_clock_hz` must be a positive number, not True"),
+        (program_output(sm_clock_hz=True), "`sm_clock_hz` must be a positive number, not true"),
         (program_output(rates={}), "`rates` holds nothing"),
         (program_output(rates=[]), "`rates` must be an object"),
         (program_output(rates={"l3": {}}), "unknown key `rates.l3`"),

@@ -177,7 +177,8 @@ def test_only_traffic_is_marked() -> None:
 def test_traffic_that_says_nothing_gives_way_to_what_is_proven() -> None:
     """DRAM at a hundredth of the time adds nothing to arithmetic at two hundredths: only the proven part is given."""
     found = limit(5e4, {"dram_bytes": 1e8})
-    assert (found.factor, found.by, found.proven) == (pytest.approx(200), "FP32 arithmetic", True)
+    assert (found.over_floor, found.by, found.proven) == (pytest.approx(200), "FP32 arithmetic", True)
+    assert (found.factor, found.far, found.floor_ns) == (None, True, pytest.approx(5e4))
 
 
 def test_pipes_work_at_the_same_time() -> None:
@@ -211,4 +212,4 @@ def test_a_cache_speaks_where_dram_has_nothing_to_do() -> None:
     assert find_limit(case(None, counters, shares={"l2": 0.9})).factor is None
     assert find_limit(case(None, counters, shares={"l2": 0.02, "l1": 0.5}, block=(9, 1, 1))).by != "L1 traffic"
     counted = find_limit(case(2e5, counters, shares={"l2": 0.3}))
-    assert (counted.by, counted.proven) == ("FP32 arithmetic", True)
+    assert (counted.by, counted.proven) == ("L2 traffic", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from browsing import apart
@@ -11,13 +12,16 @@ from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move
+from rooflens.analyzing import analyze_paths
+from rooflens.model.ranking import RANKED_SHOWN
+from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move, UnitFloor
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import RANKED_SHOWN, Content, build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
 from rooflens.report.page.headline import headline
+from rooflens.report.page.ladder import named_ladders
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import at_limit, caveats, limiter, ranking
 
@@ -82,7 +86,8 @@ def test_a_row_is_a_bar_of_its_time_with_the_part_won_at_its_end() -> None:
     one, other = samples.every_verdict()[:2]
     long = replace(one, kernel=replace(one.kernel, counters={"duration_ns": 2e6}))
     won = replace(long, verdict=replace(one.verdict, moves=(Move("coalesce", "coalesce", gain=Gain(4 / 3)),)))
-    short = replace(other, kernel=replace(other.kernel, counters={"duration_ns": 1e6}))
+    near = replace(other.verdict, today=UnitFloor("l2", 0.9, 9e5))
+    short = replace(other, verdict=near, kernel=replace(other.kernel, counters={"duration_ns": 1e6}))
     first, second = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(won, short))), re.DOTALL)
     assert re.findall(r"width:([\d.]+)%", first) == ["100.00", "25.0"]
     assert re.findall(r"width:([\d.]+)%", second) == ["50.00"]
@@ -367,6 +372,20 @@ def test_each_row_says_its_move_and_how_sure_it_is_where_it_is_not() -> None:
     assert headline(page).sure == "confidence high"
     assert [row.count("collect what") for row in rows] == [0, 0, 1, 1]
     assert ["again" in row.partition(">")[0] for row in rows] == [False, False, False, True]
+
+
+def test_a_ladder_that_leads_says_what_to_collect_and_the_list_below_does_not(fixtures: Path) -> None:
+    """A ladder of nine rungs fills the first screen, so that what comes next stands above it, once on the page."""
+    (report,) = analyze_paths([fixtures / "published" / "ESMM-Research__metrics.ncu-rep"]).reports
+    collect = Move("collect what this report lacks: `rooflens profile -- ./app`", "collect")
+    asking = [replace(one, verdict=replace(one.verdict, moves=(collect,))) for one in report.analyses]
+    page = build_content([replace(report, analyses=tuple(asking))], "test", default_thresholds())
+    assert page.ladders_lead
+    assert words(named_ladders(page.ladders, lead=True)).count("Next, from warptiling: collect what") == 1
+    rows = re.findall(r"<li data-g[^>]*>", str(what_first(page)))
+    assert len(rows) > 5
+    assert [row for row in rows if "again" not in row] == []
+    assert "Next, from" not in words(named_ladders(page.ladders))
 
 
 def test_a_kernel_that_keeps_nothing_busy_says_why() -> None:

@@ -250,15 +250,15 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     )
     bare = replace(bare, kernel=kernel)
     lines = said(summarize([bare, second]), ["a.ncu-rep"])
-    assert lines[0].startswith("known: ")
-    assert lines[1].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
-    assert lines[1].endswith("--launch-count 1 -- ./app`")
+    assert lines[0].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
+    assert lines[0].endswith("--launch-count 1 -- ./app`")
+    assert lines[1].startswith("known: ")
     assert "profile" in COMMANDS
     assert len(lines) == 2
 
 
 def test_next_keeps_the_order_of_the_table() -> None:
-    """Kernels without a known limit follow those with one, above and below the table; the first is named."""
+    """Kernels of which nothing is known stand by all of their time, above and below the table; the first is named."""
     (large,), (small,) = launched("large", (100,), 2.0), launched("small", (30,), 1.5)
     (one,), (other,) = launched("one", (40,)), launched("other", (5,))
     lacking = [
@@ -266,8 +266,8 @@ def test_next_keeps_the_order_of_the_table() -> None:
         for bare in (one, other)
     ]
     kernels = summarize([small, *lacking, large])
-    assert [kernel.name for kernel in in_order(kernels)] == ["large", "small", "one", "other"]
-    assert [line.partition(":")[0] for line in said(kernels, ["a.ncu-rep"])] == ["large", "small", "one"]
+    assert [kernel.name for kernel in in_order(kernels)] == ["large", "one", "small", "other"]
+    assert [line.partition(":")[0] for line in said(kernels, ["a.ncu-rep"])] == ["large", "one", "small"]
 
 
 def test_the_order_is_said_in_the_same_words_everywhere() -> None:
@@ -295,10 +295,10 @@ def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
 
 
 def test_next_of_nothing_and_of_failures() -> None:
-    """Without kernels there is nothing to do; if all failed, the failure's own move is given."""
+    """Without kernels there is nothing to do; what could not be profiled is said to be, with the failure's move."""
     assert said(summarize([]), ["a.ncu-rep"]) == []
     (line,) = said(summarize([samples.failed()]), ["a.ncu-rep"])
-    assert line.startswith("late_kernel: ")
+    assert line.startswith("late_kernel could not be profiled: ")
 
 
 def test_caveats_name_only_what_changes_a_verdict() -> None:

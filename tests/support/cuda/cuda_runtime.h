@@ -200,6 +200,7 @@ inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 // A GPU of one SM, so that a persistent grid takes more than one tile a block. Its shared memory can be another GPU's.
 enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrL2CacheSize,
   cudaDevAttrMaxSharedMemoryPerBlockOptin,
   cudaDevAttrMultiProcessorCount
 };
@@ -211,6 +212,7 @@ inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess;
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor         ? 9
            : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? shared_bytes()
+           : attribute == cudaDevAttrL2CacheSize                  ? 4096
                                                                   : 1;
   return cudaSuccess;
 }

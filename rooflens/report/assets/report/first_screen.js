@@ -112,7 +112,7 @@
     byId("ranking-earlier").hidden = earlier === 0;
     write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "older version"));
     for (const entry of entries) entry.hidden = true;
-    let hasAsked = false;
+    let hasAsked = "asked" in list.dataset;
     for (const [place, kernel] of listed.entries()) {
       const entry = entryOf(kernel);
       entry.hidden = false;

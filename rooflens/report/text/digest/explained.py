@@ -20,11 +20,12 @@ from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import (
     at_full_clock,
-    first_gain_words,
+    best_gain_words,
     gain_words,
     level_share_words,
     limit_factor_words,
     resource_label,
+    today_words,
     unmeasured_words,
     without_move,
 )
@@ -46,7 +47,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
 from rooflens.report.words.findings import code_of, confidence_words, costing, shown
-from rooflens.report.words.how_it_runs import instruction_facts, memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
 from rooflens.report.words.inside import (
     body_words,
     class_words,
@@ -68,6 +69,8 @@ from rooflens.report.writers.markdown import to_markdown
 PIPES_SHOWN = 4
 LINES_SHOWN = 5
 NOTES_SHOWN = 4
+LEAST_COST = 0.02
+"""Of the time: less is within what runs differ by."""
 RULES_SHOWN = 3
 
 _NAME_WIDTH = 200
@@ -111,6 +114,7 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
             plain(_time(report, analysis)),
             *(plain(f"{line[:1].upper()}{line[1:]}") for line in in_program_lines(analysis)),
             _launch(analysis),
+            plain(f"does: {does}") if (does := does_line(analysis.verdict.does)) else "",
             (strong("Synthetic data"), ": written by a generator, not recorded on a GPU.") if kernel.synthetic else "",
         ),
     )
@@ -158,11 +162,13 @@ def _launch(analysis: Analysis) -> Words:
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
-    gain = first_gain_words(verdict, analysis.kernel.duration_ns)
-    words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(verdict))))
+    gain = best_gain_words(verdict, analysis.kernel.duration_ns)
+    which = f"move {verdict.moves.index(verdict.best) + 1}" if verdict.best in verdict.moves[1:] else "first move"
+    words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(verdict))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
     clock = f" {said}" if (said := at_full_clock(analysis)) else ""
     floor = f"; {what} {fmt.duration(limit.floor_ns)}{clock}" if limit.floor_ns else ""
+    floor += f"; {today}" if (today := today_words(verdict, analysis.kernel.gpu)) else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" {fmt.sentence_case(confidence_words(verdict.confidence))}."),
@@ -252,6 +258,28 @@ def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
     return (Heading("Why"), Bullets(items, numbered=True)) if items else ()
 
 
+def _costs(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """Tabulate what goes to each waste of the kernel's time, the most first; those of little cost are under `Minor`."""
+    time_ns = analysis.kernel.duration_ns
+    known = [(one, one.cost) for one in costing(analysis) if one.cost is not None and one.cost.high >= LEAST_COST]
+    known.sort(key=lambda pair: -pair[1].high)
+    rows = tuple(
+        (
+            finding.title,
+            fmt.percent(cost.high) if cost.high - cost.low < LEAST_COST else f"up to {fmt.percent(cost.high)}",
+            fmt.percent(cost.low) if cost.low else "-",
+            fmt.duration(cost.high * time_ns) if time_ns else "-",
+            finding.confidence,
+        )
+        for finding, cost in known
+    )
+    names = ("of the time", "proven", "time", "sure")
+    columns = (Column("waste", fit="prose", least=24), *(Column(name, right=True) for name in names))
+    waits = sum(1 for _, cost in known if not cost.low)
+    shared = paragraph("Unproven ones share the same waiting.") if waits > 1 else ()
+    return (Heading("Where the time goes"), Table(columns, rows), *([shared] if shared else [])) if rows else ()
+
+
 def _ruled_out(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Say in a line each which causes are ruled out, which cost little, and which the report cannot show."""
     if analysis.kernel.failed:
@@ -291,7 +319,9 @@ def _finding(finding: Finding) -> Words:
     ]
     places: list[Words] = [(code(place.label), f" {plain(place.share)}") for place in said.places[:2]]
     where = ("; at ", *joined(", ", places)) if places else ()
-    about = (" (", code(said.id), f", {said.severity}{gain}, {confidence_words(said.confidence)}): ")
+    is_above = finding.cost is not None and finding.cost.high >= LEAST_COST  # in the table, with how sure it is
+    sure = "" if is_above else f", {confidence_words(said.confidence)}"
+    about = (" (", code(said.id), f", {said.severity}{gain}{sure}): ")
     return strong(plain(said.name)), *about, *joined("; ", numbers), *where, "."
 
 
@@ -410,8 +440,8 @@ def _why_unknown(move: Move, analysis: Analysis) -> str:
         return ""
     if analysis.verdict.or_bound:
         return f"Gain not known: {unmeasured_words(analysis.verdict.unmeasured)}"
-    if analysis.verdict.confidence == "low":
-        return "Gain not known: the counters carry no more than the class"
+    if any(one.confidence == "low" for one in analysis.findings if one.id == move.finding):
+        return "Gain not known: the counters only hint at it"
     if move.finding is None or move.kind == "algorithm":
         return "Gain not known: it depends on the algorithm"
     if move.kind == "blocks":
@@ -429,7 +459,9 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
         for rule in rules[:RULES_SHOWN]
     )
     missing = len(untold([analysis.kernel], traced=report.unprofiled is not None))
-    note = analysis.kernel.inside.note if analysis.kernel.inside else ""
+    inside = analysis.kernel.inside
+    note = inside.note if inside else ""
+    unknown = "What its warps wait for is known in part" if inside and inside.loops else "Its loops are not known"
     lines: list[Words] = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
         *(
@@ -437,7 +469,7 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
             if missing
             else []
         ),
-        *([plain(f"Its loops are not known: {note}.")] if note else []),
+        *([plain(f"{unknown}: {note}.")] if note else []),
         *([f"NVIDIA's rules estimate (time it would save): {said}."] if said else []),
     ]
     return (Heading("Caveats"), bullets(lines)) if lines else ()
@@ -454,5 +486,18 @@ def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
 
 
-_SECTIONS = (_head, _verdict, _moves, _ruled_out, _loops, _lines, _findings, _doubts, _running, _units, _full_name)
+_SECTIONS = (
+    _head,
+    _verdict,
+    _moves,
+    _ruled_out,
+    _loops,
+    _lines,
+    _costs,
+    _findings,
+    _doubts,
+    _running,
+    _units,
+    _full_name,
+)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""

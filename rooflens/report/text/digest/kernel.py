@@ -9,8 +9,8 @@ from pathlib import PurePath
 from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
 from rooflens.model.records import Analysis, Finding, ratio
-from rooflens.model.summary import KernelSummary, cautions, first_move
-from rooflens.model.verdict.sentences import first_gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.summary import KernelSummary, best_move, cautions
+from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.text.table import verdict_words
@@ -89,7 +89,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
     if why := [_finding(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
-        yield f"try: {fitted(first_move(analysis.verdict), MOVE_WIDTH)}"
+        yield f"try: {fitted(best_move(analysis.verdict), MOVE_WIDTH)}"
     if loops := inside_line(analysis, _ONE_JOB):
         yield f"loops: {plain(loops, LOOPS_WIDTH)}"
     if hot := hot_words(analysis):
@@ -102,7 +102,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
 def _two_numbers(group: KernelSummary) -> str:
     """Give the effect of the first move on all launches, and the limit."""
     verdict = group.analysis.verdict
-    both = first_gain_words(verdict, group.duration_ns), limit_factor_words(verdict)
+    both = best_gain_words(verdict, group.duration_ns), limit_factor_words(verdict)
     return ", ".join(filter(None, both))
 
 
@@ -146,7 +146,7 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
 def _finding(finding: Finding, analysis: Analysis) -> str:
     """Name a finding with its gain and the numbers that fit whole; the first move gives its own numbers."""
     said = shown(finding)
-    if finding.move == first_move(analysis.verdict):
+    if finding.move == best_move(analysis.verdict):
         return plain(said.title, FINDING_WIDTH)
     briefs = [said.brief(numbers) for numbers in range(NUMBERS_SHOWN, -1, -1)]
     return plain(next((brief for brief in briefs if len(brief) <= FINDING_WIDTH), briefs[-1]), FINDING_WIDTH)

@@ -10,7 +10,7 @@ from rooflens import format as fmt
 from rooflens.errors import InputError
 from rooflens.model.ranking import opportunities, worth_a_line
 from rooflens.model.records import AnalyzedReport
-from rooflens.model.summary import KernelSummary, first_move, time_part
+from rooflens.model.summary import KernelSummary, best_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.document import Document, Heading, Words, code, few, paragraph, strong
@@ -113,7 +113,7 @@ def _head_lines(page: Content) -> Iterator[Words]:
         launches = fmt.count(page.failed_count, "launch")
         yield f"Failed, and in no number here: {launches} of ", *names, f": {plain(why, _LINE_WIDTH)}."
         if not page.kernels:
-            yield f"Try: {fitted(first_move(page.failed[0].analysis.verdict), MOVE_WIDTH)}."
+            yield f"Try: {fitted(best_move(page.failed[0].analysis.verdict), MOVE_WIDTH)}."
     if page.unread:
         names = few([code(PurePath(source).name) for source, _ in page.unread], _NAMED)
         yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."

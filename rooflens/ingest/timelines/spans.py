@@ -1,0 +1,84 @@
+"""What was open on the host at some moments of a thread: the innermost event of a kind around each."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from heapq import heappop, heappush
+from itertools import islice
+from operator import le
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+NONE = -1
+"""No event is around a moment."""
+
+
+class Spans:
+    """Events of one kind in columns, in the order of the file, some ten bytes each per column.
+
+    Attributes:
+        starts, ends: In nanoseconds.
+        facts: What each says: an index of whoever filled it.
+        by_thread: Indices of the events of each thread.
+    """
+
+    def __init__(self) -> None:
+        self.starts, self.ends = array("q"), array("q")
+        self.facts = array("I")
+        self.by_thread: defaultdict[int, array[int]] = defaultdict(lambda: array("I"))
+
+    def add(self, thread: int, start_ns: int, duration_ns: int, fact: int) -> None:
+        """Add the next event."""
+        self.by_thread[thread].append(len(self.facts))
+        self.starts.append(start_ns)
+        self.ends.append(start_ns + duration_ns)
+        self.facts.append(fact)
+
+    def duration(self, event: int) -> int:
+        """Return how long an event took."""
+        return self.ends[event] - self.starts[event]
+
+    def in_order(self, thread: int) -> Sequence[int]:
+        """Return the events of a thread in the order in which they began."""
+        own, start = self.by_thread.get(thread, ()), self.starts.__getitem__
+        if all(map(le, map(start, own), map(start, islice(own, 1, None)))):
+            return own
+        return array("I", sorted(own, key=start))
+
+    def innermost(self, events: Iterable[int], moments: Sequence[int]) -> array[int]:
+        """Find the innermost of some events around each moment: the shortest, or the first of equally short ones.
+
+        Each event and each moment is gone through once, however many moments an event contains.
+
+        Args:
+            events: In the order in which they began.
+            moments: In order.
+
+        Returns:
+            An event for each moment, or `NONE`. An event contains the moments of its start and its end.
+        """
+        starts, ends = self.starts, self.ends
+        found = array("q", [NONE]) * len(moments)
+        opened: list[tuple[int, int]] = []
+        place, count = 0, len(moments)
+        for event in events:
+            start = starts[event]
+            while place < count and moments[place] < start:
+                found[place] = self._shortest(opened, moments[place])
+                place += 1
+            if place == count:
+                return found
+            if (end := ends[event]) >= moments[place]:
+                heappush(opened, (end - start, event))
+        for rest in range(place, count):
+            found[rest] = self._shortest(opened, moments[rest])
+        return found
+
+    def _shortest(self, opened: list[tuple[int, int]], moment: int) -> int:
+        """Return the shortest event that is still open; those before it that have ended are forgotten."""
+        while opened and self.ends[opened[0][1]] < moment:
+            heappop(opened)
+        return opened[0][1] if opened else NONE

@@ -1,0 +1,150 @@
+"""What a waste costs: the share of a kernel's time that goes to it, and how much faster the kernel is without it.
+
+All wastes are weighed in this one unit, whatever they keep busy: from it come gain, severity, order and the table of
+where the time goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import Struct
+
+from rooflens.model.records import LEVELS, Cost, Severity
+from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict_classes import Bound
+
+LATENCY = "latency"
+"""Among what a finding bears on: a kernel that waits, where no unit is full."""
+IDLE = "idle"
+"""A resource that a finding can bear on: SMs that idle for part of the run."""
+WAITS = frozenset({LATENCY})
+
+MOST_SPARED = 0.999
+"""Never is all of a kernel waste: a factor that would be infinite stays a number."""
+
+
+class Waste(Struct, frozen=True):
+    """The units that a waste keeps busy, and its share of the work of each.
+
+    Attributes:
+        parts: Level or pipe -> the share of its work that is waste, 0 to 1.
+        waits: Share of the warps' waiting time that belongs to the waste, 0 to 1, and the stalls that are
+            such waits; empty if it makes no warp wait.
+    """
+
+    parts: Mapping[str, float]
+    waits: float = 0.0
+    stalls: tuple[str, ...] = ()
+
+    @property
+    def bears_on(self) -> frozenset[str]:
+        """Return the units that the waste keeps busy, for `Found.bears_on`."""
+        return frozenset(self.parts) | (frozenset({LATENCY}) if self.stalls else frozenset())
+
+
+def spared(facts: Facts, waste: Waste) -> float:
+    """Return the share of the time that the waste costs, 0 to 1: by the unit it keeps busiest, or by the waits.
+
+    A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it. Units
+    work in parallel: behind a limiter, a unit that is far from full does its work meanwhile, and its waste costs
+    nothing.
+    """
+    waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
+    return min(MOST_SPARED, max(_busy_in_vain(facts, waste), waits))
+
+
+def _busy_in_vain(facts: Facts, waste: Waste) -> float:
+    """Return the share of the time in which a unit whose work is that of the whole kernel works for a waste."""
+    limiter = facts.limiter.resource if facts.limiter else None
+    least = 0.0 if limiter is None else facts.limits.contributing_share
+    shares = {name: facts.shares.get(name, 0.0) for name in waste.parts}
+    busy = (part * shares[name] for name, part in waste.parts.items() if name == limiter or shares[name] >= least)
+    return max(busy, default=0.0)
+
+
+def cost_of(facts: Facts, waste: Waste | None, bears_on: Collection[str], most: float | None) -> Cost | None:
+    """Return what a waste costs of the elapsed time, from what is proven to what it can be; None if nothing tells.
+
+    Args:
+        facts: The kernel.
+        waste: What it keeps busy in vain; None where only its gain is modelled.
+        bears_on: What it bears on.
+        most: How much faster the kernel can be without it, at most; None if unknown.
+
+    Returns:
+        The low end is what its unit works in vain, of a limiter or of a unit that is busy beside it; waits prove no
+        more than that warps wait. The high end is the time that its removal wins.
+    """
+    if most is None:
+        return None
+    high = 1 - 1 / most
+    if waste is not None:
+        return Cost(min(high, _busy_in_vain(facts, waste)), high)
+    return Cost(0.0 if LATENCY in bears_on else high, high)
+
+
+def stalled(facts: Facts, reasons: Iterable[str]) -> float:
+    """Return the share of the warps' waiting that is for these reasons, 0 to 1; 0 if it was not sampled."""
+    return min(1.0, sum(facts.kernel.stalls.get(reason, 0.0) for reason in reasons))
+
+
+def speedup(facts: Facts, waste: Waste) -> float | None:
+    """Model how much faster a kernel is without a waste; None if it costs nothing that is measured.
+
+    The waste is load, which is subtracted from each unit, and then the next unit is the limit. The rest of the kernel's
+    time scales with its busiest unit, for which it waits. If the waste makes warps wait, those waits disappear too.
+    """
+    if not spared(facts, waste):
+        return None
+    top = max(facts.shares.values(), default=0.0)
+    left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
+    waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
+    after = min(left / top if top else 1.0, 1 - waits)
+    return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
+
+
+def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: Iterable[str]) -> bool:
+    """Return whether a unit of memory is affected that was not measured, so that its cost is unknown."""
+    return "memory" in unseen and any(unit in LEVELS and unit not in shares for unit in units)
+
+
+def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
+    """Return whether a waste is so much of what was not measured that its cost is unknown.
+
+    It is much of the work of memory levels if none of these was measured, or of busy levels if the kernel waits and no
+    stall was measured.
+    """
+    parts, kernel = {name: part for name, part in waste.parts.items() if name in LEVELS}, facts.kernel
+    if all(facts.shares.get(name) is None for name in parts):
+        return max(parts.values(), default=0.0) >= facts.limits.limiting_waste_share
+    if facts.bound != "latency" or kernel.stalls or not waste.stalls or any(map(_is_a_stall, kernel.counters)):
+        return False
+    busy = {
+        name: part for name, part in parts.items() if facts.shares.get(name, 0.0) >= facts.limits.contributing_share
+    }
+    return max(busy.values(), default=0.0) >= facts.limits.limiting_waste_share
+
+
+def _is_a_stall(counter: str) -> bool:
+    return counter.startswith("stall_") and counter.endswith(("_cycles", "_share"))
+
+
+def weigh(facts: Facts, waste: Waste) -> Severity:
+    """Judge how much a waste matters.
+
+    It limits a kernel whose limiter does much of its work in vain, or that hardly waits for anything else. It is a note
+    if it costs less of the time than `contributing_cost_share`, or if a full limiter has none of it.
+    """
+    limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
+    elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
+    least = 1 / (1 - limits.contributing_cost_share)
+    if elsewhere or (speedup(facts, waste) or 1.0) < least:
+        is_unknown = loads_unseen(facts.unseen, facts.shares, waste.parts) or (
+            not elsewhere and _is_much_of_the_unmeasured(facts, waste)
+        )
+        return "contributes" if is_unknown else "note"
+    if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
+        return "limiter"
+    waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0
+    return "limiter" if waits >= limits.limiting_waste_share else "contributes"

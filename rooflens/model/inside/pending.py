@@ -1,0 +1,213 @@
+"""What may be pending when an instruction issues, carried forward along the flow of control.
+
+It is the data-flow analysis of textbooks (Kildall 1973). A state says what is pending. Instructions change it one after
+the other; where ways meet, what is pending on either of them is; blocks that then find more pending than before are
+gone through again, until nothing changes. States only grow there, so it ends: for code as compilers write it after two
+or three visits of each block.
+
+Two kinds are here: who holds something until it is freed (`Holders`: scoreboards, registers), and what took longest
+since the last barrier (`SinceBarrier`). Another, such as groups of asynchronous copies, is one more class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from rooflens.model.inside.budget import Budget
+from rooflens.model.inside.graph import Graph
+
+State = TypeVar("State")
+
+
+class Pending(ABC, Generic[State]):
+    """One kind of what may be pending in a function.
+
+    Args:
+        graph: The function.
+        places: Positions of the instructions that change what is pending, in their order.
+        nothing: The state in which nothing is: where the function is entered.
+    """
+
+    def __init__(self, graph: Graph, places: Sequence[int], nothing: State) -> None:
+        self._graph = graph
+        self._places = places
+        self._nothing = nothing
+        firsts = [bisect_left(places, block.first) for block in graph.blocks]
+        self._numbers = [range(*ends) for ends in zip(firsts, [*firsts[1:], len(places)], strict=True)]
+        self._entering: Sequence[State] = ()
+
+    @abstractmethod
+    def behind(self, number: int, state: State) -> State:
+        """Return what is pending behind an instruction of `places`, by its number in them, from what is before it."""
+
+    @abstractmethod
+    def joined(self, one: State, other: State) -> State:
+        """Return what is pending where two ways meet."""
+
+    def settle(self, budget: Budget) -> None:
+        """Find what may be pending where each block begins.
+
+        Raises:
+            TooManyStepsError: It takes too many steps.
+        """
+        order, after = self._graph.order, self._graph.after
+        rank = {block: place for place, block in enumerate(order)}
+        entering = [self._nothing] * len(self._graph.blocks)
+        # Forward through all that is to be visited, then again from where jumps back led: with a nest of loops that is
+        # far less than to repeat each inner loop until it is settled.
+        sweep = list(range(len(order)))
+        while sweep:
+            again: set[int] = set()
+            queued = set(sweep)
+            while sweep:
+                place = heappop(sweep)
+                block = order[place]
+                budget.take(1 + len(self._numbers[block]) + len(after[block]))
+                state = entering[block]
+                for number in self._numbers[block]:
+                    state = self.behind(number, state)
+                for one in after[block]:
+                    merged = self.joined(entering[one], state)
+                    if merged == entering[one]:
+                        continue
+                    entering[one] = merged
+                    if rank[one] <= place:
+                        again.add(rank[one])
+                    elif rank[one] not in queued:
+                        queued.add(rank[one])
+                        heappush(sweep, rank[one])
+            sweep = sorted(again)
+        self._entering = entering
+
+    def before(self, positions: Iterable[int]) -> Iterator[tuple[int, State]]:
+        """Yield each of some positions, which must rise, with what may be pending when its instruction issues."""
+        end, at, state = 0, 0, self._nothing
+        for position in positions:
+            if position >= end:
+                block = self._graph.block_of(position)
+                end, at, state = self._graph.blocks[block].end, self._numbers[block].start, self._entering[block]
+            while at < len(self._places) and self._places[at] < position:
+                state = self.behind(at, state)
+                at += 1
+            yield position, state
+
+
+class Change(Struct, frozen=True):
+    """What an instruction does to who holds what.
+
+    Attributes:
+        position: The instruction's.
+        frees: Names that nobody holds afterwards, but itself.
+        takes: Names that it holds from then on, beside others.
+    """
+
+    position: int
+    frees: tuple[int, ...]
+    takes: tuple[int, ...]
+
+
+class Holders(Pending[int]):
+    """Which instructions may hold each name: a scoreboard, from setting it on, or a register, from writing it on.
+
+    A state is a set of facts, each that an instruction holds a name, as the bits of one number.
+
+    Args:
+        graph: The function.
+        changes: What its instructions do, in their order.
+
+    Attributes:
+        positions: For each fact, in the order of the instructions, the position of the one that holds.
+    """
+
+    def __init__(self, graph: Graph, changes: Sequence[Change]) -> None:
+        super().__init__(graph, [change.position for change in changes], 0)
+        self.positions: list[int] = []
+        self._of_name: dict[int, int] = {}
+        self._taken: list[int] = []
+        for change in changes:
+            taken = 0
+            for name in change.takes:
+                fact = 1 << len(self.positions)
+                self.positions.append(change.position)
+                self._of_name[name] = self._of_name.get(name, 0) | fact
+                taken |= fact
+            self._taken.append(taken)
+        freed = {frees: self.of(frees) for frees in {change.frees for change in changes}}
+        self._freed = [freed[change.frees] for change in changes]
+
+    def behind(self, number: int, state: int) -> int:
+        """Return the facts that are left behind an instruction, and those that it makes."""
+        return state & ~self._freed[number] | self._taken[number]
+
+    def joined(self, one: int, other: int) -> int:
+        """Return the facts of both ways."""
+        return one | other
+
+    def of(self, names: Iterable[int]) -> int:
+        """Return all facts about some names."""
+        found = 0
+        for name in names:
+            found |= self._of_name.get(name, 0)
+        return found
+
+    def instructions(self, facts: int, most: int) -> list[int]:
+        """List the positions of the first instructions that some facts are about."""
+        found: list[int] = []
+        digits = f"{facts:b}"[::-1]
+        at = digits.find("1")
+        while at >= 0 and len(found) < most:
+            if not found or found[-1] != self.positions[at]:
+                found.append(self.positions[at])
+            at = digits.find("1", at + 1)
+        return found
+
+
+class Took(NamedTuple):
+    """How long an instruction took, and its position; the later one of two that took equally long is the longer."""
+
+    time: float = 0.0
+    position: int = -1
+
+
+class Longest(NamedTuple):
+    """What took longest.
+
+    Attributes:
+        since: Since the last barrier.
+        earlier: From the barrier before that to the last one.
+    """
+
+    since: Took = Took()
+    earlier: Took = Took()
+
+
+class SinceBarrier(Pending[Longest]):
+    """What took longest since the last barrier, and before that up to it.
+
+    Args:
+        graph: The function.
+        times: By position, how long what may count took.
+    """
+
+    def __init__(self, graph: Graph, times: Mapping[int, float]) -> None:
+        barriers = {position for position, one in enumerate(graph.instructions) if one.base == "BAR"}
+        places = sorted(barriers | times.keys())
+        super().__init__(graph, places, Longest())
+        self._took = [None if position in barriers else Took(times[position], position) for position in places]
+
+    def behind(self, number: int, state: Longest) -> Longest:
+        """Return what took longest behind an instruction: behind a barrier nothing has since."""
+        took = self._took[number]
+        if took is None:
+            return Longest(Took(), state.since)
+        return state if took <= state.since else Longest(took, state.earlier)
+
+    def joined(self, one: Longest, other: Longest) -> Longest:
+        """Return what took longer on either way."""
+        return Longest(max(one.since, other.since), max(one.earlier, other.earlier))

@@ -1,0 +1,158 @@
+"""Moves of kernels that multiply on tensor cores, and the rules that keep textbook moves from kernels they do not fit.
+
+What such a kernel lacks is nearly always overlap: while it waits for operands, or does a softmax or an epilogue, the
+tensor cores idle. Occupancy is a by-product of its tile, and not what its author turns to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rooflens.format import percent
+from rooflens.model.records import Move
+from rooflens.model.verdict.facts import Facts
+
+_IDLE_FROM = 0.05
+"""Less use of the tensor pipe may be `HFMA2.MMA`, which is no matrix instruction."""
+_TILE_BYTES = 64_000
+_TILE_REGISTERS, _TILE_THREADS = 128, 256
+"""A block of such a tile is alone on its SM, or nearly so, by design."""
+_CHEAP = 0.1
+"""One more block for this part of the registers is nothing that a tile has to be cut for."""
+
+_STAGES = (
+    ((12, 0), "TMA or `cp.async` into two or more buffers; CUTLASS `Stages`; Triton `num_stages`"),
+    ((10, 0), "TMA and tcgen05 with mbarriers, a warp that only copies; Triton `num_stages`, `warp_specialize`"),
+    ((9, 0), "TMA with mbarriers, a warp that only copies; CUTLASS `KernelTmaWarpSpecialized`; Triton `num_stages`"),
+    ((8, 0), "`cp.async` into two or more buffers; CUTLASS `Stages`; Triton `num_stages`"),
+    ((0, 0), "loads into registers before the product, stores to a second buffer after it"),
+)
+
+
+def tensor_moves(facts: Facts) -> tuple[Move, ...]:
+    """Return what to try first where tensor cores work and idle, with no level of memory full; else nothing."""
+    share = facts.tensor_share
+    if share is None and facts.compute is not None and facts.compute.resource == "tensor_pipe":
+        share = facts.compute.share
+    levels = {name: facts.shares[name] for name in facts.levels if name in facts.shares}
+    top = max(levels.values(), default=None)
+    if facts.library is not None or share is None or not _IDLE_FROM <= share < facts.limits.done_share:
+        return ()
+    if top is not None and top >= facts.limits.at_roof_share:
+        return ()
+    beside = f", and no level of memory over {percent(top)}" if top is not None else ""
+    idle = f"tensor cores work {percent(share)} of the time{beside}"
+    how = next(words for since, words in _STAGES if facts.kernel.capability >= since)
+    under = "; put softmax or epilogue of one tile under the product of another"
+    overlap = f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({how}{under})"
+    moves = [Move(overlap, "overlap")]
+    barriers = facts.stall_shares.get("barrier", 0.0)
+    if barriers >= _DUE:
+        moves.append(
+            Move(f"wait for fewer warps, or less often: {percent(barriers)} of the waiting is barriers", "barrier")
+        )
+    copying, reading = (sum(facts.stall_shares.get(reason, 0.0) for reason in reasons) for reasons in _WAITS)
+    if not facts.stall_shares or copying >= _DUE:
+        waits = f"{percent(copying)} of the waiting is for global memory" if copying else idle
+        moves.append(Move(f"keep more tiles in flight, with a stage more if shared memory allows: {waits}", "inflight"))
+    is_wide = (facts.does.load_bytes or 0) >= _WIDEST_LOAD
+    if not is_wide and (not facts.stall_shares or copying + reading >= _DUE):
+        waits = f"{percent(reading)} of the waiting is for shared memory" if reading else idle
+        operands = "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
+        moves.append(Move(f"{operands}: {waits}", "wide"))
+    return tuple(moves)
+
+
+_DUE = 0.10
+"""From this part of the waiting on its reason is worth a move."""
+_WAITS = (("long_scoreboard", "lg_throttle"), ("short_scoreboard", "mio_throttle"))
+"""Reasons to wait for copies from global memory, and for reads of shared memory."""
+
+
+def fitting(facts: Facts, moves: Iterable[Move]) -> Iterator[Move]:
+    """Leave out what a kernel already does, or what does not fit it."""
+    does = facts.does
+    for move in moves:
+        if move.kind == "results" and move.finding is None and _holds_results(facts):
+            continue
+        if move.kind == "tile" and move.finding is None and (does.tile_bytes or 0.0) >= _TILE_BYTES:
+            continue
+        if move.kind == "tensor" and does.uses_tensor_cores and does.older_products is False:
+            continue
+        yield move
+
+
+_WAITING, _IDLE_UNITS = 0.6, 0.6
+_WIDEST_LOAD = 16
+
+
+def beside_waits(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
+    """Put wider loads beside more loads in flight, where warps wait for memory that is not busy.
+
+    Both bring more bytes under way for a warp. Where all slots for warps are taken nothing else does.
+    """
+    if (
+        facts.is_nearly_alone
+        or (facts.does.load_bytes or 0) >= _WIDEST_LOAD
+        or facts.does.uses_tensor_cores
+        or facts.library is not None
+    ):
+        return tuple(moves)
+    kinds = [move.kind for move in moves]
+    top = max((share for name, share in facts.shares.items() if name in facts.levels), default=None)
+    waiting = facts.stall_shares.get("long_scoreboard", 0.0)
+    if "wide" not in kinds and "inflight" in kinds and waiting >= _WAITING and (top or 0.0) < _IDLE_UNITS:
+        at = kinds.index("inflight") + 1
+        said = f"load 16 bytes at once: {percent(waiting)} of the waiting is for global memory"
+        return (*moves[:at], Move(said, "wide"), *moves[at:])
+    occupancy, dram = facts.counter("achieved_occupancy") or 0.0, facts.shares.get("dram") or 0.0
+    is_full = occupancy >= facts.limits.full_occupancy_share and facts.bound == "latency" and not facts.stall_shares
+    is_dram = dram == top and dram >= facts.limits.contributing_share
+    if is_full and is_dram and not {"wide", "elements", "inflight"} & set(kinds):
+        warps = f"warps take {percent(occupancy)} of their slots, and DRAM is only {percent(dram)} busy"
+        return (
+            *moves,
+            Move(f"process several elements per thread, in the widest loads that its rows allow: {warps}", "elements"),
+        )
+    return tuple(moves)
+
+
+def _holds_results(facts: Facts) -> bool:
+    """Return whether threads hold several results, by machine code, by registers, or as tensor cores do."""
+    does = facts.does
+    if does.uses_tensor_cores or (does.results or 0) > 1:
+        return True
+    return does.results is None and (does.registers or 0.0) >= facts.limits.tile_registers
+
+
+def is_large_tile(facts: Facts) -> bool:
+    """Return whether a kernel fills an SM by its tile, so that more warps would take away what makes it fast.
+
+    Not so where one block more costs next to nothing in registers.
+    """
+    does, threads = facts.does, facts.counter("block_size") or 0.0
+    registers = does.registers or 0.0
+    is_large = (does.tile_bytes or 0.0) >= _TILE_BYTES or (registers >= _TILE_REGISTERS and threads >= _TILE_THREADS)
+    share = facts.tensor_share or 0.0
+    return (is_large or share > _IDLE_FROM) and not _is_next_block_cheap(facts)
+
+
+def _is_next_block_cheap(facts: Facts) -> bool:
+    registers, blocks = facts.counter("registers_per_thread"), facts.counter("blocks_limit_registers")
+    others = [facts.counter(f"blocks_limit_{what}") for what in ("smem", "warps", "blocks")]
+    if not registers or not blocks or any(limit is not None and limit <= blocks for limit in others):
+        return False
+    return registers * (1 - blocks / (blocks + 1)) <= _CHEAP * registers
+
+
+def with_tensor_moves(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
+    """Put the moves of tensor kernels before the others, each kind once, and one with a known gain in its place."""
+    own = tensor_moves(facts)
+    known = {move.kind: move for move in reversed(moves) if move.gain is not None}
+    taken = {move.kind for move in own}
+    first = [known.get(move.kind, move) for move in own]
+    others = [move for move in moves if move.kind not in taken]
+    limiter = facts.limiter.resource if facts.limiter is not None else None
+    if limiter in facts.pipes and not (limiter or "").startswith("tensor"):
+        return (*others[:1], *first, *others[1:])  # another pipe is busier: what is for that one comes before
+    return (*first, *others)

@@ -1,0 +1,47 @@
+"""Kernels that are done, and full ones that are not, on made shares."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support.kernels import make_case, make_kernel
+
+from rooflens.model.analyze import analyze
+from rooflens.model.findings.find import find_findings
+from rooflens.model.verdict.decide import decide
+from rooflens.model.verdict.done import done_words
+from rooflens.model.verdict.facts import Facts
+
+
+def done(facts: Facts) -> str:
+    """Return what is said of a kernel once it is decided."""
+    decided = decide(facts)
+    return done_words(decided, find_findings([decided])[0])
+
+
+def test_dram_that_moves_nearly_all_it_can_is_an_end() -> None:
+    """DRAM reaches 95 % of its peak at most, so that 86 % is nine tenths of it, and 85 % is not."""
+    assert done(make_case({"dram": 0.86, "l2": 0.5})).startswith("86")
+    assert not done(make_case({"dram": 0.85, "l2": 0.5}))
+
+
+def test_needless_bytes_are_something_to_win() -> None:
+    """Half of what a full DRAM carries is local memory, which the work could do without."""
+    sectors = {f"{space}_{way}_sectors": 2e6 for space in ("local", "global") for way in ("load", "store")}
+    wasted = make_kernel(sectors)
+    assert done(make_case({"dram": 0.92, "l2": 0.5}))
+    assert not done(make_case({"dram": 0.92, "l2": 0.5}, kernel=wasted))
+
+
+@pytest.mark.parametrize("unit", ["l1", "l2", "issue", "lsu"])
+def test_units_that_a_kernel_can_ask_less_of_are_no_end(unit: str) -> None:
+    """Authors of kernels that filled these made them several times faster."""
+    assert not done(make_case({unit: 0.99, "dram": 0.3}))
+
+
+def test_the_peak_of_the_arithmetic_is_an_end() -> None:
+    """A tensor pipe that works 92 % of the time is done, but not where the chip has a faster instruction."""
+    kernel = make_kernel({"tensor_active_share": 0.92}, compute_capability="8.6")
+    assert analyze(kernel).verdict.done.startswith("92")
+    assert analyze(kernel).verdict.sentence.startswith("Done: 92")
+    assert not analyze(replace(kernel, compute_capability="9.0")).verdict.done

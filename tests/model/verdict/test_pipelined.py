@@ -1,0 +1,87 @@
+"""Moves of kernels on tensor cores, and textbook moves that are kept from kernels that they do not fit."""
+
+from __future__ import annotations
+
+from support.kernels import make_kernel
+
+from rooflens.model.analyze import analyze
+from rooflens.model.records import Kernel, Move, Verdict
+
+_WAITS = {"warp_latency_cycles": 10.0, "issue_active_per_cycle": 0.3, "eligible_warps_per_cycle": 0.3}
+
+
+def judged(counters: dict[str, float], **kernel: object) -> Verdict:
+    """Judge a kernel of these counters."""
+    made: Kernel = make_kernel(counters, compute_capability="8.6", **kernel)
+    return analyze(made).verdict
+
+
+def kinds(verdict: Verdict) -> list[str]:
+    """List the kinds of the moves, in their order."""
+    return [move.kind for move in verdict.moves]
+
+
+def move(verdict: Verdict, kind: str) -> Move:
+    """Return the move of a kind."""
+    return next(one for one in verdict.moves if one.kind == kind)
+
+
+def test_idle_tensor_cores_are_kept_fed_first() -> None:
+    """Between a twentieth and nine tenths of the time at work, with no level full, overlap leads and says why."""
+    verdict = judged({"tensor_active_share": 0.4, "dram_bus_share": 0.3, **_WAITS, "stall_long_scoreboard_cycles": 5.0})
+    assert kinds(verdict)[0] == "overlap"
+    assert "40" in verdict.moves[0].text
+    assert "cp.async" in verdict.moves[0].text
+    for share in (0.03, 0.95):
+        assert "overlap" not in kinds(judged({"tensor_active_share": share, "dram_bus_share": 0.3, **_WAITS}))
+    assert "overlap" not in kinds(judged({"tensor_active_share": 0.4, "dram_bus_share": 0.9, "l2_share": 0.5}))
+
+
+def test_occupancy_of_a_large_tile_is_no_move() -> None:
+    """A block of 70 kB is alone on its SM by design, and its occupancy a note."""
+    launch = {
+        "theoretical_occupancy": 0.33,
+        "achieved_occupancy": 0.3,
+        "registers_per_thread": 64.0,
+        "block_size": 128.0,
+        **_WAITS,
+        "dram_bus_share": 0.2,
+    }
+    assert "occupancy" in kinds(judged(launch))
+    assert "occupancy" not in kinds(judged({**launch, "smem_dynamic_per_block_bytes": 7e4}))
+    assert "occupancy" not in kinds(judged({**launch, "registers_per_thread": 128.0, "block_size": 256.0}))
+
+
+def test_wider_loads_stand_beside_more_of_them() -> None:
+    """Where 80 % of the waiting is for memory that is not busy, both bring more bytes under way."""
+    verdict = judged({**_WAITS, "stall_long_scoreboard_cycles": 8.0, "dram_bus_share": 0.2, "waves": 10.0})
+    assert "80" in move(verdict, "wide").text
+    wide = judged(
+        {**_WAITS, "stall_long_scoreboard_cycles": 8.0, "dram_bus_share": 0.2, "waves": 10.0},
+        warp_opcodes={"LDG.E.128": 1000, "FFMA": 1000},
+    )
+    assert "wide" not in kinds(wide)
+    assert wide.does.load_bytes == 16
+
+
+def test_spills_are_told_from_instructions_alone() -> None:
+    """A tenth of all instructions on local memory, with 255 registers, go before what is to be collected."""
+    spills = {"local_load_inst": 6e6, "local_store_inst": 4e6, "executed_inst": 1e8, "registers_per_thread": 255.0}
+    spills |= {"warp_latency_cycles": 6.0, "stall_long_scoreboard_cycles": 3.0}
+    assert kinds(judged(spills))[0] == "spill"
+    assert "spill" not in kinds(
+        judged({**spills, "local_load_inst": 1e6, "local_store_inst": 0.0, "registers_per_thread": 64.0})
+    )
+
+
+def test_a_full_l2_is_relieved_by_order_or_by_multicast() -> None:
+    """While it misses, blocks that run together share too little; once it hits, a cluster fetches a tile once."""
+    full = {"l2_internal_share": 0.95, "sol_l2_share": 0.95, "tensor_active_share": 0.5}
+    missing = analyze(
+        make_kernel({**full, "dram_bus_share": 0.8, "l2_hit_rate": 0.5}, compute_capability="9.0")
+    ).verdict
+    hitting = analyze(
+        make_kernel({**full, "dram_bus_share": 0.5, "l2_hit_rate": 0.7}, compute_capability="9.0")
+    ).verdict
+    assert kinds(missing)[0] == "cache"
+    assert "multicast" in hitting.moves[0].text
