@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache, reduce
-from itertools import chain, islice, product
+from itertools import chain, product
 from math import ceil, inf, isfinite, isnan, nan
 from operator import add
 from typing import NamedTuple, TypeAlias
@@ -438,9 +438,6 @@ def _ways_by_cycles(
 _IN_SMS = frozenset({"sm", "smsp", "l1tex"})
 """Units that are active whenever their SM is."""
 
-_MOST_MIXED = 4096
-"""Ways to put a sum together of parts in different forms: the first ones are the most exact."""
-
 
 def _forms_of(base: str) -> Iterator[tuple[Way, ...]]:
     """Yield the ways to an amount by the forms of one metric, the most exact form first.
@@ -472,8 +469,12 @@ def _of_cycles(name: str, unit: str) -> Iterator[Way]:
             yield Way((name, cycles), "of cycles", f"{name} x {cycles}")
 
 
+_READ_AND_WRITTEN = 2
+"""Parts of a sum that may be in different forms: of more, the ways to choose would run into thousands."""
+
+
 def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways to compute an amount: all parts in the same form, then each part in any form.
+    """Yield the ways to compute an amount: all parts in the same form, then each of two in any form.
 
     A metric, and its twin of another unit, go before what counts sectors for bytes.
     """
@@ -488,8 +489,8 @@ def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
                     yield from _summed(product(*(forms[base][form] for base in group)), recipe.scale)
     anyhow = {base: [way for forms in (own, others) for form in forms.get(base, ()) for way in form] for base in bases}
     for group in recipe.groups:
-        if len(group) > 1:
-            yield from _summed(islice(product(*(anyhow[base] for base in group)), _MOST_MIXED), recipe.scale)
+        if len(group) == _READ_AND_WRITTEN:
+            yield from _summed(product(*(anyhow[base] for base in group)), recipe.scale)
 
 
 def _stored_forms(names: Iterable[str], scale: float, stored: Container[str]) -> list[list[Way]]:
