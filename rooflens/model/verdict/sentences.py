@@ -15,6 +15,7 @@ from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, G
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.standing import Binding
 from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
@@ -71,6 +72,12 @@ def origin(roof: Roof | None) -> str:
 def stage_label(stage: str) -> str:
     """Name what a stage of a memory level counts: `load/store slots`, `data passes`, `bank reads`, `to L2`."""
     return _STAGES.get(stage) or _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
+
+
+def binding_label(binding: Binding) -> str:
+    """Name what is full before a drawn roof: `L1 load/store slots`, `ALU pipe`."""
+    unit = resource_label(binding.unit)
+    return f"{unit} {stage_label(binding.stage)}" if binding.stage else unit
 
 
 def _stage_words(stage: str, busy: float, moving: float | None, taking: float | None) -> str:
