@@ -18,7 +18,6 @@ from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.standing import standings
 from rooflens.model.roofline.work import main_work
 from rooflens.report.page.cards.bars import level_bars
-from rooflens.report.plane.places import places
 
 _NEAR = 0.03
 """A rate over its per cent is of other passes than the peak and its clock."""
@@ -117,9 +116,6 @@ def test_every_face_goes_by_one_roof(analyses: list[Analysis], full: list[Kernel
         for face, unit, shown, own in _faces(analysis):
             if shown != (own and pytest.approx(own.value, rel=_ROUNDED)):
                 wrong.append((*where, face, unit, shown, own))
-        for place, stands in zip(places(analysis), standings(analysis), strict=True):
-            if (place.level, place.roof_flop_per_s) != (stands.level, stands.roof_per_s):
-                wrong.append((*where, "place", place, stands))
         for bar, name in zip(level_bars(analysis).shown, LEVELS, strict=False):
             level = analysis.levels[name]
             if level.bytes_per_s and level.peak_bytes_per_s and fmt.si(level.peak_bytes_per_s, "B/s") not in bar.rate:

@@ -25,7 +25,7 @@ SHARE = "format(datum.value, '.0~%')"
 TICKS = 10
 """Asks Vega for ticks 1 to 9 of this many decades, or for round ticks within a small part of a decade."""
 
-FEW_DECADES = 0.7
+FEW_DECADES = 1.0
 """Within fewer decades than this ticks stand so that all of them can be labelled."""
 
 _LEADING = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"

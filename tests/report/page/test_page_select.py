@@ -224,15 +224,15 @@ def test_zoom_buttons_move_both_axes(open_page: Callable[..., Page]) -> None:
     """Zooming in shows a part of the plane, zooming out or Reset the whole."""
     opened = Opened(open_page(placed()))
     ticks = opened.page.locator("#roofline-0 .role-axis-label text")
-    whole = ticks.all_inner_texts()
+    whole = ticks.all_text_contents()
     place = opened.point("k0").bounding_box()
     opened.page.click("[data-zoom=in]")
     opened.settle()
     assert opened.point("k0").bounding_box() != place
     opened.page.click("[data-zoom=out]")
     opened.settle()
-    assert ticks.all_inner_texts() == whole
+    assert ticks.all_text_contents() == whole
     opened.page.click("[data-zoom=in]")
     opened.page.click("[data-zoom=reset]")
     opened.settle()
-    assert ticks.all_inner_texts() == whole
+    assert ticks.all_text_contents() == whole
