@@ -74,7 +74,6 @@ class DrawnLaunch(Struct, frozen=True, kw_only=True):
         time_share: Fraction of the GPU time; 0 where that is not known.
         launches: How many launches it stands for.
         work: Its operations in the unit of its points; None if a part is unknown.
-        clock_hz: SM clock; None if its report does not state it.
         gains: Place and gain of those of its moves whose gain is known.
         counts_limiter: Its limiter is a pipe whose operations are its FLOPs: fewer instructions there are fewer FLOPs.
         phases: Its path through the plane while it ran; empty where that cannot be told.
@@ -93,7 +92,6 @@ class DrawnLaunch(Struct, frozen=True, kw_only=True):
     time_share: float
     launches: int
     work: float | None
-    clock_hz: float | None
     gains: tuple[tuple[int, Gain], ...]
     counts_limiter: bool
     phases: tuple[PhasePoint, ...]

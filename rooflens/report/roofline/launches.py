@@ -102,7 +102,6 @@ def _drawn(launch: Launch, report: str, line: str, called: str, rank: int | None
         time_share=launch.time_share or 0.0,
         launches=analysis.launches,
         work=main_work(analysis).total,
-        clock_hz=analysis.kernel.counters.get("sm_clock_hz"),
         gains=tuple((at, choice.gain) for at, choice in enumerate(choices(analysis)) if choice.gain),
         counts_limiter=(pipe := analysis.pipes.get(verdict.resource or "")) is not None and pipe.is_arithmetic,
         phases=phase_points(analysis),

@@ -91,8 +91,8 @@ def test_an_address_with_a_loop_and_a_zoom_opens_the_same_view(open_page: Callab
     opened.settle()
     assert chosen(opened.page) == ["gemm.cu:5", "gemm.cu:7"]
     given = sight(opened.page)
-    assert {"1", "2", "5", "10", "20"} <= set(given)
-    assert not {"0.5", "100", "500 G"} & set(given)
+    assert {"1", "2", "5", "10", "20"} <= given
+    assert not {"0.5", "100", "500 G"} & given
     opened.choose(zoom="1,x,-3")
     first = sight(opened.page)
     assert first != given
@@ -100,9 +100,9 @@ def test_an_address_with_a_loop_and_a_zoom_opens_the_same_view(open_page: Callab
     assert sight(opened.page) == first
 
 
-def sight(page: Page) -> list[str]:
+def sight(page: Page) -> set[str]:
     """Read the labels of both axes, which tell what is in sight."""
-    return page.locator(".plane svg .role-axis-label text").all_text_contents()
+    return set(filter(None, page.locator(".plane svg .role-axis-label text").all_text_contents()))
 
 
 def test_the_whole_plane_and_the_news_again(open_page: Callable[..., Page]) -> None:
