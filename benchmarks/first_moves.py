@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rooflens.analyzing import analyze_paths
 from rooflens.errors import RooflensError
 from rooflens.model.findings.find import KIND_OF
-from rooflens.model.findings.nvidia import kind_of
+from rooflens.model.findings.nvidia import covered_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,6 +37,16 @@ CLASSES: Mapping[str, set[str]] = {
 }
 """Kind of a move -> classes of the table of pairs that it names; any other names the class of its own word."""
 
+NVIDIA_KINDS: Mapping[str, str] = {
+    "MemoryCacheAccessPattern": "coalesce",
+    "MemoryL2Compression": "precision",
+    "HighPipeUtilization": "instructions",
+    "TensorCoreUtilization": "tensor",
+    "IssueSlotUtilization": "inflight",
+    "SlowPipeLimiter": "instructions",
+}
+"""What NVIDIA's rules that no finding of ours covers would change; our answers only quote them."""
+
 
 def moves_of(analysis: Analysis) -> list[str]:
     """Return the kinds of a kernel's moves in order."""
@@ -46,7 +56,8 @@ def moves_of(analysis: Analysis) -> list[str]:
 def rules_of(analysis: Analysis) -> list[str]:
     """Return the advice of NVIDIA's rules in our kinds: the highest estimate first, then in NVIDIA's order."""
     rules = sorted(analysis.kernel.rules, key=lambda rule: -(rule.speedup_pct or 0.0))
-    return [kind for rule in rules if (kind := kind_of(rule, KIND_OF))]
+    kinds = (next((KIND_OF[one] for one in covered_by(rule)), NVIDIA_KINDS.get(rule.identifier)) for rule in rules)
+    return [kind for kind in kinds if kind]
 
 
 def hits(pairs: Iterable[tuple[Row, Analysis | None]], kinds: Kinds, most: int) -> dict[str, list[bool]]:

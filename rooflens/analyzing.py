@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.jobs import Job, Outcome
+    from rooflens.ingest.reports.jobs import Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
@@ -207,7 +207,7 @@ def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
 def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
     inputs: Inputs,
     limits: Thresholds | None = None,
-    on_read: Callable[[Job], None] = lambda _: None,
+    on_read: Callable[[float], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
     with_evidence: bool = True,
@@ -218,15 +218,20 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
 ) -> Analyzed:
     """Read the given reports, in this process or by workers, and analyze every kernel.
 
-    `on_read` is called for each report that was read, `on_outcome` with each result. A `timeline` replaces the stored
-    runs without the profiler. The verdicts' lines of evidence can be left out, which are in no table.
+    `on_read` is called with parts of the work as they are done, which add up to 1 for each report: half for reading it,
+    half for its analysis; `on_outcome` with each result. A `timeline` replaces the stored runs without the profiler.
+    The verdicts' lines of evidence can be left out, which are in no table.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
     """
     program = timeline.program if timeline else None
     analyzer = _Analyzer(
-        limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence, program=program
+        limits or default_thresholds(),
+        without_nvidia=without_nvidia,
+        with_evidence=with_evidence,
+        program=program,
+        on_done=lambda part: on_read(part / 2),
     )
     ahead: dict[tuple[str, str], Analyzed] = {}
 
@@ -235,8 +240,10 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
         if not isinstance(outcome.result, InputError):  # while another process may still be reading
             run = outcome.result.run
             ahead[run.digest, run.source] = analyzer.analyze_file(run, outcome.result.kernels)
+        else:
+            on_read(0.5)
 
-    loaded = load_reports(inputs.jobs, heard, reading, executor, on_read)
+    loaded = load_reports(inputs.jobs, heard, reading, executor, lambda part: on_read(part / 2))
     found = replace(
         analyzer.begun,
         failures=loaded.failures,
@@ -372,7 +379,9 @@ class _Analyzer:
         without_nvidia: bool,
         with_evidence: bool = True,
         program: Unprofiled | None = None,
+        on_done: Callable[[float], None] = lambda _: None,
     ) -> None:
+        self._on_done = on_done
         self._limits = limits
         self._program = program
         self._with_evidence = with_evidence
@@ -412,6 +421,7 @@ class _Analyzer:
             for at in range(0, len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
                 analyses += self._analyses(kernels[together], outsides[together])
+                self._on_done(len(kernels[together]) / len(kernels))
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             return Analyzed((), self._limits, ((run.source, bug_error(error)),))
         told = with_fills_told(with_siblings(analyses, self._limits), run.command_line)

@@ -342,7 +342,7 @@ def load_analyzed(
             found = analyze_inputs(
                 inputs,
                 limits,
-                lambda _: move(1),
+                move,
                 without_nvidia=without_nvidia,
                 with_evidence=with_evidence,
                 reading=reading,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -18,7 +19,7 @@ from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.jobs import MEMORY, Job, Outcome, bytes_of, fetched, said
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report, lacks_texts
-from rooflens.ingest.reports.unpacking import chunks, is_packed
+from rooflens.ingest.reports.unpacking import MAGIC, chunks, first_bytes, is_packed
 from rooflens.machine import usable_cores
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
 
@@ -35,8 +36,14 @@ if TYPE_CHECKING:
     from rooflens.model.store.writing import Writer
     from rooflens.model.unprofiled import Unprofiled
 
-_MUCH_BYTES = 256 << 20
-"""Total size from which workers save more than the second that they take to start."""
+_MUCH_WORK = 10_000
+"""Kernels from which on workers save more than the second that they take to start: they take 3 s here."""
+
+_OF_A_REPORT, _OF_CODE = 8, 20
+"""What a report takes to open, and a kernel whose machine code it holds, in kernels without code."""
+
+_OF_A_KERNEL_BYTES, _OF_A_ROW_BYTES = 20 << 10, 1 << 10
+"""Bytes of a kernel where the outline cannot tell, as of a compressed report, and of a launch in an export."""
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 500, 4 << 20, 128 << 20
 _GROUPS_PER_WORKER = 4
@@ -118,7 +125,7 @@ def load_reports(
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     options: ReadOptions | None = None,
     executor: ExecutorChoice | Workers | None = None,
-    on_read: Callable[[Job], None] = lambda _: None,
+    on_read: Callable[[float], None] = lambda _: None,
 ) -> Loaded:
     """Read reports into memory.
 
@@ -127,7 +134,7 @@ def load_reports(
         on_outcome: Called with each report's outcome.
         options: What to read.
         executor: Where to read them; by default in this process.
-        on_read: Called for each report as it is read.
+        on_read: Called with parts of the work as they are done: they add up to 1 for each report.
     """
     loaded = Loaded()
     for batch in _batches(partial(read_group, options or ReadOptions()), jobs, jobs, executor, on_read):
@@ -141,12 +148,18 @@ def load_reports(
     return loaded
 
 
-def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job], None] = lambda _: None) -> Batch:
+def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[float], None] = lambda _: None) -> Batch:
     """Read some reports, here or on a worker; NVIDIA's disassembler starts slowly, so it runs once for all."""
     outcomes = []
     for job in jobs:
-        outcomes.append(read_one(job, replace(options, texts_later=not job.address)))
-        on_read(job)
+        parts: list[float] = []
+
+        def heard(part: float, parts: list[float] = parts) -> None:
+            parts.append(part)
+            on_read(part)
+
+        outcomes.append(read_one(job, replace(options, texts_later=not job.address), heard))
+        on_read(1.0 - sum(parts))
     lacking = [
         (place, outcome.job.path, outcome.result)
         for place, outcome in enumerate(outcomes)
@@ -161,11 +174,11 @@ def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job
     return Batch(outcomes)
 
 
-def read_one(job: Job, options: ReadOptions) -> Outcome:
-    """Read a report, or say why that failed."""
+def read_one(job: Job, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None) -> Outcome:
+    """Read a report, or say why that failed; `on_read` is called with parts of the work, which add up to 1 at most."""
     try:
         with said(), fetched(job) as path:
-            return Outcome(job, read_report(path, job.source, options))
+            return Outcome(job, read_report(path, job.source, options, on_read))
     except InputError as error:
         # Drop the traceback: its frames hold the data that was read, and would keep it in memory.
         error.__cause__ = error.__context__ = None
@@ -179,7 +192,7 @@ def _no_unprofiled(_: Path) -> None:
 def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their defaults
     jobs: Sequence[Job],
     store: Store,
-    on_read: Callable[[Job], None] = lambda _: None,
+    on_read: Callable[[float], None] = lambda _: None,
     unprofiled_of: Callable[[Path], Unprofiled | None] = _no_unprofiled,
     *,
     options: ReadOptions | None = None,
@@ -193,7 +206,7 @@ def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their def
     Args:
         jobs: Files to read.
         store: Where to store them.
-        on_read: Called for each report as it is read.
+        on_read: Called with parts of the work as they are done: they add up to 1 for each report.
         unprofiled_of: Finds a report's un-profiled run, to be stored with it; must be importable by name. If it raises
             InputError, the report is stored without.
         options: What to read of each report; by default including its stored values.
@@ -257,7 +270,7 @@ def tabulate_group(
     options: ReadOptions,
     unprofiled_of: Callable[[Path], Unprofiled | None],
     jobs: Sequence[Job],
-    on_read: Callable[[Job], None] = lambda _: None,
+    on_read: Callable[[float], None] = lambda _: None,
 ) -> Batch:
     """Read some reports, here or on a worker, and make their tables."""
     from rooflens.model.store.tables import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
@@ -310,7 +323,7 @@ def _batches(
     all_jobs: Sequence[Job],
     jobs: Iterable[Job],
     executor: ExecutorChoice | Workers | None,
-    on_read: Callable[[Job], None],
+    on_read: Callable[[float], None],
 ) -> Iterator[Batch]:
     """Read reports in groups on the chosen executor; every job comes out with an outcome."""
     # Counts all jobs: which of them are new turns out only while they are read.
@@ -336,25 +349,37 @@ def _batches(
         for outcome in batch.outcomes:
             without_answer.pop(outcome.job, None)
             if executor is not None:
-                on_read(outcome.job)
+                on_read(1.0)
         yield batch
     if without_answer:
         yield Batch([Outcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
 
 
 def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:
-    """Return local worker processes if the reports are large enough for them to save time; else None.
+    """Return local worker processes if the reports hold enough kernels for them to save time; else None.
 
     NVIDIA's reader is so slow that two reports are enough.
     """
     if len(jobs) < 2 or usable_cores() == 1:
         return None
     is_slow = options is not None and options.reader == "ncu-report"
-    if not is_slow and sum(map(bytes_of, jobs)) < _MUCH_BYTES:
+    if not is_slow and not any(done >= _MUCH_WORK for done in accumulate(map(_work_of, jobs))):
         return None
     from rooflens.ingest.running import processes  # noqa: PLC0415 - as above
 
     return processes()
+
+
+def _work_of(job: Job) -> int:
+    """Estimate what a report takes to read, in kernels without machine code."""
+    magic = b"" if job.address else first_bytes(job.path, len(MAGIC))
+    if magic != MAGIC:
+        is_text = not job.address and not is_packed(job.path)
+        return _OF_A_REPORT + bytes_of(job) // (_OF_A_ROW_BYTES if is_text else _OF_A_KERNEL_BYTES)
+    from rooflens.ingest.reports.container import counts_of  # noqa: PLC0415 - protobuf: only where there are several
+
+    held = counts_of(job.path)
+    return _OF_A_REPORT + held.results * (_OF_CODE if held.modules else 1)
 
 
 def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:

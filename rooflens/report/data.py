@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rooflens.format import harmless
+import msgspec
+
+from rooflens.format import as_unicode, harmless
 from rooflens.model.analyze import analyze
 from rooflens.model.catalogue import (
     CHECKED,
@@ -198,15 +200,27 @@ def to_csv(analyses: Iterable[Analysis], *, raw_cells: bool = False) -> str:
 
 
 def json_text(document: Any, *, dense: bool = False) -> str:
-    """Write JSON with letters of any script as they are, and invisible characters as escapes.
+    """Write JSON with letters of any script as they are, invisible characters as escapes, what is no number as null.
 
     Args:
-        document: Of lists, dicts, texts and finite numbers.
+        document: Of lists, dicts, texts and numbers.
         dense: Write it for programs: on one line, without spaces.
     """
-    indent, separators = (None, (",", ":")) if dense else (2, None)
-    text = json.dumps(document, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
+    try:
+        data = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_in_unicode(document))
+    text = (data if dense else msgspec.json.format(data, indent=2)).decode()
     return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _in_unicode(item: Any) -> Any:
+    """Return a document whose texts are all Unicode: names of files may hold any bytes."""
+    if isinstance(item, str):
+        return as_unicode(item)
+    if isinstance(item, Mapping):
+        return {as_unicode(key): _in_unicode(value) for key, value in item.items()}
+    return [_in_unicode(one) for one in item] if isinstance(item, (list, tuple)) else item
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw_cells: bool = False) -> str:

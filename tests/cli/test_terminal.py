@@ -23,10 +23,6 @@ from support.mcp_server import within
 from rooflens.analyzing import analyze_paths
 from rooflens.cli import console
 from rooflens.cli.group import COMMANDS, main
-from rooflens.ingest import load
-from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.jobs import Job, Outcome
-from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
 from rooflens.report.document import Bars, Block, Column, Columns, Document, Table, Words, spans
@@ -297,21 +293,6 @@ class Written(io.StringIO):
     def isatty(self) -> bool:
         """Say that it is one."""
         return True
-
-
-def test_reports_are_counted_as_they_are_read(fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The progress bar moves with each report, not with each group of reports."""
-    happened: list[str] = []
-    read = load.read_one
-
-    def noted(job: Job, options: ReadOptions) -> Outcome:
-        happened.append("read")
-        return read(job, options)
-
-    monkeypatch.setattr(load, "read_one", noted)
-    jobs = find_inputs([str(fixtures / report) for report in REPORTS]).jobs
-    load.load_reports(jobs, on_read=lambda _: happened.append("moved"))
-    assert happened == ["read", "moved"] * len(REPORTS)
 
 
 @pytest.mark.usefixtures("here")

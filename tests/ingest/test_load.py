@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -19,8 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from support.cubin_writer import END, SET_ADDRESS, cubin, line_table, report_with, source_of
 from support.hungry import write_csv
-from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
+from support.ncu_rep_writer import KernelSpec, MetricValue, ReportSpec, encode_report, write_report
 
 import rooflens
 from rooflens.analyzing import analyze_store
@@ -31,6 +33,7 @@ from rooflens.ingest.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.ingest.reports.unprofiled import read_unprofiled
 from rooflens.ingest.running import ExecutorChoice
 from rooflens.model.records import Run
@@ -339,10 +342,10 @@ def test_every_executor_gives_what_this_process_gives(
     assert (there.reports, there.skipped_count) == (here.reports, 0)
     assert [source for source, _ in there.failures] == [source for source, _ in here.failures] == [jobs[3].source]
     for name, executor in (("here", None), ("there", choice)):
-        read: list[Job] = []
-        done = ingest_reports(jobs, Store(tmp_path / name), read.append, executor=executor)
+        parts: list[float] = []
+        done = ingest_reports(jobs, Store(tmp_path / name), parts.append, executor=executor)
         assert (done.report_count, done.kernel_count, len(done.failures), done.skipped_count) == (6, 6, 1, 0)
-        assert [job.source for job in read] == [job.source for job in jobs]
+        assert sum(parts) == len(jobs)
     assert _rows(tmp_path / "here") == _rows(tmp_path / "there")
 
 
@@ -412,11 +415,31 @@ def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkey
     assert load.processes_for(jobs, ReadOptions()) is None
     assert load.processes_for(jobs[:2], ReadOptions(reader="ncu-report")) is not None
     assert load.processes_for(jobs[:1], ReadOptions(reader="ncu-report")) is None
-    monkeypatch.setattr(load, "_MUCH_BYTES", 1)
+    monkeypatch.setattr(load, "_MUCH_WORK", 1)
     assert load.processes_for(jobs, ReadOptions()) is not None
     assert load.processes_for(jobs[:1], ReadOptions()) is None
     monkeypatch.setattr(load, "usable_cores", lambda: 1)
     assert load.processes_for(jobs, ReadOptions()) is None
+
+
+def test_kernels_decide_on_processes_and_not_bytes(tmp_path: Path) -> None:
+    """A report counts by its kernels, with machine code more, whatever else it holds; if they are unknown, by size."""
+    metrics: dict[str, MetricValue] = {"gpu__time_duration.sum": 1.0}
+    many = write_report(tmp_path / "many.ncu-rep", ReportSpec([KernelSpec("k", metrics)] * 300, kernels_per_block=7))
+    long = write_report(tmp_path / "long.ncu-rep", ReportSpec([KernelSpec("k" * 60_000, metrics)]))
+    code = tmp_path / "code.ncu-rep"
+    code.write_bytes(report_with(source_of(cubin(line_table(SET_ADDRESS + END)))))
+    cut = tmp_path / "cut.ncu-rep"
+    cut.write_bytes(many.read_bytes()[:-1])
+    packed = tmp_path / "packed.ncu-rep"
+    packed.write_bytes(gzip.compress(bytes(1 << 20)))
+    export = tmp_path / "export.csv"
+    export.write_bytes(b"x" * (1 << 20))
+    files = (many, long, code, cut, packed, export, tmp_path / "missing", tmp_path)
+    assert long.stat().st_size > many.stat().st_size
+    likely = likely_bytes(packed) // (20 << 10)
+    assert [load._work_of(Job(file, file.name)) - 8 for file in files] == [300, 1, 20, 294, likely, 1024, 0, 0]
+    assert load._work_of(Job(Path("far"), "far", "s3://bucket/far", 40 << 10)) - 8 == 2
 
 
 def test_reports_are_put_together_by_size_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

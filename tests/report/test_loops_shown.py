@@ -10,7 +10,7 @@ from support.machine_code import control, listed, machine_code
 from rooflens.model.analyze import analyze
 from rooflens.model.hotspots import waits_for
 from rooflens.model.inside.look import look_inside
-from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Loop, Run
+from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Inside, Kernel, Loop, Run
 from rooflens.model.verdict.inside import job_of
 from rooflens.report.data import to_document
 from rooflens.report.page.cards.loops import loop_bars
@@ -71,6 +71,19 @@ def test_loops_stand_before_the_places_in_an_explanation(analysis: Analysis) -> 
     assert text.index("## Loops") < text.index("## Where")
     assert "| `gemm.cu:6` | 90 % | 4 | multiplies |" in text
     assert "for the load in gemm.cu:7" in text.replace("\\_", "_")
+
+
+def test_a_note_is_about_loops_where_there_are_none_and_else_about_waits() -> None:
+    """Where steps ended after the loops were found, the table stays, and the caveat says what is missing."""
+    run = Run(digest="0" * 64, source="a.ncu-rep", file_bytes=1, kernel_count=1, synthetic=False)
+    kernel, note = kernel_with_loop(), "only the first 3 of 6 instructions were gone through in 9 steps"
+    assert kernel.inside is not None
+    for inside, words in (
+        (replace(kernel.inside, note=note), "What its warps wait for is known in part"),
+        (Inside(note=note), "Its loops are not known"),
+    ):
+        noted = analyze(replace(kernel, inside=inside))
+        assert f"- {words}: {note}." in explain(AnalyzedReport(run, (noted,)), noted)
 
 
 def test_shares_of_shown_rows_are_of_all_samples(analysis: Analysis) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from types import ModuleType
 
 import pytest
@@ -20,6 +21,12 @@ from rooflens.workloads.registry import load_workloads
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
+
+with warnings.catch_warnings():
+    # Inductor imports it at its first compilation, and with it setuptools, which replaces distutils, warns about that,
+    # and stays half imported where a warning is an error. Here no test has run yet.
+    warnings.simplefilter("ignore")
+    importlib.import_module("torch.utils.cpp_extension")
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when a Triton kernel is defined

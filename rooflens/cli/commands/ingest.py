@@ -67,7 +67,7 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
         loaded = ingest_reports(
             inputs.jobs,
             Store(store),
-            lambda _: move(1),
+            move,
             read_unprofiled,
             options=options,
             executor=workers,

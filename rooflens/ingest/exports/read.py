@@ -19,7 +19,7 @@ from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.objects import is_counters, object_kernels
 from rooflens.ingest.exports.same import assembled, merged, once
-from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
+from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, lines_of, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, matching_datasheets
@@ -189,6 +189,7 @@ def read_export(
     is_wanted: Callable[[str], bool] = lambda _: True,
     *,
     gpu_option: str = "--gpu",
+    on_read: Callable[[float], None] = lambda _: None,
 ) -> Export:
     """Read a CSV export of Nsight Compute, its printed text, or JSON of its counters.
 
@@ -197,10 +198,11 @@ def read_export(
         gpu: Short or display name of the GPU, for launches that do not name theirs.
         is_wanted: Whether to read a metric; by default all are read.
         gpu_option: The option that names the GPU, for notes and hints.
+        on_read: Called with parts of the text as they are read.
     """
     is_csv = is_export(data[:HEAD_BYTES])
     printed = not is_csv and is_text(data[:HEAD_BYTES])
-    return Export(data, gpu and displayed(gpu), Facts(is_wanted), is_text=printed, _gpu_option=gpu_option)
+    return Export(data, gpu and displayed(gpu), Facts(is_wanted, on_read), is_text=printed, _gpu_option=gpu_option)
 
 
 def displayed(gpu: str) -> str:
@@ -232,7 +234,7 @@ def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKe
 
 def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
     """Yield the launches of each table; consume a table before asking for the next."""
-    for header, table in groupby(records(open_text(data), facts), itemgetter(0)):
+    for header, table in groupby(records(lines_of(data, facts), facts), itemgetter(0)):
         read = long_kernels if header.is_long else wide_kernels
         yield read(header, (cells for _, cells in table if cells is not None), facts)
 

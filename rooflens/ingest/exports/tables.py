@@ -38,6 +38,8 @@ _FIRST_CELLS = '"ID","Process ID"'
 _GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_LINES_OF_A_ROW = 500
 _LARGEST_CELL = 2**31 - 1
+_LINES_AT_ONCE = 1024
+"""Lines after which to tell how far a text is read."""
 
 
 def is_export(head: bytes) -> bool:
@@ -75,6 +77,7 @@ class Facts(Struct):
 
     Attributes:
         is_wanted: Whether to read a metric.
+        on_read: Called with parts of the text as they are read.
         style: How numbers are written, according to the last table that showed it.
         unknown_labels: Labels of the details page without a known metric -> number of rows.
         unknown_units: Units that cannot be converted to a base unit -> number of values.
@@ -89,6 +92,7 @@ class Facts(Struct):
     """
 
     is_wanted: Callable[[str], bool]
+    on_read: Callable[[float], None] = lambda _: None
     style: Style = field(default_factory=Style)
     unknown_labels: Counter[str] = field(default_factory=Counter)
     unknown_units: Counter[str] = field(default_factory=Counter)
@@ -131,7 +135,21 @@ def _some(counted: Counter[str]) -> str:
 
 def open_text(data: bytes) -> io.TextIOWrapper:
     """Open a text in any encoding that ncu's output arrives in: UTF-8, PowerShell's UTF-16, a Windows code page."""
-    return io.TextIOWrapper(io.BytesIO(data), encoding=encoding_of(data), errors="replace", newline="")
+    return _decoded(io.BytesIO(data), encoding_of(data))
+
+
+def lines_of(data: bytes, facts: Facts) -> Iterator[str]:
+    """Yield the lines of a text, and tell how far it is read."""
+    stream, done = io.BytesIO(data), 0
+    for number, line in enumerate(_decoded(stream, encoding_of(data))):
+        yield line
+        if not (number + 1) % _LINES_AT_ONCE:
+            facts.on_read((stream.tell() - done) / len(data))
+            done = stream.tell()
+
+
+def _decoded(stream: io.BytesIO, encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
 
 
 def header_of(line: str) -> Header | None:

@@ -42,6 +42,7 @@ from rooflens.ingest.exports.tables import (
     VALUE,
     Facts,
     Header,
+    lines_of,
     open_text,
 )
 
@@ -173,7 +174,7 @@ def is_text(head: bytes) -> bool:
     if _is_bare(head):
         return not _is_binary(head) and _is_noted(head)
     has_section = has_table = False
-    for line in _lines(head):
+    for line in _lines(open_text(head)):
         bare = line.strip()
         if bare.endswith(_ENDS) and (_KERNEL.fullmatch(bare) or _SUMMED.fullmatch(bare)):
             return True
@@ -213,7 +214,7 @@ def _is_noted(head: bytes) -> bool:
     labels: set[str] = set()
     paragraph: list[str] = []
     has_estimate = False
-    for line in _lines(head):
+    for line in _lines(open_text(head)):
         bare = line.strip()
         has_estimate = has_estimate or _SPEEDUP.fullmatch(bare) is not None
         paragraph = [*paragraph[-_MOST_JOINED:], bare] if bare else []
@@ -226,9 +227,9 @@ def _is_noted(head: bytes) -> bool:
     return False
 
 
-def _lines(data: bytes) -> Iterator[str]:
-    """Yield the lines without colours, quote marks and line ends."""
-    for line in open_text(data):
+def _lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines without colours, quote marks and line ends."""
+    for line in lines:
         short = line.rstrip("\r\n")
         if len(short) > _LONGEST_LINE + _LONGEST_TAIL:
             short = f"{short[:_LONGEST_LINE]}…{short[-_LONGEST_TAIL:]}"
@@ -252,7 +253,7 @@ def text_rows(data: bytes, facts: Facts) -> Iterator[list[str]]:
     Raises:
         InputError: The text is a summary over launches of an unknown form.
     """
-    return _Reader(facts, is_bare=_is_bare(data)).rows(_lines(data))
+    return _Reader(facts, is_bare=_is_bare(data)).rows(_lines(lines_of(data, facts)))
 
 
 class _Reader:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -254,6 +254,26 @@ def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
     sessions = gather_sessions(headers)
     labels = {session.process_id: session.process_label for session in sessions}
     return Outline(digest, len(data), places, strings, sessions, is_synthetic(headers), labels, what, sources)
+
+
+class Counts(NamedTuple):
+    """How much a report holds: results, and modules of machine code."""
+
+    results: int = 0
+    modules: int = 0
+
+
+def counts_of(path: Path) -> Counts:
+    """Count what a plain report holds by the headers of its blocks alone, up to the first damage."""
+    results = modules = 0
+    with suppress(InputError, OSError):
+        size = regular_file_bytes(path)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+            for block in _blocks(data, _check_file_header(data, path.suffix)):
+                for kind, count in block.header.counts:
+                    results += count if kind not in _NO_RESULTS else 0
+                    modules += count if kind == _SOURCE else 0
+    return Counts(results, modules)
 
 
 class Part(Struct, frozen=True):

@@ -25,7 +25,7 @@ from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, is_incomplete,
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rooflens.ingest.exports.kernels import ExportedKernel
@@ -42,13 +42,16 @@ _LEAST_STEPS = 50
 """A percentage with this many units of its last digit is exact to 1 %."""
 
 
-def read_report(path: Path, source: str, options: ReadOptions | None = None) -> Report:
+def read_report(
+    path: Path, source: str, options: ReadOptions | None = None, on_read: Callable[[float], None] = lambda _: None
+) -> Report:
     """Read a report file.
 
     Args:
         path: The file, plain or compressed.
         source: The path as the user gave it: what records and messages show.
         options: What to read.
+        on_read: Called with parts of the work as they are done, as far as that is known; they add up to 1 at most.
 
     Raises:
         InputError: The file is not a report, is damaged, or changed while it was read.
@@ -58,13 +61,13 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
         return _incomplete(path, source, options)
     with unpacked(path, options.max_unpacked_bytes) as plain:
         is_there_later = plain == path
-        return _plain(plain, source, options if is_there_later else replace(options, texts_later=False))
+        return _plain(plain, source, options if is_there_later else replace(options, texts_later=False), on_read)
 
 
-def _plain(plain: Path, source: str, options: ReadOptions) -> Report:
+def _plain(plain: Path, source: str, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None) -> Report:
     if _is_text(plain):
         with opened(plain) as (data, digest):
-            return _exported(data[:], digest, source, options)
+            return _exported(data[:], digest, source, options, on_read)
     if options.reader == "ncu-report":
         from rooflens.ingest.reports.child import in_child  # noqa: PLC0415 - most reports need none
         from rooflens.ingest.reports.nvidia import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
@@ -72,7 +75,7 @@ def _plain(plain: Path, source: str, options: ReadOptions) -> Report:
         told: Report = in_child(read_with_nvidia, plain, source, options, deadline_s=options.deadline_s)
         return told
     with opened(plain) as (data, digest):
-        report = _read(data, digest, source, options, plain.suffix.lower())
+        report = _read(data, digest, source, options, plain.suffix.lower(), on_read)
     if options.texts_later or not lacks_texts(report, options):
         return report
     from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
@@ -133,7 +136,9 @@ def _is_text(path: Path) -> bool:
     return is_printed(head) or is_known(head)
 
 
-def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Report:
+def _exported(
+    data: bytes, digest: str, source: str, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None
+) -> Report:
     """Read an export.
 
     Args:
@@ -141,6 +146,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         digest: SHA-256 of it, in hex.
         source: The path as the user gave it: what records and messages show.
         options: What to read, and the GPU if the export does not name it.
+        on_read: Called with parts of the work as they are done.
 
     Raises:
         InputError: The text is no export, or is unreadable.
@@ -149,7 +155,13 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
 
     source = as_unicode(source)
     raw = raw_table(digest, options)
-    export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True, gpu_option=options.gpu_option)
+    export = read_export(
+        data,
+        options.gpu,
+        is_wanted if raw is None else lambda _: True,
+        gpu_option=options.gpu_option,
+        on_read=on_read,
+    )
     kernels = []
     processes: dict[str | None, None] = {}
     cut_count = 0
@@ -208,12 +220,19 @@ def _raw_result(found: ExportedKernel) -> RawResult:
     )
 
 
-def _read(data: Bytes, digest: str, source: str, options: ReadOptions, suffix: str = "") -> Report:
+def _read(  # noqa: PLR0913, PLR0917 - what is read, and how
+    data: Bytes,
+    digest: str,
+    source: str,
+    options: ReadOptions,
+    suffix: str = "",
+    on_read: Callable[[float], None] = lambda _: None,
+) -> Report:
     """Read a report from its bytes, without the parts of its code that only NVIDIA's module can read."""
     found = outline(data, digest, suffix)
     raw = raw_table(digest, options)
     reader = ResultReader(data, found, raw)
-    report = make_report(reader.results(), "direct", found, source, raw, reads_code=options.reads_code)
+    report = make_report(reader.results(), "direct", found, source, raw, reads_code=options.reads_code, on_read=on_read)
     report = replace(report, notes=(*report.notes, *reader.code_notes))
     if not reader.unknown:
         return report

@@ -19,7 +19,7 @@ from rooflens.ingest.reports.unpacking import RERECORD_HINT
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -38,6 +38,9 @@ Raw: TypeAlias = Literal["none", "values", "all"]
 
 Codes: TypeAlias = "Mapping[int, Code]"
 """Code of kernels, by index of the result."""
+
+_AT_ONCE = 64
+"""Results after which to tell how far a report is read."""
 
 MOST_IN_TEXT = 20
 """How many of the longest kernels have their hottest instructions as SASS text and by source line."""
@@ -95,7 +98,7 @@ class Report(Struct, frozen=True):
     unlisted: Mapping[int, Instructions] = field(default_factory=dict)
 
 
-def make_report(  # noqa: PLR0913 - what is read, and how, of which the last two have their defaults
+def make_report(  # noqa: PLR0913 - what is read, and how, of which the last three have their defaults
     results: Iterable[RawResult],
     reader: str,
     container: Outline,
@@ -103,6 +106,7 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last two
     raw: RawTable | None = None,
     *,
     reads_code: bool = True,
+    on_read: Callable[[float], None] = lambda _: None,
 ) -> Report:
     """Make a report from its results; if there are many kernels, only the longest get their code by source line.
 
@@ -113,6 +117,7 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last two
         source: The path as the user gave it: what records and messages show.
         raw: Table that the reader filled with stored values.
         reads_code: Whether to read machine code.
+        on_read: Called with parts of the results as they are read.
 
     Raises:
         InputError: The report is damaged, or not all of its results can be read.
@@ -130,6 +135,8 @@ def make_report(  # noqa: PLR0913 - what is read, and how, of which the last two
             kernel = with_code(kernel, codes.read(result, result.instructions, kernel.duration_ns or 0.0))
             kernel = replace(kernel, inside=codes.inside(result)) if not kernel.failed else kernel
         kernels.append(kernel)
+        if not len(kernels) % _AT_ONCE:
+            on_read(_AT_ONCE / container.result_count)
     if len(kernels) != container.result_count:
         raise InputError(f"damaged: only {len(kernels)} of {container.result_count} results can be read", RERECORD_HINT)
     told = codes.of_longest()

@@ -207,21 +207,24 @@ def unread_reason(names: Sequence[str]) -> str | None:
 
 
 def with_code(kernel: Kernel, code: Code) -> Kernel:
-    """Add the data of a kernel's instructions to its record."""
-    return kernel if kernel.failed else checked(replace(kernel, hotspots=code.hotspots, code_totals=code.totals))
+    """Add the data of a kernel's instructions to its record; an impossible value of theirs makes it a failed one."""
+    if kernel.failed:
+        return kernel
+    offsets = [spot.pc for spot in code.hotspots if spot.pc is not None]
+    why = first_impossible(code.totals, COUNT, "sum over the instructions of") or first_impossible(
+        {"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,"
+    )
+    return failed_kernel(kernel, why) if why else replace(kernel, hotspots=code.hotspots, code_totals=code.totals)
 
 
 def checked(kernel: Kernel) -> Kernel:
     """Mark a kernel as failed if it holds an impossible value, where damage enters, before anything uses it."""
-    offsets = [spot.pc for spot in kernel.hotspots if spot.pc is not None]
     why = (
         find_impossible(kernel.counters, kernel.counter_sources)
         or first_impossible(kernel.thread_opcodes, COUNT, "thread instructions of")
         or first_impossible(kernel.warp_opcodes, COUNT, "warp instructions of")
         or first_impossible(kernel.tensor_ops, OPERATIONS, "operations of")
         or first_impossible(kernel.tensor_peaks_per_s, PEAK, "peak of")
-        or first_impossible(kernel.code_totals, COUNT, "sum over the instructions of")
-        or first_impossible({"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,")
         or (_impossible_series(kernel.series) if kernel.series else None)
     )
     return kernel if why is None else failed_kernel(kernel, why)

@@ -84,7 +84,7 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
     if facts.bound == "latency" and all(finding.severity == "note" for finding in findings):
         findings += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     if facts.kernel.rules:
-        findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1], KIND_OF)
+        findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
     ranked = sorted(findings, key=_rank)
     costing = [finding for finding in ranked if finding.severity != "note"]
     demoted = [replace(finding, severity="note", gain=None) for finding in costing[MOST_ADVISED:]]

@@ -7,10 +7,10 @@ gains.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from rooflens.format import percent
-from rooflens.model.records import Evidence, Finding, MoveKind, Rule
+from rooflens.model.records import Evidence, Finding, Rule
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
@@ -42,22 +42,10 @@ _COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (
 )
 """Rule, what its title holds, and the findings that say the same; the first row that fits counts."""
 
-_KINDS: Mapping[str, MoveKind] = {
-    "MemoryCacheAccessPattern": "coalesce",
-    "MemoryL2Compression": "precision",
-    "HighPipeUtilization": "instructions",
-    "TensorCoreUtilization": "tensor",
-    "IssueSlotUtilization": "inflight",
-    "SlowPipeLimiter": "instructions",
-}
-"""What rules that no finding covers would change."""
-
 _STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
 
 
-def nvidia_rules(
-    facts: Facts, found: Collection[str], looked: Collection[str], kinds: Mapping[str, MoveKind]
-) -> tuple[Finding, ...]:
+def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) -> tuple[Finding, ...]:
     """Return what NVIDIA's rules report beyond the findings, the highest estimates first.
 
     An estimate is the share of the time that would be saved, in per cent. None is a limiter, as nobody checked it. It
@@ -69,7 +57,6 @@ def nvidia_rules(
         facts: Facts of the kernel, with its rule results.
         found: IDs of the findings that it has.
         looked: IDs of the findings for which the report has enough data.
-        kinds: MoveKind of each finding's move, by ID.
     """
     rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(found)]
     by_title: dict[str, Rule] = {}
@@ -89,21 +76,11 @@ def nvidia_rules(
                 severity="contributes" if costs else "note",
                 evidence=(Evidence("time it would save", saved, "share", f"NVIDIA's rule {rule.identifier}"),),
                 move=f"see NVIDIA's rule `{title}`, which estimates {percent(saved)} less time",
-                kind=kind_of(rule, kinds) or "algorithm",
+                kind="nvidia",
                 confidence="low",
             )
         )
     return tuple(findings)
-
-
-def kind_of(rule: Rule, kinds: Mapping[str, MoveKind]) -> MoveKind | None:
-    """Return the kind of move that a rule of NVIDIA's asks for, by the findings that say the same; None for no kind.
-
-    Args:
-        rule: Its result.
-        kinds: Kind of each finding's move, by id.
-    """
-    return next((kinds[one] for one in covered_by(rule)), _KINDS.get(rule.identifier))
 
 
 def covered_by(rule: Rule) -> frozenset[str]:

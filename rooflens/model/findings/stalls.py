@@ -251,8 +251,11 @@ def _long_scoreboard(facts: Facts) -> Found | None:
     if limiter is not None and limiter.resource in facts.levels:
         label, share = unit_label(limiter, facts.kernel.gpu), percent(limiter.share)
         if facts.at_roof or facts.full_for_a_while:
-            fewer = f"take load off {label}, {share} busy, which these loads queue for"
-            return _of_kind(stall(facts, "long_scoreboard", fewer), "fuse" if limiter.resource == "dram" else "results")
+            queue = f"{label}, {share} busy, which these loads queue for"
+            if limiter.resource == "dram":
+                return _of_kind(stall(facts, "long_scoreboard", f"move fewer bytes through {queue}"), "fuse")
+            reuse = f"let each thread compute several results from what it loads, to take load off {queue}"
+            return _of_kind(stall(facts, "long_scoreboard", reuse), "results")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
         busy = f", as {label} is only {share} busy" if limiter.share < _NEARLY_FULL else f" ({label} is {share} busy)"
         do = f"keep more bytes in flight, {how}{busy}"

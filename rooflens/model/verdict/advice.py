@@ -305,7 +305,9 @@ def memory_moves(
     doing = doing_of(kernel)
     if level in {"l2", "l1"} and doing.loads_nothing:
         return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)
-    rows = _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit", "tile"),))
+    rows = _MEMORY.get(
+        level or "", (_Move("reduce traffic at the busiest memory unit, such as by tiles that are read once", "tile"),)
+    )
     others = tuple(move.made() for move in rows if move.suits(doing))
     match level:
         case "dram":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rooflens.format import duration, factor
 from rooflens.model.predict.other_gpu import WhatIf
+from rooflens.report.data import json_text
 from rooflens.report.document import SPARE, Column, Document, Table, Words, bullets, code, few, paragraph
 from rooflens.report.words.worth import worth_words
 
@@ -85,4 +85,4 @@ def what_if_json(answers: Sequence[WhatIf]) -> str:
         }
         for one in answers
     ]
-    return json.dumps({"kernels": rows}, indent=2, ensure_ascii=False)
+    return json_text({"kernels": rows})

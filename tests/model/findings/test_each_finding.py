@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import get_args
 
 from test_stalls_found import REASONS
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.findings.find import KIND_OF, RULES
 from rooflens.model.findings.rule import FindingRule
+from rooflens.model.records import MoveKind
 
 HERE = Path(__file__).parent
-KINDS = {
-    *("coalesce", "tile", "results", "wide", "inflight", "elements", "pad", "occupancy", "blocks", "shape"),
-    *("divergence", "atomics", "spill", "barrier", "balance", "overlap", "fuse", "graph", "precision", "tensor"),
-    *("instructions", "index", "shuffle", "cache", "algorithm", "library", "collect"),
-}
-"""What a move can change: a contract, as programs count moves by these words."""
 
 
 def _called_in_tests() -> set[str]:
@@ -51,7 +47,7 @@ def test_a_finding_without_a_test_is_named() -> None:
 
 def test_every_finding_says_what_its_move_changes() -> None:
     """The kind of each rule is one of the contract's words."""
-    assert {rule.id: rule.kind for rule in RULES if rule.kind not in KINDS} == {}
+    assert {rule.id: rule.kind for rule in RULES if rule.kind not in get_args(MoveKind)} == {}
     assert KIND_OF["bank_conflicts"] == "pad"
 
 
@@ -60,4 +56,4 @@ def test_every_move_of_a_report_says_what_it_changes(fixtures: Path) -> None:
     analyses = [one for report in analyze_paths([fixtures / "published"]).reports for one in report.analyses]
     moves = [move for one in analyses for move in (*one.verdict.moves, *one.findings)]
     assert len(moves) > 100
-    assert [move for move in moves if move.kind not in KINDS] == []
+    assert [move for move in moves if move.kind not in get_args(MoveKind)] == []

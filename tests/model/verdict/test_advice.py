@@ -36,7 +36,7 @@ def test_every_level_has_moves(level: str, *, at_roof: bool) -> None:
 def test_an_unnamed_level_has_a_general_move() -> None:
     """If only NVIDIA's summary is known, the move is general."""
     moves = words_of(advice.memory_moves, make_kernel(), levels(), None, at_roof=False)
-    assert moves == ("reduce traffic at the busiest memory unit",)
+    assert moves == ("reduce traffic at the busiest memory unit, such as by tiles that are read once",)
 
 
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
