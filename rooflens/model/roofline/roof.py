@@ -23,7 +23,7 @@ from rooflens.model.counters.execution import SCHEDULERS_PER_SM
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import Kernel, Roof, RoofClock, held_once
 from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of
-from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES
+from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES, is_of_active
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
@@ -154,14 +154,16 @@ def _of_rate(unit: str, kernel: Kernel) -> Roof | None:
     counters, sources = kernel.counters, kernel.counter_sources
     for row in _COUNTED.get(unit, ()):
         share, per_s = counters.get(row.share), kernel.per_s(counters.get(row.amount))
-        if per_s and share is not None and share >= LEAST_SHARE and not _is_another_unit(row, kernel):
+        if per_s and share is not None and share >= LEAST_SHARE and not _is_another(row, kernel):
             of = f"{sources.get(row.amount, row.amount)} / t / {sources.get(row.share, row.share)}"
             return Roof(per_s / share, row.unit, "rate", "profiled", held_once(of))
     return None
 
 
-def _is_another_unit(row: _Counted, kernel: Kernel) -> bool:
-    """Return whether the per cent is that of DRAM's controllers, while the bytes are those of its bus."""
+def _is_another(row: _Counted, kernel: Kernel) -> bool:
+    """Return whether a per cent is not that of the rate: of active cycles, or of DRAM's controllers and not its bus."""
+    if is_of_active(kernel, row.share):
+        return True
     source = kernel.counter_sources.get(row.share, "")
     is_throughput = row.share == "dram_bus_share" and "dram_throughput" in source.replace("dram__", "dram_")
     return is_throughput and kernel.compute_capability in CONTROLLERS_LEAD

@@ -48,6 +48,7 @@ _DOUBTS = frozenset(
     {
         "short_and_replayed",
         "share_over_one",
+        "share_of_active_cycles",
         "clocks_moved",
         "dram_clock_low",
         "partial_counters",

@@ -11,6 +11,7 @@ from rooflens.model.records import Kernel, held_once
 from rooflens.model.roofline.levels import fullest
 from rooflens.model.roofline.opcodes import copies_asynchronously
 from rooflens.model.roofline.roof import SCALAR_DTYPES
+from rooflens.model.roofline.units import SHARES, is_of_active
 from rooflens.model.verdict.facts import Facts
 
 
@@ -89,6 +90,8 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         "one_side_only": is_known and (has_compute or has_memory or shown) and not (has_compute and has_memory),
         "no_flop": is_known and is_fp32_known and not any(item.ops for item in work if item.is_counted),
         "peak_from_datasheet": is_known and any(item.ops and item.peak_source == "datasheet" for item in work),
+        "share_of_active_cycles": is_known
+        and any(is_of_active(kernel, name) for name in SHARES.intersection(counters)),
         "slower_while_profiled": slowdown is not None and slowdown > limits.slowdown,
         "short_and_replayed": is_short and counters.get("passes", 0.0) > 1,
         "share_over_one": unit is not None and unit[1] > limits.share_over_one,

@@ -35,6 +35,7 @@ from rooflens.model.roofline.flops import (
 )
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.units import is_of_active
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import Thresholds
@@ -167,7 +168,7 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     half = facts.shares.get("fp16_pipe") or (side.share if side is not None and side.resource == "fp16_pipe" else 0.0)
     if half > TENSOR_NOISE_SHARE:  # it also loads constants
         yield _Side(half * time_ns, f"FP16 {ARITHMETIC}")
-    double = facts.shares.get("fp64_pipe")
+    double = None if is_of_active(kernel, "fp64_busy_share") else facts.shares.get("fp64_pipe")
     if "fp64" not in counted and double:
         lanes = min(1.0, (facts.counter("threads_per_inst") or WARP_THREADS) / WARP_THREADS)
         yield _Side(double * lanes * time_ns / _OF_A_DIVISION, f"FP64 {ARITHMETIC}", proven=True)

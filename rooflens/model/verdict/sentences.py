@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
+from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Roof, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.standing import Binding
 from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
@@ -61,9 +62,22 @@ def resource_label(resource: str | None, *gpus: str | None) -> str:
     return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
 
 
+def origin(roof: Roof | None) -> str:
+    """Say behind a peak that it is not the run's own: ` by the datasheet`, ` at its rated clock`; else empty."""
+    if roof is None or roof.is_measured:
+        return ""
+    return " by the datasheet" if roof.source == "datasheet" else " at its rated clock"
+
+
 def stage_label(stage: str) -> str:
     """Name what a stage of a memory level counts: `load/store slots`, `data passes`, `bank reads`, `to L2`."""
     return _STAGES.get(stage) or _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
+
+
+def binding_label(binding: Binding) -> str:
+    """Name what is full before a drawn roof: `L1 load/store slots`, `ALU pipe`."""
+    unit = resource_label(binding.unit)
+    return f"{unit} {stage_label(binding.stage)}" if binding.stage else unit
 
 
 def _stage_words(stage: str, busy: float, moving: float | None, taking: float | None) -> str:
@@ -398,7 +412,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     parts = [facts.counter(f"sol_memory_{what}_share") for what in ("access", "request")]
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
-        rates = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+        rates = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}{origin(level.roof)}"
     if limiter.unit:
         part = f" ({percent(of_rates)})" if _are_one(of_rates, level.share) else ""
         through = f"{rates}{part} through" if rates else "filling" if facts.at_roof else "fills"
@@ -424,6 +438,7 @@ def _of_the_pipe(facts: Facts, limiter: Bottleneck) -> str:
         return f"{share} busy"
     about = "about " if pipe.source == "estimated" else ""
     numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
+    numbers += origin(pipe.roof)
     if _are_one(pipe.amount_per_s / pipe.peak_per_s, limiter.share):
         return f"{numbers} ({share})"
     return f"{numbers}, {'its pipe ' if limiter.unit else ''}{share} busy"
@@ -539,7 +554,7 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
         line = f"{_spoken(name, kernel.gpu)} {level_share_words(level)}"
         if level.amount_bytes is not None and level.peak_bytes_per_s is not None and level.bytes_per_s is not None:
             rate, peak = si(level.bytes_per_s, "B/s"), si(level.peak_bytes_per_s, "B/s")
-            line += f": {si(level.amount_bytes, 'B')} at {rate} of {peak}"
+            line += f": {si(level.amount_bytes, 'B')} at {rate} of {peak}{origin(level.roof)}"
             line += f", attainable {si(level.attainable_per_s, 'B/s')}" if level.attainable_per_s else ""
         lines.append(line)
     lines += _disagreements(facts)

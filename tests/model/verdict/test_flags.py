@@ -11,6 +11,7 @@ from support.kernels import make_kernel
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
+from rooflens.model.counters.families import OF_ACTIVE
 from rooflens.model.failed import failed_kernel
 from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.records import Kernel, Outside
@@ -83,6 +84,10 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
     "share_over_one": (
         make_kernel({"dram_bus_share": 1.03}),
         make_kernel({"dram_bus_share": 1.02, "alu_inst_share": 1.0}),
+    ),
+    "share_of_active_cycles": (
+        make_kernel({"fma_busy_share": 0.5}, counter_sources={"fma_busy_share": f"a per cent{OF_ACTIVE}"}),
+        make_kernel({"fma_busy_share": 0.5}, counter_sources={"fma_busy_share": "a per cent"}),
     ),
     "short_and_replayed": (
         make_kernel({"duration_ns": 19_999.0, "passes": 2.0}),
