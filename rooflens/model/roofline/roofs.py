@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rooflens.model.records import LEVELS, Analysis, Pipe, Roof, RoofSource
 from rooflens.model.roofline.flops import instruction_roofs
-from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.roof import FULL_CLOCK_FROM_RATIO, at_top_clock
 from rooflens.model.roofline.standing import standings
 from rooflens.model.roofline.work import main_work
 
@@ -24,7 +24,6 @@ SAME_ROOF_RATIO = 1.02
 BAND_FROM_RATIO = 1.03
 """Roofs whose launches differ by more than this get a band from the lowest to the highest."""
 
-FULL_CLOCK_FROM_RATIO = 1.1
 """DRAM whose top clock gives more than this over the profiled one gets a second roof."""
 
 

@@ -17,6 +17,7 @@ from rooflens.format import percent
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
+from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -197,7 +198,7 @@ def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
     is that of the path back to the SMs, so only what comes back counts.
     """
     kernel, limits, name = facts.kernel, facts.limits, limiter.resource or ""
-    if name == "dram" and limiter.share * kernel.dram_clock_part < limits.at_roof_device_share:
+    if name == "dram" and limiter.share * dram_clock_part(kernel) < limits.at_roof_device_share:
         return False
     level, pipe = facts.levels.get(name), facts.pipes.get(name)
     attainable = level.attainable_per_s if level else pipe.attainable_per_s if pipe else None

@@ -21,6 +21,7 @@ from rooflens.model.records import (
     ratio,
 )
 from rooflens.model.roofline.flops import Flops
+from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.verdict.thresholds import Thresholds
 from rooflens.model.verdict_classes import Bound
 
@@ -129,7 +130,7 @@ class Facts(Struct, frozen=True):
             return None
         # A plain copy leaves a tenth of DRAM's peak: a kernel that fills it gets no farther.
         side = self.memory.share if self.memory is not None and self.memory.resource == "dram" else 0.0
-        dram = (self.shares.get("dram") or side) * self.kernel.dram_clock_part
+        dram = (self.shares.get("dram") or side) * dram_clock_part(self.kernel)
         allowed = [time_ns / self.limits.overhead_duration_ns, self.limits.copy_share / dram if dram else factor]
         return max(1.0, min((factor, *allowed) if room is None else (factor, room, *allowed)))
 

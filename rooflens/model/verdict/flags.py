@@ -10,7 +10,7 @@ from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Kernel, held_once
 from rooflens.model.roofline.levels import fullest
 from rooflens.model.roofline.opcodes import copies_asynchronously
-from rooflens.model.roofline.roof import SCALAR_DTYPES
+from rooflens.model.roofline.roof import SCALAR_DTYPES, dram_clock_part
 from rooflens.model.roofline.units import SHARES, is_of_active
 from rooflens.model.verdict.facts import Facts
 
@@ -66,7 +66,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         and to_l2 >= limits.resident_write_bytes
         and to_dram is not None
         and to_dram < to_l2 * limits.resident_write_share,
-        "dram_clock_low": kernel.dram_clock_part < 1 - limits.dram_clock_drop,
+        "dram_clock_low": dram_clock_part(kernel) < 1 - limits.dram_clock_drop,
         "no_dram_counters": "dram_bytes" not in counters and levels["dram"].amount_bytes is not None,
         "l1_misses_async_copies": levels["l1"].amount_bytes is not None
         and "l1_tag_bytes" not in counters

@@ -34,7 +34,7 @@ from rooflens.model.roofline.flops import (
     instruction_roofs,
 )
 from rooflens.model.roofline.opcodes import opcode_group
-from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.roof import at_top_clock, dram_clock_part
 from rooflens.model.roofline.units import is_of_active
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
@@ -218,7 +218,7 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
         return None
     wanted = not_local if measured is None else ratio(moved_bytes, measured)
     part = min(1.0, 1.0 if wanted is None else wanted)
-    return _Side(share * facts.kernel.dram_clock_part * time_ns * part, DRAM_TRAFFIC)
+    return _Side(share * dram_clock_part(facts.kernel) * time_ns * part, DRAM_TRAFFIC)
 
 
 def _asked_bytes(facts: Facts) -> float | None:

@@ -14,7 +14,7 @@ import rooflens
 from rooflens.format import GUESSED
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.levels import place_levels
-from rooflens.model.roofline.roof import at_top_clock, roof
+from rooflens.model.roofline.roof import at_top_clock, dram_clock_part, roof
 
 A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
 MODEL = Path(rooflens.__file__).parent / "model"
@@ -47,6 +47,16 @@ def test_the_most_trusted_peak_is_taken(first: int) -> None:
     """The report's peak goes before the pins at its clock, the rate over its per cent, the top clock, the datasheet."""
     counters = {name: value for each in ORDER[first:] for name, value in each.items()}
     assert found("dram", counters, **A100) == SAID[first]
+
+
+def test_a_clock_below_the_published_one_is_seen_without_the_driver() -> None:
+    """A print has a rate and its per cent: 1.3 of 1.555 TB/s; within a tenth the datasheet is taken as rounded."""
+    low = make_kernel({"dram_bytes": 6.5e8, "dram_bus_share": 0.5}, **A100)
+    top = at_top_clock(low)
+    assert top is not None
+    assert (top.value, top.source, dram_clock_part(low)) == (1.555e12, "datasheet", pytest.approx(1.3 / 1.555))
+    assert dram_clock_part(make_kernel({"dram_bytes": 7.5e8, "dram_bus_share": 0.5}, **A100)) == 1
+    assert dram_clock_part(make_kernel({"dram_bytes": 6.5e8, "dram_bus_share": 0.5})) == 1
 
 
 def test_a_peak_that_the_resolver_made_of_a_rate_says_so() -> None:
