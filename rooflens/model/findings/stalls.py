@@ -22,7 +22,7 @@ from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, places, producers
 from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
+from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label, unit_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
@@ -240,7 +240,7 @@ _NEARLY_FULL = 0.8
 def _long_scoreboard(facts: Facts) -> Found | None:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
-    copies = copies and not copies_asynchronously(facts.kernel.warp_opcodes)
+    copies = copies and not facts.does.copies
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     blocks, block = facts.counter("grid_size") or 0.0, facts.counter("block_size") or 0.0

@@ -165,14 +165,6 @@ def works_by_warpgroups(table: Mapping[str, int]) -> bool:
     return any(count and opcode.startswith(_BY_WARPGROUP) for opcode, count in table.items())
 
 
-_COPIES = ("LDGSTS", "UBLKCP", "UTMALDG")
-
-
-def copies_asynchronously(table: Mapping[str, int]) -> bool:
-    """Return whether copies go to shared memory past registers, by cp.async or TMA."""
-    return any(count and opcode.startswith(_COPIES) for opcode, count in table.items())
-
-
 def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:
     """Count the instructions of an opcode table by opcode, ignoring modifiers."""
     return float(sum(count for opcode, count in table.items() if opcode.partition(".")[0] in opcodes))

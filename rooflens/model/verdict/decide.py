@@ -348,15 +348,14 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
     at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(limiter.resource, levels["l1"]) else limiter.resource
-        asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
-        at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
+        at_limiter = advice.memory_moves(facts, level)
         queued = sum(facts.stall_shares.get(reason, 0.0) for reason in _QUEUED)
         if limiter.resource is None and queued >= facts.limits.dominant_stall:
             shared = "take load off shared memory, with larger fragments per warp and wider accesses"
             waits = f"{shared}: warps spend {percent(queued)} of their time waiting for it (MIO queue)"
             at_limiter = (Move(waits, "results"), *at_limiter)
     elif limiter is not None:
-        at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
+        at_limiter = advice.compute_moves(facts, limiter)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
     if costing:
         is_told = is_filling or any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)

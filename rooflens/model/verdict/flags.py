@@ -9,7 +9,6 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Kernel, held_once
 from rooflens.model.roofline.levels import fullest
-from rooflens.model.roofline.opcodes import copies_asynchronously
 from rooflens.model.roofline.roof import SCALAR_DTYPES
 from rooflens.model.verdict.facts import Facts
 
@@ -45,7 +44,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         spread = abs(cycles / (duration_ns / 1e9) / clock_hz - 1)
     # Copies past L1's write-back are told by their opcodes, or by fills without any return.
     is_filled = counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS and not counters.get("l1_writeback_bytes")
-    copies_past_l1 = is_filled or copies_asynchronously(kernel.warp_opcodes)
+    copies_past_l1 = is_filled or bool(facts.does.copies)
     is_short = duration_ns is not None and duration_ns < limits.short_duration_ns
     is_fp32_known = facts.flops.complete and "fp32" not in facts.flops.uncounted
     is_known, is_scalar_known = not kernel.failed, any(item.dtype_key in SCALAR_DTYPES for item in work)
