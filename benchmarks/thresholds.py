@@ -1,6 +1,6 @@
 """Count the answers that each threshold decides: move it by a fifth, judge all kernels at hand again, and compare.
 
-    python benchmarks/thresholds.py FOLDER... [--only WORD] [--ladders]
+    python benchmarks/thresholds.py FOLDER... [--only PATTERN] [--ladders]
 
 Thresholds are the rows of `thresholds.toml` and the numbers that modules of the rules name. An answer is the class of a
 kernel, its limit, its moves and whether it is done; in brackets stands where anything that is said changes: notes,
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 import gc
+import re
 import sys
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
@@ -169,15 +170,14 @@ def main(arguments: Sequence[str]) -> int:
     reports_before.extend(judged())
     before.update(of(reports_before))
     gc.freeze()
-    chosen = [key for key in constants() if wanted.only in "/".join(key)]
+    chosen = {key: value for key, value in constants().items() if re.search(wanted.only, ".".join(key))}
     print(f"{len(before)} {'ladders' if wanted.ladders else 'kernels'}, {len(chosen)} thresholds\n")
     print("| threshold | value | +20 % | -20 % |\n|---|---:|---:|---:|", flush=True)
     with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
         jobs = [(key, pool.submit(changed, *key, of)) for key in chosen]
-        for (place, name), job in jobs:
-            more, less = job.result()
-            value = constants()[place, name]
-            print(f"| {place.removeprefix('rooflens.model.')} {name} | {value} | {more} | {less} |", flush=True)
+        for key, job in jobs:
+            name, (more, less) = ".".join(key).removeprefix("rooflens.model."), job.result()
+            print(f"| {name} | {chosen[key]} | {more} | {less} |", flush=True)
     return 0
 
 

@@ -22,7 +22,7 @@ from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, places, producers
 from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
+from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label, unit_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
@@ -35,8 +35,6 @@ Atomics that add are no such store: a histogram has them, too, and no block wait
 """
 _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
 """Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
-_SMALL_BLOCK = 128
-"""Blocks of four warps wait little for each other."""
 _MEASURED_AS = {
     reason: (f"{STALL}{reason}_cycles", f"{STALL}{reason}_share", SAMPLED_AS.get(reason, reason))
     for reason in STALLS
@@ -48,7 +46,6 @@ _NEUTRAL = {
     "mio_throttle": "MIO queue full",
 }
 """What a move says instead of the general words, which name what the kernel may not use at all."""
-_MAJORITY = 0.5
 
 
 def stall(
@@ -155,7 +152,7 @@ def is_usual_wait(facts: Facts) -> bool:
     share, between = facts.stall_shares.get("wait"), facts.counter("warp_latency_cycles")
     if share is None or between is None:
         return False
-    return share <= _MAJORITY and share * between <= facts.limits.usual_wait_cycles
+    return share <= facts.limits.most_share and share * between <= facts.limits.usual_wait_cycles
 
 
 _QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...] = (
@@ -199,16 +196,13 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     return _of_kind(found, kind)
 
 
-def _loops_over_tiles(opcodes: Mapping[str, int], warps: float) -> bool:
+def _loops_over_tiles(facts: Facts, warps: float) -> bool:
     """Return whether each warp repeatedly loads tiles into shared memory, with a barrier before their use."""
-    if not warps or uses_tensor_cores(opcodes):
+    opcodes = facts.kernel.warp_opcodes
+    if not warps or facts.does.uses_tensor_cores:
         return False
     tile = (executed(opcodes, names) for names in (("BAR",), ("LDS",), ("STS",), ("LDG",)))
-    return all(count >= _TILES * warps for count in tile)
-
-
-_TILES = 4
-"""A warp with fewer barriers than that has no loop over tiles: a reduction has one or two."""
+    return all(count >= facts.limits.several * warps for count in tile)
 
 
 def _in_flight(inside: Inside | None) -> tuple[int, int] | None:
@@ -233,10 +227,6 @@ def long_scoreboard(facts: Facts) -> Found | None:
     return replace(found, move=f"{found.move}; {words}", evidence=(*found.evidence, loads))
 
 
-_NEARLY_FULL = 0.8
-"""A unit this busy is not told to be idle."""
-
-
 def _long_scoreboard(facts: Facts) -> Found | None:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
@@ -244,7 +234,7 @@ def _long_scoreboard(facts: Facts) -> Found | None:
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     blocks, block = facts.counter("grid_size") or 0.0, facts.counter("block_size") or 0.0
-    if _loops_over_tiles(facts.kernel.warp_opcodes, blocks * warps_of(block)):
+    if _loops_over_tiles(facts, blocks * warps_of(block)):
         by = "with cp.async" if copies else "into registers"
         do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
@@ -257,7 +247,11 @@ def _long_scoreboard(facts: Facts) -> Found | None:
             reuse = f"let each thread compute several results from what it loads, to take load off {queue}"
             return _of_kind(stall(facts, "long_scoreboard", reuse), "results")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
-        busy = f", as {label} is only {share} busy" if limiter.share < _NEARLY_FULL else f" ({label} is {share} busy)"
+        busy = (
+            f", as {label} is only {share} busy"
+            if limiter.share < facts.limits.at_roof_share
+            else f" ({label} is {share} busy)"
+        )
         do = f"keep more bytes in flight, {how}{busy}"
     return stall(facts, "long_scoreboard", do)
 
@@ -286,7 +280,11 @@ def barrier(facts: Facts) -> Found | None:
         counted = (("coherent loads", loads), ("coherent stores", stores))
         extra = tuple(Evidence(name, float(count), "instructions", source) for name, count in counted)
         return _of_kind(stall(facts, "barrier", do, extra=extra), "elements")
-    smaller = f" or launch smaller blocks than {block:,.0f} threads" if block and block > _SMALL_BLOCK else ""
+    smaller = (
+        f" or launch smaller blocks than {block:,.0f} threads"
+        if block and block > facts.limits.small_block_threads
+        else ""
+    )
     do = f"give the warps of a block equal work between barriers, use fewer barriers{smaller}"
     return stall(facts, "barrier", do)
 

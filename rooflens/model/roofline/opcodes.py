@@ -35,6 +35,12 @@ THREAD_FLOP: dict[str, tuple[str, int]] = {
 }
 """Opcode without modifiers -> dtype and FLOP of a thread instruction; `...2` opcodes work on packed pairs."""
 
+FP64_DIVISION_INST = 7
+"""fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
+
+WORD_BYTES, WIDEST_BYTES = 4, 16
+"""What a thread loads or stores at once: a word where the opcode says nothing else, and four of them at most."""
+
 GROUPS: dict[str, str] = {
     "matrix products": r"(?:HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)|UTC[A-Z]*MMA",
     "FP64": r"D(?:ADD|MUL|FMA|SETP|MNMX|SET|SEL)",

@@ -14,17 +14,14 @@ from msgspec.structs import replace
 from rooflens.format import percent, si, significant
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
-from rooflens.model.records import Bottleneck, Kernel, Level, Move, MoveKind, ratio
+from rooflens.model.records import Bottleneck, Kernel, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label
 from rooflens.model.roofline.levels import works_in_shared_memory
-from rooflens.model.roofline.opcodes import executed, opcode_group, thread_flop
+from rooflens.model.roofline.opcodes import WIDEST_BYTES, WORD_BYTES, executed, opcode_group, thread_flop
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.facts import Facts
 
-_WIDEST = 4
-"""Number of four-byte accesses that one 16-byte access replaces, the widest that counts."""
-_RE_READ = 1.2
-"""DRAM that moves the bytes asked for, to within this factor, reads next to nothing twice."""
+_WORDS_AT_ONCE = WIDEST_BYTES // WORD_BYTES
 _READS = frozenset(
     {
         *("LDG", "LD", "LDS", "LDSM", "LDL", "LDGSTS", "UBLKCP", "UTMALDG", "TEX", "TLD", "TLD4", "SULD"),
@@ -109,7 +106,7 @@ def _computes_fp64(facts: Facts) -> bool:
 def _loads_nothing(facts: Facts) -> bool:
     """Return whether hardly any instruction loads, or no access where opcodes do not tell."""
     if opcodes := facts.kernel.warp_opcodes:
-        return executed(opcodes, _READS) < facts.limits.integer_flop_part * sum(opcodes.values())
+        return executed(opcodes, _READS) < facts.limits.trace_share * sum(opcodes.values())
     loads = map(facts.counter, ("global_load_sectors", "smem_load_wavefronts", "atomic_inst"))
     return [*loads] == [0.0, 0.0, 0.0] and not facts.counter("tex_inst")
 
@@ -130,8 +127,9 @@ def _re_reads(facts: Facts) -> bool:
 
     Where accesses ask for far more, caches serve most of it, and what is moved may be moved again all the same.
     """
+    most = 1 + facts.limits.limiting_waste_share
     moved = ratio(facts.counter("dram_bytes"), (facts.counter("global_ideal_sectors") or 0.0) * SECTOR_BYTES)
-    return not _loads_nothing(facts) and (moved is None or not 1 / _RE_READ <= moved <= _RE_READ)
+    return not _loads_nothing(facts) and (moved is None or not 1 / most <= moved <= most)
 
 
 def _may_copy_tiles(facts: Facts) -> bool:
@@ -273,7 +271,7 @@ def memory_moves(facts: Facts, level: str | None) -> tuple[Move, ...]:
             why = f"; {full}" if facts.at_roof else ""
             first = Move(f"move {moved}: fuse with a neighbour so that intermediates stay on chip{why}", "fuse")
         case "l2":
-            first = _at_l2(kernel, levels)
+            first = _at_l2(facts)
         case "l1" | "lsu" if works_in_shared_memory(kernel):
             used = percent(levels["l1"].share or 0.0)
             busy = f": {used} of load/store slots used" if level == "lsu" else f": L1 is {used} busy"
@@ -293,12 +291,13 @@ def memory_moves(facts: Facts, level: str | None) -> tuple[Move, ...]:
     return (first, *others)
 
 
-def _at_l2(kernel: Kernel, levels: Mapping[str, Level]) -> Move:
+def _at_l2(facts: Facts) -> Move:
     """Choose the move for a full L2: a tile, where there is one a larger one, and L1 where loads go past it."""
+    kernel, levels = facts.kernel, facts.levels
     again = ratio(levels["l2"].amount_bytes, levels["dram"].amount_bytes)
-    if (order := _order_of_blocks(kernel, levels)) is not None:
+    if (order := _order_of_blocks(facts)) is not None:
         return order
-    if kernel.own_smem_bytes and _passes_l1_by(kernel):
+    if kernel.own_smem_bytes and _passes_l1_by(facts):
         of_l1, of_l2 = (percent(kernel.counters[name]) for name in ("l1_hit_rate", "l2_hit_rate"))
         keep = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"
         return Move(f"{keep}: L1 serves {of_l1} of its sectors, L2 {of_l2} of those that reach it", "cache")
@@ -308,36 +307,35 @@ def _at_l2(kernel: Kernel, levels: Mapping[str, Level]) -> Move:
     return Move(_fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", again), "tile")
 
 
-def _order_of_blocks(kernel: Kernel, levels: Mapping[str, Level]) -> Move | None:
+def _order_of_blocks(facts: Facts) -> Move | None:
     """Choose what makes L2 serve more at once where it is full: the order of blocks while it misses, then multicast.
 
     While L2 misses much of what many blocks ask for, those that run together do not share it; once it hits, one fetch
     can serve a cluster.
     """
+    kernel, levels = facts.kernel, facts.levels
     hits, full, dram = kernel.counters.get("l2_hit_rate"), levels["l2"].share or 0.0, levels["dram"].share or 0.0
-    if hits is None or full < _FULL_L2:
+    if hits is None or full < facts.limits.nearly_all_share:
         return None
     said = f"L2 is {percent(full)} busy and hits {percent(hits)}, DRAM is {percent(dram)} busy"
-    if hits < _MISSED_HITS and dram >= _BUSY_DRAM:
+    if hits < facts.limits.bound_share and dram >= facts.limits.bound_share:
         return Move(
             f"order the blocks so that those that run together share tiles (grouped or Hilbert): {said}", "cache"
         )
-    if hits >= _SHARED_HITS and kernel.capability >= (9, 0):
+    if hits >= facts.limits.bound_share and kernel.capability >= (9, 0):
         return Move(f"let a cluster fetch each tile once, by TMA multicast: {said}", "tile")
     return None
 
 
-_FULL_L2, _BUSY_DRAM, _MISSED_HITS, _SHARED_HITS = 0.9, 0.6, 0.6, 0.65
-"""Of L2 and DRAM busy, and of L2's hits below and above which its misses are the reason, or its requests are."""
-
-_MISSES_L1, _HITS_L2 = 0.05, 0.9
-"""Loads that hardly ever hit L1, and nearly always L2, go past L1 or are read by one SM each time."""
-
-
-def _passes_l1_by(kernel: Kernel) -> bool:
+def _passes_l1_by(facts: Facts) -> bool:
     """Return whether L1 serves next to none of the sectors that L2 serves again and again."""
-    of_l1, of_l2 = (kernel.counters.get(name) for name in ("l1_hit_rate", "l2_hit_rate"))
-    return of_l1 is not None and of_l2 is not None and of_l1 < _MISSES_L1 and of_l2 >= _HITS_L2
+    of_l1, of_l2 = map(facts.counter, ("l1_hit_rate", "l2_hit_rate"))
+    return (
+        of_l1 is not None
+        and of_l2 is not None
+        and of_l1 < facts.limits.negligible_share
+        and of_l2 >= facts.limits.nearly_all_share
+    )
 
 
 def _moves_of_loads_and_stores(facts: Facts, others: tuple[Move, ...]) -> tuple[Move, ...]:
@@ -345,13 +343,13 @@ def _moves_of_loads_and_stores(facts: Facts, others: tuple[Move, ...]) -> tuple[
     tile = "tile, so that reused values stay in shared memory or registers"
     levels, hits = facts.levels, facts.counter("l1_hit_rate") or 0.0
     from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
-    if not from_l1 and hits > 1 - 1 / _WIDEST:
+    if not from_l1 and hits > 1 - 1 / _WORDS_AT_ONCE:
         return (Move(f"{tile}: L1 serves {percent(hits)} of its sectors itself", "tile"), *others)
     if not from_l1 and not from_smem:  # and none of its own, or nothing tells
         is_told = works_in_shared_memory(facts.kernel) is not None
         return (Move(tile, "tile"), *others) if is_told else _by_registers(facts, tile, others)
     again = ratio(from_l1, levels["l2"].amount_bytes) or 0.0
-    if from_smem > from_l1 or again <= _WIDEST:
+    if from_smem > from_l1 or again <= _WORDS_AT_ONCE:
         return (*others, Move("keep reused values in registers", "results"))
     return (Move(_fewer_reloads(tile, "l1", again), "tile"), *others)
 

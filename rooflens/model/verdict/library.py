@@ -113,7 +113,7 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     elif is_product:
         is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
-        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(kernel, facts.pipes)):
+        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(facts)):
             other = f"call {library} with {max(roofs, key=roofs.__getitem__)}, if accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
             moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))
