@@ -426,7 +426,7 @@ def _has_warps_enough(facts: Facts) -> bool:
     ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
     if ready is None or issued is None:
         return False
-    return ready >= facts.limits.eligible_warps and issued >= facts.limits.covered_issue_share
+    return ready >= 1 and issued >= facts.limits.bound_share
 
 
 class _Limit(Struct, frozen=True):
@@ -575,7 +575,7 @@ def _short_wave_ns(facts: Facts) -> float | None:
     waves, time_ns = facts.counter("waves"), facts.kernel.duration_ns
     if waves is None or waves <= 1 or time_ns is None:
         return None
-    return time_ns / waves if time_ns / waves < facts.limits.shortest_launch_ns else None
+    return time_ns / waves if time_ns / waves < facts.limits.overhead_duration_ns else None
 
 
 def allows_one_block(facts: Facts) -> bool:

@@ -8,6 +8,7 @@ from rooflens.model.findings.rule import CODE, FindingRule, Found
 from rooflens.model.hotspots import MOST_PLACES
 from rooflens.model.records import Anatomy, Evidence, Hotspot, Inside, Loop, Place, ratio
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.thresholds import default_thresholds
 
 _SOURCE = "samples of the instructions of each loop"
 
@@ -29,7 +30,7 @@ def main_product(inside: Inside | None) -> Anatomy | None:
     most = max(multiplying, key=lambda loop: sum(loop.own_flop.values()), default=None)
     if most is None or most.anatomy is None or most.anatomy.is_matrix:
         return None
-    return most.anatomy
+    return most.anatomy if share_of(inside, most) >= default_thresholds().little_share else None
 
 
 def place_of_product(inside: Inside | None) -> tuple[Place, ...]:

@@ -21,7 +21,7 @@ from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
 SIBLING = "sibling_faster"
 _KIND: MoveKind = "algorithm"
@@ -129,7 +129,8 @@ def _match(one: _Done, other: _Done) -> Confidence | None:
         return "low" if is_output_same and one.words & other.words else None
     if is_output_same:
         return "medium"
-    return "low" if not stored or not written else None
+    is_output_like = not stored or not written or _differ(stored, written) <= default_thresholds().most_share
+    return "low" if is_output_like else None
 
 
 def _differ(one: float, other: float) -> float:

@@ -63,7 +63,7 @@ def stall(
     issued = facts.kernel.counters.get("issue_active_per_cycle", facts.shares.get("issue"))
     if share is None or share <= facts.limits.dominant_stall:
         return None
-    if issued is not None and issued >= facts.limits.full_issue_share:
+    if issued is not None and issued >= facts.limits.at_roof_share:
         return None
     what, counter = _NEUTRAL.get(reason, STALLS[reason]), f"stall_{reason}_cycles"
     words = f"warps spend {percent(share)} of their time {_doing(what)}"
@@ -144,6 +144,10 @@ def instructions_a_warp(facts: Facts) -> Evidence | None:
     return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
 
 
+_USUAL_WAIT_CYCLES = 3
+"""NVIDIA, Volta tuning guide: an FMA follows the one that it depends on after 4 cycles; one of them issues."""
+
+
 def is_usual_wait(facts: Facts) -> bool:
     """Return whether fixed latencies take no more cycles than is usual; False if that was not measured.
 
@@ -152,7 +156,7 @@ def is_usual_wait(facts: Facts) -> bool:
     share, between = facts.stall_shares.get("wait"), facts.counter("warp_latency_cycles")
     if share is None or between is None:
         return False
-    return share <= facts.limits.most_share and share * between <= facts.limits.usual_wait_cycles
+    return share <= facts.limits.most_share and share * between <= _USUAL_WAIT_CYCLES
 
 
 _QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...] = (

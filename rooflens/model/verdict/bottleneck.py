@@ -247,4 +247,4 @@ def _explained(facts: Facts, key: str, busy: float) -> str:
         and (name in runs or ("tensor_*" in runs and name.startswith("tensor_") and name != key))
     }
     name = max(works, key=works.__getitem__, default=key)
-    return name if works.get(name, 0.0) >= facts.limits.pipe_explained * busy else key
+    return name if works.get(name, 0.0) >= facts.limits.matrix_pipe_share * busy else key

@@ -177,14 +177,14 @@ def job_of(loop: Loop, flop: float) -> str:
         loop: The loop, or a straight part.
         flop: Operations of the whole kernel.
     """
-    body, least = loop.anatomy, default_thresholds().little_share
+    body, limits = loop.anatomy, default_thresholds()
     if body is None:
         # A loop that was unrolled in full is a straight part, too: arithmetic at the end of the code is no epilogue.
-        computes = sum(loop.own_flop.values()) >= least * flop > 0
+        computes = sum(loop.own_flop.values()) >= limits.little_share * flop > 0
         return "computes" if computes else {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
     arithmetic = sum(count for group, count in body.by_kind.items() if group in _ARITHMETIC)
-    does_arithmetic = arithmetic >= least * body.instructions
-    if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= least * flop):
+    does_arithmetic = arithmetic >= limits.quarter_share * body.instructions
+    if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= limits.little_share * flop):
         return "multiplies"
     if does_arithmetic:
         return "computes"

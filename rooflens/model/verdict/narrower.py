@@ -29,7 +29,7 @@ def is_product_on_cuda_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: 
     if mix is None or on_tensor or uses_tensor_cores(kernel.warp_opcodes):
         return False
     special = sum(threads for opcode, threads in kernel.thread_opcodes.items() if opcode.startswith("MUFU"))
-    return mix.fma >= limits.matrix_fma_part * mix.total and special <= limits.trace_share * mix.fma
+    return mix.fma >= limits.nearly_all_share * mix.total and special <= limits.trace_share * mix.fma
 
 
 def could_use_tensor_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: Thresholds) -> bool:

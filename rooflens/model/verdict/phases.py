@@ -47,7 +47,7 @@ def _plateau(share: Sequence[float]) -> tuple[int, int] | None:
     high = quantiles(share, n=10)[-1] if len(share) > 1 else 0.0
     if high <= 0:
         return None
-    near = [i for i, value in enumerate(share) if value >= limits.nearly_all_share * high]
+    near = [i for i, value in enumerate(share) if value >= limits.plateau_share * high]
     runs = [[near[0]]]
     for i in near[1:]:
         if i - runs[-1][-1] > _DIP + 1:

@@ -454,11 +454,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
 def _few_ready(counters: Mapping[str, float]) -> str:
     """Say how few warps a scheduler can choose from; empty where they are enough, or not counted."""
     ready = counters.get("eligible_warps_per_cycle")
-    return (
-        ""
-        if ready is None or ready >= default_thresholds().eligible_warps
-        else f"only {significant(ready)} warps ready per scheduler"
-    )
+    return "" if ready is None or ready >= 1 else f"only {significant(ready)} warps ready per scheduler"
 
 
 def few_blocks(counters: Mapping[str, float]) -> str:

@@ -42,19 +42,15 @@ class Thresholds(Struct, frozen=True):
     balanced_lead: float
     overhead_duration_ns: float
     small_grid_waves: float
-    eligible_warps: float
     dominant_stall: float
-    usual_wait_cycles: float
-    full_issue_share: float
     full_occupancy_share: float
-    covered_issue_share: float
     occupancy_gap_share: float
     short_warp_instructions: float
     tail_idle_share: float
     limiter_gain: float
+    plateau_share: float
     short_duration_ns: float
     slowdown: float
-    pipe_explained: float
     issue_filled: float
     open_room: float
     shortest_launch_ns: float
@@ -66,7 +62,6 @@ class Thresholds(Struct, frozen=True):
     active_threads: float
     fusable_share: float
     matrix_pipe_share: float
-    matrix_fma_part: float
 
     @property
     def digest(self) -> str:
