@@ -220,7 +220,7 @@ def few_bytes_in_flight(facts: Facts) -> Found | None:
     threads = (facts.counter("grid_size") or 0.0) * (facts.counter("block_size") or 0.0)
     sectors, fill = facts.counter("global_load_sectors"), facts.counter("global_load_bytes_per_sector")
     each = ratio(sectors and sectors * (fill or SECTOR_BYTES), threads)
-    if each is None or each > WIDEST_BYTES or waves is None or waves < facts.limits.small_grid_waves:
+    if each is None or each > WIDEST_BYTES or waves is None or waves / 2 < facts.limits.small_grid_waves:
         return None
     if side.share < facts.limits.contributing_share or (fill or SECTOR_BYTES) < SECTOR_BYTES / 2:
         return None

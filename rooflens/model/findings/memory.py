@@ -799,7 +799,7 @@ def _serialised_in_l2(facts: Facts) -> Found | None:
     is_idle = max(l2, l1, dram, compute) < facts.limits.negligible_share
     if not is_idle or (active or 0.0) < 1 - facts.limits.negligible_share:
         return None
-    if l2 < facts.limits.far_more * max(l1, dram):
+    if l2 < facts.limits.several * max(l1, dram):
         return None
     return Found(
         evidence=(

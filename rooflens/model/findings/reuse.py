@@ -151,7 +151,7 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
     if not stores or not blocks or not threads or again is None or again < facts.limits.several:
         return None
     results, each, width = stores / (blocks * warps_of(threads)), loads / stores, sectors / loads
-    if results < 1 or each < facts.limits.several:
+    if results < 1 or each < 2 * facts.limits.several:
         return None
     kind: MoveKind = "results"
     if kernel.own_smem_bytes == 0 and not counters.get("smem_conflict_bytes"):

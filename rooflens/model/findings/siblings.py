@@ -130,7 +130,8 @@ def _match(one: _Done, other: _Done) -> Confidence | None:
     if is_output_same:
         return "medium"
     is_output_like = not stored or not written or _differ(stored, written) <= default_thresholds().most_share
-    return "low" if is_output_like else None
+    is_amount_same = _differ(one.amount, other.amount) <= default_thresholds().noise_share
+    return "low" if is_output_like and is_amount_same else None
 
 
 def _differ(one: float, other: float) -> float:
