@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -55,6 +56,7 @@ _NARROW_TENSOR = ("tensor_int8", "tensor_int4", "tensor_fp8", "tensor_fp6", "ten
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def library_of(name: str, function_name: str) -> str | None:
     """Name the library that a kernel is part of; None if its name tells none."""
     names = f"{name} {function_name}"
@@ -64,6 +66,7 @@ def library_of(name: str, function_name: str) -> str | None:
 ONLY_FILLS = "this report holds only kernels that fill inputs"
 
 
+@lru_cache(maxsize=1024)
 def role_of(name: str, function_name: str, library: str | None) -> Role:
     """Say what a kernel is to its reader: an input's filler, a copy, a library's, or one whose code can be changed."""
     names = f"{name}\n{function_name}"

@@ -297,13 +297,18 @@ def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
     return title if is_sure else f"{title}, of the waits counted"
 
 
+_WAITS = {form: {f"stall_{why}_{form}": why for why in STALLS} for form in ("share", "cycles")}
+"""Form of a count of waits -> its counters, each with its reason."""
+
+
 def longest_wait(facts: Facts) -> str | None:
     """Name the longest counted wait; None if none was counted.
 
     Cycles for each issued instruction compare the waits, though their part of a warp's time may not be known.
     """
-    for form in ("share", "cycles"):
-        counted = {why: amount for why in STALLS if (amount := facts.counter(f"stall_{why}_{form}")) is not None}
+    counters = facts.kernel.counters
+    for form, names in _WAITS.items():
+        counted = {why: counters[name] for name, why in names.items() if name in counters}
         waits = [why for why in counted if why != "not_selected"]
         if waits:
             longest = max(waits, key=counted.__getitem__)
