@@ -46,6 +46,7 @@ STORED_AS: Mapping[str, tuple[str, ...]] = {
 
 
 MOST_PLACES = 3
+"""Places in the code that a finding names."""
 
 
 def hottest(

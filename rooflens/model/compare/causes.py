@@ -24,6 +24,7 @@ from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 
 MOST_NAMED = 3
+"""Causes that a sentence names."""
 _TIMES = 2.0
 """From here on a ratio is written as a factor, below as a per cent."""
 _WEIGHTS = {"switch": 4.0, "flop": 1.5, "sectors": 1.5, "block": 1.2, "bytes": 1.0, "lanes": 1.5, "threads": 0.9}

@@ -14,6 +14,7 @@ from rooflens.model.records import Analysis, JudgedLoop
 from rooflens.model.verdict.thresholds import default_thresholds
 
 MOST_LOOPS = 3
+"""Loops that a comparison names."""
 
 
 class LoopChange(Struct, frozen=True):

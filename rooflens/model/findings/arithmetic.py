@@ -27,7 +27,7 @@ _FP64_SEEDS = ("MUFU.RCP64H", "MUFU.RSQ64H")
 
 def unfused_arithmetic(facts: Facts) -> Found | None:
     """Say that additions and multiplications are issued separately where one instruction could do both."""
-    limit, opcodes, unfused = facts.limits.fusable_share, facts.kernel.thread_opcodes, []
+    limit, opcodes, unfused = facts.limits.little_share, facts.kernel.thread_opcodes, []
     for dtype, (own, pipe) in _PIPES.items():
         mix = mix_of(facts.kernel, dtype)
         if mix is None:

@@ -246,6 +246,7 @@ _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 _BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
 """Units that many kinds of instructions fill: which ones they are says where to begin."""
 _NAMED = 3
+"""Opcodes that a move names."""
 _AT_COMPUTE_ROOF = "do fewer operations{}: this pipe is saturated ({})"
 
 

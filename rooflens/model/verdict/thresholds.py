@@ -60,7 +60,6 @@ class Thresholds(Struct, frozen=True):
     wasted_sector_share: float
     bank_conflict_share: float
     active_threads: float
-    fusable_share: float
     matrix_pipe_share: float
 
     @property
