@@ -201,7 +201,12 @@ def measure(work: Work, file: Path, now: Tree, base: Tree | None) -> Line:
         line.yardstick_s.append(_cpu_s((sys.executable, "-c", script, str(file)), now.home))
         sides = [(now, line.now_s), (base, line.base_s)]
         for tree, seconds in sides if number % 2 else sides[::-1]:
-            seconds.append(tree.cpu_s(work, file) if tree else math.nan)
+            try:
+                seconds.append(tree.cpu_s(work, file) if tree else math.nan)
+            except SystemExit:
+                if tree is now:
+                    raise
+                seconds.append(math.nan)  # the base could not do it yet
     return line
 
 

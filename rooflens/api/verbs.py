@@ -31,6 +31,7 @@ def predict(
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    network_gb_per_s: float | None = None,
     measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast: ...
@@ -53,6 +54,7 @@ def predict(  # noqa: PLR0913 - the words of a command line
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
+    network_gb_per_s: float | None = None,
     measured_ms: float | None = None,
     **sizes: int,
 ) -> Forecast | tuple[WhatIf, ...]:
@@ -65,17 +67,20 @@ def predict(  # noqa: PLR0913 - the words of a command line
             are left out, unless that is all of them.
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them. By default `h100-sxm` for an
             operation, and its own GPU for a measured kernel.
-        dtype: Type of the operands: `bf16`, `fp8`, ...; by default the operation's usual type, mostly `bf16`, or `fp16`
-            or `fp32` on a GPU without it.
+        dtype: Type of the operands: `bf16`, `fp8`, `nvfp4`, ..., with that of its sums where that is not `fp32`
+            ("fp16:fp16"); by default the operation's usual type, mostly `bf16`, or `fp16` or `fp32` on a GPU without
+            it.
         out_dtype: Type of a matrix product's result; by default the operands' type, or `bf16` for operands of 8 or 4
             bits.
         link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest link that joins so many.
+        network_gb_per_s: GB/s that a GPU sends over a network between GPUs, in place of a link.
         measured_ms: Measured time in ms: `compared` of the forecast sets it beside the floor and published kernels.
         sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists an operation's sizes.
 
     Returns:
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
         `communication` or `overhead`), `t_lower_s` (the floor in seconds, from cold caches),
+        `t_fused_s` (that of one kernel for all steps of a composite operation), `t_upper_s` (without any overlap),
         `t_lower_warm_s` (with operands and results in L2; None if they do not fit), `attainable` (the time of published
         kernels), `roof_flop_per_s`, `parts` and more; with `measured_ms` also `compared`, rows with `name`,
         `predicted`, `measured`, `factor` and `verdict`. For measured kernels a list with `kernel`, `gpu`,
@@ -92,7 +97,8 @@ def predict(  # noqa: PLR0913 - the words of a command line
     ('compute', 139)
     """
     if from_ is not None:
-        if operation is not None or out_dtype or link or measured_ms is not None or sizes:
+        others = (operation, out_dtype, link, network_gb_per_s, measured_ms)
+        if any(one is not None for one in others) or sizes:
             raise UsageError("from_ takes the place of an operation and its sizes", "give gpu, dtype, or both")
         return _predict_measured(from_, gpu, dtype)
     if operation is None:
@@ -100,7 +106,14 @@ def predict(  # noqa: PLR0913 - the words of a command line
     from rooflens.model.predict.forecast import predicted
     from rooflens.model.predict.options import DEFAULT_GPU, Options
 
-    options = Options(gpu=gpu or DEFAULT_GPU, dtype=dtype, out_dtype=out_dtype, link=link, measured_ms=measured_ms)
+    options = Options(
+        gpu=gpu or DEFAULT_GPU,
+        dtype=dtype,
+        out_dtype=out_dtype,
+        link=link,
+        network_gb_per_s=network_gb_per_s,
+        measured_ms=measured_ms,
+    )
     return predicted(operation, sizes, options).steps[0][1]
 
 

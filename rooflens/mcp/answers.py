@@ -333,7 +333,7 @@ _TRACE_KERNELS = _page_of(
     fixed(*(key for key in PROGRAM_KERNEL.keys if key.name != "measured")),  # no report is beside it here
 )
 _FORECAST = (
-    *("flop", "bytes", "intensity", "regime", "t_lower_s"),
+    *("flop", "bytes", "intensity", "regime", "t_lower_s", "t_fused_s", "t_upper_s", "roof_flop_per_s"),
     *("time_over_floor", "time_over_attainable", "time_verdict"),
 )
 """Keys of a forecast's JSON that clients get as numbers."""

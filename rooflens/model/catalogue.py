@@ -319,8 +319,17 @@ DOES = fixed(
     Key("registers", NUMBER, "of a thread", "registers"),
     Key("tile_bytes", NUMBER, "shared memory of a block, without the driver's part", "B"),
     Key("copies", nullable(TEXTS), "how it copies to shared memory past registers: cp.async, bulk copies, TMA"),
-    Key("stages", NUMBER, "copies under way at once; null where the machine code does not tell", "stages"),
-    Key("waits_for_oldest", nullable(TRUTH), "it waits for the oldest of them; null where nothing tells"),
+    Key(
+        "stages",
+        NUMBER,
+        "tiles in shared memory: the one read, and those that copies bring; null where no code tells",
+        "stages",
+    ),
+    Key(
+        "waits_for_oldest",
+        nullable(TRUTH),
+        "it waits for the oldest copies alone, not for all; null where nothing tells",
+    ),
     Key("products", TEXT_OR_NULL, "what multiplies, and in which type", value=lambda does: does.products or None),
     Key("older_products", nullable(TRUTH), "by an instruction that is older than the chip's own"),
     Key("load_bytes", NUMBER, "its widest load from global memory", "B"),
@@ -495,6 +504,8 @@ ANATOMY = fixed(
     Key("address_share", NUMBER, "of the instructions that count, move, jump and compute addresses", "share"),
     Key("copies_asynchronously", TRUTH, "it copies to shared memory without waiting"),
     Key("unroll", NUMBER, "how far its counter steps; null where no one register counts"),
+    Key("stages", NUMBER, "tiles in shared memory: the one read, and those that copies bring; null without groups"),
+    Key("groups_left", NUMBER, "groups of copies that its waits leave under way; 0 where it waits for all"),
 )
 
 LOOP = fixed(
@@ -523,6 +534,13 @@ LOOP = fixed(
     Key("file", TEXT_OR_NULL, "source file", value=attrgetter("loop.file")),
     Key("line", NUMBER, "its first line, from 1; null without line information", value=attrgetter("loop.line")),
     Key("last_line", NUMBER, "its last line", value=attrgetter("loop.last_line")),
+    Key(
+        "library_file",
+        TEXT_OR_NULL,
+        "header of a library that it stands in, inlined at `line`; null for the program's own",
+        value=attrgetter("loop.library_file"),
+    ),
+    Key("library_line", NUMBER, "its line there", value=attrgetter("loop.library_line")),
     Key("trips", NUMBER, "how often the body runs for each warp that enters", value=attrgetter("loop.trips")),
     Key("share", NUMBER, "of the kernel's samples, inner loops too: of warps' time, not the clock's", "share"),
     Key("share_self", NUMBER, "the same without inner loops", "share"),
@@ -882,8 +900,8 @@ COMPARED = fixed(
     Key(
         "quantity",
         choice(*get_args(PredictedQuantity)),
-        "the last two are times that the measured one is compared with: no kernel is faster, published ones take as "
-        "long",
+        "the last three are times that the measured one is compared with: no kernel is faster, a kernel for each step "
+        "of a composite operation, and published ones",
         value=attrgetter("name"),
     ),
     Key("unit", choice("FLOP", "op", "B", "FLOP/B", "ns"), "of both", flat=False),

@@ -60,12 +60,14 @@ MoveKind = Literal[
 
 Grain = Literal["line", "sass", "function"]
 
-PredictedQuantity = Literal["work", "dram_bytes", "intensity", "floor", "attainable"]
-"""What is predicted and measured; the last two are times."""
+PredictedQuantity = Literal["work", "dram_bytes", "intensity", "floor", "separate", "attainable"]
+"""What is predicted and measured; the last three are times: no kernel is faster, that of a kernel for each step of a
+composite operation, and that of published kernels."""
 AmountVerdict = Literal["as predicted", "more", "less", "lower bound", "not measured"]
 """What a measured amount is beside the predicted one; a `lower bound` may be equal, for launches are missing."""
-FloorVerdict = Literal["too fast", "below the floor", "near the floor", "above the floor"]
-"""What a measured time is beside its cold floor; `too fast` is shorter than the work takes with all data in L2."""
+FloorVerdict = Literal["too fast", "below the floor", "fused", "near the floor", "above the floor"]
+"""What a measured time is beside its cold floor; `too fast` is shorter than the work takes with all data in L2, `fused`
+than a kernel for each step takes."""
 AttainedVerdict = Literal["faster than half", "slower than half", "slower than most"]
 """What a measured time is beside those of published kernels."""
 PredictedVerdict = Literal[AmountVerdict, FloorVerdict, AttainedVerdict]
@@ -195,7 +197,7 @@ class Run(Struct, frozen=True, gc=False):
     reader: str = "ncu-report"
 
 
-WaitFound = Literal["scoreboard", "registers", "queue", "barrier", "order"]
+WaitFound = Literal["scoreboard", "registers", "group", "queue", "barrier", "order"]
 
 
 class Wait(Struct, frozen=True, gc=False):
@@ -244,6 +246,9 @@ class Anatomy(Struct, frozen=True, gc=False):
         address_share: Part of the instructions that only count, move, jump and compute addresses, 0 to 1.
         copies_asynchronously: It copies to shared memory without waiting.
         unroll: How far its counter steps; None if no one register counts.
+        stages: Tiles in shared memory at once: the one that is read, and those whose copies are under way meanwhile;
+            None where copies form no groups, or nothing is read between them.
+        groups_left: Groups of copies that stay under way behind its waits for the oldest; 0 where it waits for all.
     """
 
     instructions: float
@@ -262,6 +267,8 @@ class Anatomy(Struct, frozen=True, gc=False):
     address_share: float | None
     copies_asynchronously: bool
     unroll: int | None = None
+    stages: int | None = None
+    groups_left: int | None = None
 
 
 class Loop(Struct, frozen=True, gc=False):
@@ -274,6 +281,7 @@ class Loop(Struct, frozen=True, gc=False):
         parent: Id of the loop around it; None for an outermost one.
         start, end: Offsets in bytes of its first and its last instruction, from the start of the kernel's code.
         file, line, last_line: Where it was compiled from; None if unknown.
+        library_file, library_line: Its place in a library's header, which was inlined at that line; None for others.
         trips: How often its body runs for each warp that enters; None for straight parts, and where not known.
         amounts: Sum over its instructions, inner loops too, by measure: those of hot spots, and `global_sectors`.
         own: The same without inner loops.
@@ -291,6 +299,8 @@ class Loop(Struct, frozen=True, gc=False):
     file: str | None = None
     line: int | None = None
     last_line: int | None = None
+    library_file: str | None = None
+    library_line: int | None = None
     trips: float | None = None
     amounts: Mapping[str, float] = field(default_factory=_nothing)
     own: Mapping[str, float] = field(default_factory=_nothing)
@@ -780,8 +790,9 @@ class Does(Struct, frozen=True, gc=False):
         registers: Registers of a thread.
         tile_bytes: Shared memory of a block, without the driver's part.
         copies: How it copies to shared memory past registers: `cp.async`, `bulk copies`, `TMA`.
-        stages: Copies under way at once; None until machine code tells.
-        waits_for_oldest: It waits for the oldest of them; None until machine code tells.
+        stages: Tiles that asynchronous copies keep in shared memory: one that is read, and those under way; None where
+            no machine code tells, and for TMA.
+        waits_for_oldest: It waits for the oldest of them alone, not for all; None as above.
         products: What multiplies, and in which type: `mma.sync bf16`, `wgmma fp16`, `FMA fp32`; empty if nothing does.
         older_products: It multiplies by an instruction that is older, and slower, than the chip's own.
         load_bytes: The widest load of a thread from global memory.

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import csv
+import posixpath
+import re
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.nvdisasm import drawn
+from support.nvdisasm import drawn, nvdisasm
 
 from rooflens.errors import InputError
+from rooflens.ingest.cubin.budget import Budget as CubinBudget
+from rooflens.ingest.cubin.elf import Cubin
+from rooflens.ingest.cubin.lines import read_lines
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.machine_code import Insides
@@ -124,6 +130,66 @@ def _other_flop(kernel: Kernel, code: MachineCode) -> Iterator[str]:
             yield f"{dtype}: {flop[dtype]:g} FLOP, the table has {stated[dtype]:g}"
 
 
+def test_loops_are_named_by_their_statement(
+    rows: list[dict[str, str]], inside: dict[tuple[str, int], tuple[Kernel, MachineCode]]
+) -> None:
+    """A loop's line is that of its statement in the author's file, also where a library's header is inlined."""
+    asked, right = 0, []
+    for row in rows:
+        _, code = inside[row["path"], int(row["index"])]
+        loop = next(one for one in find_rows(code).loops if one.start == int(row["start"], 16) and one.kind == "loop")
+        if loop.file is not None:
+            asked += 1
+            right += [row["line"]] * (row["line"].rpartition("/")[2] == f"{Path(loop.file).name}:{loop.line}")
+    # The table of lines has no row of two statements; Julia writes no calls, so that two have another file's line.
+    assert asked - len(right) <= 4, right
+
+
+_FILE = re.compile(r'//## File "([^"]+)", line (\d+)')
+_TEXT, _AT = re.compile(r"\.text\.(\S+):"), re.compile(r"\s+/\*([0-9a-f]{4,})\*/")
+
+
+def _paths_of_nvdisasm(cubin: Path) -> Iterator[tuple[bytes, int, tuple[tuple[str, int], ...]]]:
+    """Yield function, offset and path of each instruction with a line, outermost first."""
+    command = (nvdisasm(), "-gi", "-c", cubin)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    # It refuses some damaged names, and GPUs that its version has left behind.
+    function, path, is_read = b"", list[tuple[str, int]](), True
+    for text in done.stdout.splitlines():
+        if match := _TEXT.match(text):
+            function, path = match[1].encode(), []
+        elif match := _FILE.search(text):
+            path = ([] if is_read else path) + [(posixpath.normpath(match[1]), int(match[2]))]
+            is_read = False
+        elif match := _AT.match(text):
+            is_read = True
+            if function and path:
+                yield function, int(match[1], 16), tuple(path[::-1])
+
+
+def test_paths_through_inlined_calls_are_those_of_nvidias_disassembler(
+    corpus: Path, rows: list[dict[str, str]], tmp_path: Path
+) -> None:
+    """They differ where several statements share an address: the first counts here, as in `ncu`, there the last."""
+    asked = inlined = apart = 0
+    for path in sorted({row["path"] for row in rows}):
+        for binary in _cubins(corpus.parent / path):
+            if len(binary) > _LARGEST_CUBIN_BYTES or not binary.startswith(b"\x7fELF"):
+                continue
+            (tmp_path / "one.cubin").write_bytes(binary)
+            budget = CubinBudget()
+            lines = read_lines(Cubin(binary, budget), budget)
+            if not lines:
+                continue
+            for function, offset, expected in _paths_of_nvdisasm(tmp_path / "one.cubin"):
+                asked += 1
+                inlined += len(expected) > 1
+                apart += lines[function].path(offset) != expected
+    assert asked > 5000
+    assert inlined > 200
+    assert apart < 0.02 * asked
+
+
 def test_rows_add_up_to_the_kernel(inside: dict[tuple[str, int], tuple[Kernel, MachineCode]]) -> None:
     """Rows add up to the last instruction, sector, wavefront and sample, and FLOPs are the opcode table's."""
     wrong = [f"{key}: {lost}" for key, one in inside.items() for lost in _lost(*one)]
@@ -223,3 +289,51 @@ def test_the_flow_of_control_is_that_of_nvidias_disassembler(
                     wrong.append(f"{path} {one.name[:60]}: {jumps[:4]}")
     assert functions > 10
     assert not wrong, "\n".join(wrong)
+
+
+_STAGES = {("cutlass__384.ncu-rep", 1): 3, ("cutlass__384.ncu-rep", 2): 3}
+"""Report and kernel -> stages, the last number in the name of `MmaMultistage`."""
+
+
+def _reaching(graph: Graph, position: int) -> set[int]:
+    """Return the positions that some way leads from to a position, found backward."""
+    before: dict[int, list[int]] = {}
+    for block, following in enumerate(graph.after):
+        for one in following:
+            before.setdefault(one, []).append(block)
+    block = graph.block_of(position)
+    found = set(range(graph.blocks[block].first, position))
+    blocks, seen = list(before.get(block, ())), set[int]()
+    while blocks:
+        one = blocks.pop()
+        if one not in seen:
+            seen.add(one)
+            found |= set(range(graph.blocks[one].first, graph.blocks[one].end))
+            blocks += before.get(one, ())
+    return found
+
+
+def test_no_wait_for_copies_names_one_that_was_not_issued(corpus: Path) -> None:
+    """Each copy that a wait names reaches it on some way, and stages are what a kernel's own name says."""
+    files = [*corpus.glob("*.ncu-rep"), *(corpus.parent / "outcomes" / "reports").rglob("*.ncu-rep")]
+    asked, impossible, stages = 0, [], {}
+    for file in sorted(files):
+        try:
+            kernels = list(_looked_into(file))
+        except InputError:
+            continue  # no report
+        for index, kernel, code in kernels:
+            if not any(one.base == "LDGSTS" for one in code.instructions):
+                continue
+            inside = look_inside(code)
+            stages[file.name, index] = [loop.anatomy.stages for loop in inside.loops if loop.anatomy is not None]
+            for graph in find_rows(code).graphs:
+                at = {one.offset: position for position, one in enumerate(graph.instructions)}
+                for pc, waits in inside.waits.items():
+                    named = {at[wait.pc] for wait in waits if wait.how == "group" and wait.pc in at}
+                    asked += bool(named)
+                    if pc in at and named - _reaching(graph, at[pc]):
+                        impossible.append((file.name, index, kernel.function_name, hex(pc)))
+    assert asked >= 15
+    assert not impossible
+    assert {key: number for key, number in _STAGES.items() if number not in stages[key]} == {}

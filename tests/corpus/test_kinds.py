@@ -29,7 +29,7 @@ _MUST = {
     "spill": r"values live|local memory|launch bounds",
     "barrier": r"barriers|wait for fewer warps",
     "balance": r"balance|last wave|finer|dynamically",
-    "overlap": r"while|overlap",
+    "overlap": r"while |overlap",
     "fuse": r"fuse|fewer bytes",
     "graph": r"CUDA graph",
     "precision": r"halve the bytes|narrower|fp32|fp16|bf16|compress",

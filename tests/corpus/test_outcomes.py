@@ -154,9 +154,14 @@ def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
 
 
 def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:
-    """No published time of an operation is shorter than our floor for it, with cold or with warm caches."""
-    with (outcomes / "points_all.tsv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    """No published time of an operation is shorter than our floor for it, with cold or with warm caches.
+
+    The new ones are of GeForce boards that ran above their rated clock: 0.92 to 0.94 times the floor at that.
+    """
+    rows: list[dict[str, str]] = []
+    for name in ("points_all.tsv", "points_new.tsv"):
+        with (outcomes / name).open(encoding="utf-8") as file:
+            rows += csv.DictReader(file, delimiter="\t")
     wrong = []
     for row in rows:
         sizes = json.loads(row["sizes"])
@@ -168,5 +173,5 @@ def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:
             wrong.append(f"{told}: {row['measured_ms']} ms < {found.t_lower_s * 1e3:.3f}")
         if fits != (found.t_lower_warm_s is not None) or (found.t_lower_warm_s or 0.0) > found.t_lower_s:
             wrong.append(f"{told}: warm floor {found.t_lower_warm_s}")
-    assert len(rows) == 261
+    assert len(rows) == 264
     assert wrong == []

@@ -14,8 +14,7 @@ from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
 
 _OPCODE = re.compile(r"^(?:@\S+ )?\S+")
 _REGISTER = re.compile(r"(?<![\w.])R(\d+)")
-_ONE_NAME = {"CGAERRBAR": "ERRBAR", "UCGABAR_WAIT": "UCGABAR_ARV", "UTCOMMA": "UTCHMMA", "UTCQMMA": "UTCHMMA"}
-_ONE_NAME["UTCIMMA"] = "UTCHMMA"
+_ONE_NAME = {"CGAERRBAR": "ERRBAR", "UCGABAR_WAIT": "UCGABAR_ARV"}
 """Operations with one number, of which nothing depends on which it is."""
 _IN_MEMORY = frozenset({"global load", "global store", "shared load", "shared store", "local", "constant load"})
 
@@ -44,7 +43,7 @@ def differences(offset: int, code: bytes, capability: int, text: str) -> Iterato
 
 _NAMES = (
     *("operation", "condition", "never runs", "target", "falls through", "barrier", "adds to", "step", "constant"),
-    *("indexed constant", "kind", "purpose", "operations", "products", "width", "first result"),
+    *("indexed constant", "kind", "purpose", "operations", "products", "width", "first result", "groups"),
 )
 
 
@@ -66,6 +65,7 @@ def _facts(one: Instruction) -> tuple[Any, ...]:
         tensor_op(one.opcode),
         one.width_bytes if one.kind in _IN_MEMORY else None,
         min((number for number in one.writes if number >= 0), default=None),
+        one.leaves_groups,
     )
 
 

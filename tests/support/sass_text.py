@@ -70,6 +70,7 @@ _NO_RESULT = frozenset(
         *("UISETP", "UPLOP3", "UTMALDG", "UTMASTG", "UBLKCP", "SYNCS", "ARRIVES", "STTM"),
     }
 )
+_GROUPS = re.compile(r"SB0, (0x[0-9a-f]+)")
 _MATRIX = re.compile(r"[A-Z]+MMA")
 _WIDE = re.compile(r"^(?:D(?:ADD|MUL|FMA|MNMX|SETP)|IADD64|UIADD64)$")
 _BITS = {"64": 2, "128": 4, "256": 8, "96": 3}
@@ -129,6 +130,7 @@ def parse(  # noqa: PLR0913 - one for each thing that is known of an instruction
         waits=waits,
         file=file,
         line=line,
+        leaves_groups=int(groups[1], 16) if opcode == "DEPBAR.LE" and (groups := _GROUPS.match(operands)) else None,
     )
 
 

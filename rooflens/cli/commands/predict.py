@@ -80,9 +80,9 @@ class _OperationCommand(click.Command):
 
 
 def _types() -> Iterable[str]:
-    from rooflens.model.predict.rows import ELEMENT_BYTES
+    from rooflens.model.predict.rows import DTYPES
 
-    return ELEMENT_BYTES
+    return DTYPES
 
 
 @click.group(
@@ -265,8 +265,13 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         raise UsageError("--measured-ms needs a single GPU and type", "give one `--gpu` and one `--dtype`")
     rest = {one.name: given[one.name] for one in OPTIONS if one.name not in {"gpu", "dtype"}}
     rows, lacking = _rows(operation, written, cases, rest)
-    if given["link"] and not any(step.link for row in rows for _, step in row.steps):
-        raise UsageError("--link has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs")
+    if not any(step.link for row in rows for _, step in row.steps):
+        for name in ("link", "network_gb_per_s"):
+            if given[name]:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(
+                    f"{option} has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs"
+                )
     for failure in lacking:
         say(f"warning: {failure}")
     deliver(of_forecasts(rows, [str(failure) for failure in lacking]), style, output)

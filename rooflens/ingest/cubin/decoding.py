@@ -41,7 +41,7 @@ a     11F SETCTAID  149 BRX  14C JMX  150 RET
 =d    1EE LDTM
 st    185 ST
 =ab   17F STG  186 STG  187 STL  188 STS  18E RED  18E@90 REDG  19B SUST  19C SUST  19D SUST  19E SUST
-=ab   19F SURED  1A0 SURED  1A6 REDG  1BD STAS  1BE REDAS
+=ab   19F SURED  1A0 SURED  1A6 REDG  1A7 SYNCS  1BD STAS  1BE REDAS
 =b    1ED STTM
 =dab  18A ATOM  18C ATOMS  193 SUATOM  195 SUATOM  1A2 ATOM  1A3 ATOMG  1A8 ATOMG
 =dabc 07A QMMA  07F OMMA  160 TEX  161 TEX  162 TEX  163 TLD4  164 TLD4  165 TLD4  166 TLD  167 TLD  168 TLD  169 TMML
@@ -63,7 +63,7 @@ ABC   1BB UBLKRED  1BC UBLKPF  1E7 UTCCP  1E9 UTCBAR  1EA UTCHMMA
 -     001 PMTRIG  01C PLOP3  00D CSMTEST  02D PREEXIT  02E ACQBULK  04C UVIRTCOUNT  077 ACQSHMINIT  118 NOP  11A DEPBAR
 -     11B ENDCOLLECTIVE  11D BAR  124 OUT  13F CCTL  140 CCTL  141 BSYNC  142 BREAK  145 BSSY  146 YIELD  147 BRA
 -     14A JMP  14D EXIT  14F BPT  157 BMOV  158 BRXU  159 JMXU  15B KILL  15C BPT  15E WARPGROUPSET
--     18F CCTL  190 CCTLL  191 CCTLT  192 MEMBAR  1A7 SYNCS  1AB ERRBAR  1AF LDGDEPBAR  1B0 ARRIVES  1B1 SYNCS
+-     18F CCTL  190 CCTLL  191 CCTLT  192 MEMBAR  1AB ERRBAR  1AF LDGDEPBAR  1B0 ARRIVES  1B1 SYNCS
 -     1B2 SYNCS  1B3 SUQUERY  1B7 UTMACMDFLUSH  1B9 UTMACCTL  1C5 WARPGROUP  1C6 FENCE  1C7 UCGABAR_ARV
 -     1C8 USETMAXREG  1C9 USETSHMSZ  1CA UGETNEXTWORKID  1E3 UTCATOMSWS  1E6 UTCSHIFT
 """
@@ -84,7 +84,8 @@ _BY_KINDS: Mapping[str, Mapping[int, str]] = {
 
 _AT: Mapping[str, int] = {"d": 16, "a": 24, "b": 32, "c": 64}
 _ZERO, _TRUE = 0xFF, 7
-_UNIFORM_OF_8_BITS_FROM, _ZERO_UNIFORM_OF_6_BITS = 100, 0x3F
+_BLACKWELL = 100
+_ZERO_UNIFORM_OF_6_BITS = 0x3F
 _REGISTERS, _WITH_UNIFORM, _SECOND_LAST = 1, frozenset({6, 7}), frozenset({2, 3, 7})
 """Kinds of operands: all are registers; bits 32 to 39 name a uniform one; b stands at the place of c."""
 
@@ -171,6 +172,7 @@ class _Form(NamedTuple):
         places: Where its registers are.
         writes, reads: First of the 8 bits of each, and what registers these mean by their value.
         is_plain: Nothing but its registers depends on its other bits, as for jumps, sums and moves.
+        capability: Compute capability that it is compiled for.
     """
 
     number: int
@@ -182,6 +184,7 @@ class _Form(NamedTuple):
     writes: tuple[tuple[int, Mapping[int, frozenset[int]]], ...] = ()
     reads: tuple[tuple[int, Mapping[int, frozenset[int]]], ...] = ()
     is_plain: bool = False
+    capability: int = 0
 
 
 _OF_FORM = 0xFFF | sum(1 << at for at in (*range(72, 81), *range(82, 87), 91))
@@ -192,7 +195,8 @@ _OF_FORM = 0xFFF | sum(1 << at for at in (*range(72, 81), *range(82, 87), 91))
 def _form(bits: int, capability: int) -> _Form:
     number, kinds = bits & 0x1FF, bits >> 9 & 7
     name, slots = next((one for since, one in _TABLE.get(number, ()) if capability >= since), _Operation("", ""))
-    bare = _Form(number, name, kinds, _with_modifiers(name, bits), kind_of_opcode(name))
+    bare = _Form(number, name, kinds, "", kind_of_opcode(name), capability=capability)
+    bare = bare._replace(opcode=_with_modifiers(bare, bits))
     places = [
         _Place(at, _width(bare, bits, letter), is_uniform, is_result=letter == "d" and name != _COPY)
         for letter, at, is_uniform in _registers_of(slots, kinds)
@@ -201,7 +205,7 @@ def _form(bits: int, capability: int) -> _Form:
         at = _AT["b" if name.startswith("LD") and name != _COPY else "c"]
         width = _DESCRIPTOR_REGISTERS if name in _BY_ADDRESS else 1
         places.append(_Place(at, width, is_uniform=True, is_result=False))
-    has_8_bits = capability >= _UNIFORM_OF_8_BITS_FROM
+    has_8_bits = capability >= _BLACKWELL
     writes, reads = (
         tuple(
             (one.at, _registers(one.width, is_uniform=one.is_uniform, has_8_bits=has_8_bits))
@@ -292,7 +296,7 @@ def _width_of_access(form: _Form, bits: int, letter: str) -> int:
 def _bytes_of(form: _Form, bits: int) -> int:
     """Return how many bytes a thread reads or writes by an access to memory."""
     if form.name == _COPY:
-        return 2 << (bits >> 75 & 3)
+        return 4 << (bits >> (73 if form.capability < _BLACKWELL else 74) & 3)
     if form.name == "LDSM":
         return 4 << (bits >> 72 & 3)
     return 32 if form.number == _LOADS_256_BITS else _BYTES[bits >> _SIZE_AT & 7]
@@ -311,8 +315,14 @@ def is_known(capability: int) -> bool:
     return capability in _CAPABILITIES
 
 
-def decode(
-    offset: int, code: bytes, capability: int, *, file: str | None = None, line: int | None = None
+def decode(  # noqa: PLR0913 - one for each thing that is known of an instruction
+    offset: int,
+    code: bytes,
+    capability: int,
+    *,
+    file: str | None = None,
+    line: int | None = None,
+    path: tuple[tuple[str, int], ...] = (),
 ) -> Instruction:
     """Read an instruction; its opcode is empty if its operation is unknown.
 
@@ -322,6 +332,7 @@ def decode(
         capability: Compute capability that it is compiled for: 90 for 9.0.
         file: Source file that it was compiled from.
         line: Line of it.
+        path: As `Instruction.path`.
     """
     bits = int.from_bytes(code, "little")
     form = _form(bits & _OF_FORM, capability)
@@ -336,7 +347,7 @@ def decode(
         # By place, as most instructions are: names cost a third of the time.
         return Instruction(
             *(offset, form.opcode, form.name, form.kind, guard, None, False, None, writes, reads, None, None, False),
-            *(False, written, read, waits, file, line),
+            *(False, written, read, waits, file, line, None, path),
         )
     opcode = _opcode(form, bits)
     return Instruction(
@@ -359,9 +370,13 @@ def decode(
         waits=waits,
         file=file,
         line=line,
+        path=path,
+        leaves_groups=bits >> 38 & 0x3F if form.name == "DEPBAR" and bits >> 44 & 15 == _AT_MOST_GROUPS else None,
     )
 
 
+_AT_MOST_GROUPS = 8
+"""What bits 44 to 47 of a `DEPBAR.LE SB0` say: the scoreboard, and that it may still count some."""
 _NONE: frozenset[int] = frozenset()
 _BOARDS = (*range(SCOREBOARDS), None, None)
 """What 3 bits say of a scoreboard that is set."""
@@ -369,12 +384,12 @@ _BOARDS = (*range(SCOREBOARDS), None, None)
 _GUARDS = tuple(f"{'!' * (number >> 3)}P{'T' if number & 7 == _TRUE else number & 7}" for number in range(16))
 
 
-def _with_modifiers(name: str, bits: int) -> str:
+def _with_modifiers(form: _Form, bits: int) -> str:
     """Return an opcode with those modifiers that loops, widths and operations depend on, as far as a form has them."""
+    name = form.name
     if name in _SIZED:
         size = bits >> _SIZE_AT & 7
         is_small = name != _COPY and size < len(_SMALL)
-        form = _Form(bits & 0x1FF, name, 0, "", "")
         return name + (_SMALL[size] if is_small else _LARGE.get(_bytes_of(form, bits), ""))
     modifiers = _MODIFIERS[name](bits) if name in _MODIFIERS else ""
     return f"{name}.{modifiers}" if modifiers else name
@@ -386,7 +401,11 @@ def _opcode(form: _Form, bits: int) -> str:
         return "IMAD.MOV" if _only_moves(form, bits) else "IMAD"
     if form.name in _OF_WARPGROUPS:
         return f"{form.name}.{_OF_WARPGROUPS[form.name](bits)}"
-    return _TCGEN05[bits >> 72 & 3] if form.name == "UTCHMMA" else form.opcode
+    if form.name != "UTCHMMA":
+        return form.opcode
+    # Products of types of 4 bits are those of halves with a register for scales.
+    name = _TCGEN05[bits >> 72 & 3]
+    return "UTCOMMA" if name == "UTCHMMA" and bits >> 48 & _ZERO != _ZERO else name
 
 
 def _only_moves(form: _Form, bits: int) -> bool:
@@ -458,7 +477,12 @@ _OF_WARPGROUPS: Mapping[str, Callable[[int], str]] = {"HGMMA": _of_hgmma, "IGMMA
 """The same of products of four warps, whose width stands where others have an immediate."""
 
 _TOLD_BY_MORE = (
-    _OF_WARPGROUPS.keys() | _AT_BARRIERS | _MULTIPLY_ADDS | _STEPPING.keys() | _PACKED | {"IMAD", "UTCHMMA", "LDC"}
+    _OF_WARPGROUPS.keys()
+    | _AT_BARRIERS
+    | _MULTIPLY_ADDS
+    | _STEPPING.keys()
+    | _PACKED
+    | {"IMAD", "UTCHMMA", "LDC", "DEPBAR"}
 )
 """Operations of which bits that no form depends on tell more than registers."""
 

@@ -1,7 +1,8 @@
 """Line tables of cubins: which source line an instruction was compiled from.
 
-The format is DWARF 2 plus two opcodes of NVIDIA's that describe inlining. With inlining, an address has several rows,
-from the function itself to the innermost inlined function; the first row counts, as in NVIDIA's tools.
+The format is DWARF 2 plus two opcodes of NVIDIA's that describe inlining: a row names the row that it was inlined at.
+An address may have several rows. The line of an instruction is that of the first, as in NVIDIA's `ncu`; its path leads
+from the function itself to the innermost that was inlined there, as in `nvdisasm -gi`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import posixpath
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rooflens.format import as_unicode
 from rooflens.ingest.cubin.budget import FILE_NAME_BYTES, FILES, ROWS, TABLE_BYTES, Budget
@@ -32,7 +33,12 @@ _MOST_BITS, _CONTINUED = 64, 0x80
 _MOST_LINE = (1 << 31) - 1
 """Larger line numbers are damage, and would not fit into our tables."""
 _LONGEST_NAME = 400
-_EXTENDED, _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 0, 1, 2, 3
+_EXTENDED, _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE, _INLINED_AT = 0, 1, 2, 3, 0x90
+_MOST_INLINED = 32
+"""A path keeps so many calls, the innermost: tables can claim any number."""
+
+Place: TypeAlias = tuple[str, int]
+"""File and line."""
 
 
 class _Unit(NamedTuple):
@@ -56,24 +62,55 @@ class _Unit(NamedTuple):
     files: Sequence[tuple[bytes, bytes]]
 
 
+class _Row(NamedTuple):
+    """A row of a line table.
+
+    Attributes:
+        offset: In its function; it holds from there on.
+        place: None where the function ends.
+        number: Among the rows of its function, from 1 on.
+        caller: Number of the row that it was inlined at; 0 for none.
+    """
+
+    offset: int
+    place: Place | None
+    number: int
+    caller: int
+
+
 class Lines:
     """Source lines of a function's instructions, by offset in the function."""
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[str, int] | None] = {}
+        self._places: dict[int, Place | None] = {}
+        self._innermost: dict[int, int] = {}
+        self._paths: dict[int, tuple[Place, ...]] = {}
         self._starts: list[int] = []
 
-    def add(self, offset: int, place: tuple[str, int] | None) -> None:
-        """Add a row, which holds from its offset on; the first row at an offset counts."""
-        self._places.setdefault(offset, place)
+    def add(self, row: _Row) -> None:
+        """Add a row; of several at an offset the first one counts, and its path leads on to what was inlined there."""
+        if row.place is not None:
+            self._paths[row.number] = (*self._paths.get(row.caller, ()), row.place)[-_MOST_INLINED:]
+        self._places.setdefault(row.offset, row.place)
+        if self._innermost.get(row.offset, row.caller) == row.caller:
+            self._innermost[row.offset] = row.number
 
-    def at(self, offset: int) -> tuple[str, int] | None:
+    def at(self, offset: int) -> Place | None:
         """Return the file and the line of an instruction; None if unknown."""
+        place = self._places.get(self._start(offset))
+        return place if place and 0 < place[1] <= _MOST_LINE else None
+
+    def path(self, offset: int) -> tuple[Place, ...]:
+        """Return where an instruction stands: the calls that inlined it, outermost first, and its own place."""
+        path = self._paths.get(self._innermost.get(self._start(offset), 0), ())
+        return path if all(0 < line <= _MOST_LINE for _, line in path) else ()
+
+    def _start(self, offset: int) -> int:
+        """Return where the rows begin that hold at an offset; -1 before the first."""
         if not self._starts:
             self._starts = sorted(self._places)
         index = bisect_right(self._starts, offset) - 1
-        place = self._places[self._starts[index]] if index >= 0 else None
-        return place if place and 0 < place[1] <= _MOST_LINE else None
+        return self._starts[index] if index >= 0 else -1
 
 
 def file_name(name: bytes) -> str:
@@ -96,10 +133,10 @@ def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
     start = 0
     while start < len(data):
         unit = _unit(data, start, budget)
-        for function, offset, place in _Program(unit, functions, budget).rows():
+        for function, row in _Program(unit, functions, budget).rows():
             if function not in found:
                 found[function] = Lines()
-            found[function].add(offset, place)
+            found[function].add(row)
         start += len(unit.data)
     return found
 
@@ -142,11 +179,11 @@ class _Program:
         self._budget = budget
         self._names: dict[int, str] = {}
 
-    def rows(self) -> Iterator[tuple[bytes, int, tuple[str, int] | None]]:
-        """Yield function, offset in it, and file and line from there on; both are None where a function ends."""
+    def rows(self) -> Iterator[tuple[bytes, _Row]]:
+        """Yield the rows of each function."""
         data, unit, take = self._unit.data, self._unit, self._budget.take
         end, first_short = len(data), unit.first_short
-        at, function, offset, file, line = unit.program, b"", 0, 1, 1
+        at, function, offset, file, line, number, caller = unit.program, b"", 0, 1, 1, 0, 0
         while at < end:
             code = data[at]
             at += 1
@@ -157,7 +194,8 @@ class _Program:
                     offset += steps * unit.least_bytes
                     line += unit.line_base + line_step
                 take(ROWS)
-                yield function, offset, (self._names.get(file) or self._name(file), line)
+                number += 1
+                yield function, _Row(offset, (self._names.get(file) or self._name(file), line), number, caller)
             elif code == _ADVANCE_LINE:
                 step, at = _signed(data, at)
                 line += step
@@ -166,17 +204,23 @@ class _Program:
                 at, code = start + length, data[start]
                 if code == _END_SEQUENCE:
                     take(ROWS)
-                    yield function, offset, None
-                    function, offset, file, line = b"", 0, 1, 1
+                    yield function, _Row(offset, None, number + 1, 0)
+                    function, offset, file, line, number, caller = b"", 0, 1, 1, 0, 0
                 elif code == _SET_ADDRESS:
                     function = self._function(start + 1, is_second=bool(function or offset))
-                elif code == _DEFINE_FILE:
-                    raise ValueError("a file that the header does not name")
+                else:
+                    caller = self._caller(code, start + 1, caller)
             elif code == _SET_FILE:
                 file, at = _unsigned(data, at)
             else:
                 step, at = self._advanced(code, at)
                 offset += step
+
+    def _caller(self, code: int, at: int, caller: int) -> int:
+        """Return the row that what follows was inlined at, if an extended opcode tells, else as it was."""
+        if code == _DEFINE_FILE:
+            raise ValueError("a file that the header does not name")
+        return _unsigned(self._unit.data, at)[0] if code == _INLINED_AT else caller
 
     def _function(self, at: int, *, is_second: bool) -> bytes:
         """Return the function whose address stands at an offset: it is relocated there, and stored as zero or so."""

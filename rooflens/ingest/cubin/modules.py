@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, Budget, TooMuchError
 from rooflens.ingest.cubin.elf import Cubin, Section
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, kind_of
-from rooflens.ingest.cubin.lines import Lines, file_name, read_lines
+from rooflens.ingest.cubin.lines import Lines, Place, file_name, read_lines
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics.stored import Kind
 
@@ -193,8 +193,8 @@ class Listing:
             self._codes[function] = self._module.cubin.code(function)
         return self._codes[function]
 
-    def instructions(self, addresses: range) -> Iterator[tuple[int, bytes | None, tuple[str, int] | None]]:
-        """Yield some addresses, which must rise, each with the bytes and the line of its instruction.
+    def instructions(self, addresses: range) -> Iterator[tuple[int, bytes | None, Place | None, tuple[Place, ...]]]:
+        """Yield some addresses, which must rise, each with the bytes, the line and the path of its instruction.
 
         As `code` and `line` give them, in a third of the time.
         """
@@ -208,7 +208,7 @@ class Listing:
                 end = self._starts[following] if following < len(self._starts) else addresses.stop
             offset = address - start
             code = bytes_of(section, offset, INSTRUCTION_BYTES) if section else None
-            yield address, code, lines.at(offset) if lines else None
+            yield address, code, lines.at(offset) if lines else None, lines.path(offset) if lines else ()
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""

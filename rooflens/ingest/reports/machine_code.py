@@ -120,7 +120,7 @@ def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
     base, words, addresses = parts[0].start, [], []
     instructions = []
     for part in parts:
-        for address, code, place in listing.instructions(part):
+        for address, code, place, path in listing.instructions(part):
             if code is None or len(code) < INSTRUCTION_BYTES:
                 if address != part[-1]:
                     return None
@@ -128,7 +128,7 @@ def _read(listing: Listing, parts: Sequence[range]) -> _Text | None:
             words.append(code)
             addresses.append(address)
             file, line = (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] else (None, None)
-            instructions.append(decode(address - base, code, listing.capability, file=file, line=line))
+            instructions.append(decode(address - base, code, listing.capability, file=file, line=line, path=path))
     digest = hashlib.sha256(b"".join(words)).hexdigest()
     return _Text(instructions, frozenset(addresses), pcs_by_line(instructions), digest)
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 
 from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.findings.loops import main_product
+from rooflens.model.findings.loops import loops_of, main_product, share_of
 from rooflens.model.records import Does, Kernel, mapping_of
 from rooflens.model.roofline.flops import has_matrix_work, has_newer_instruction
 from rooflens.model.roofline.opcodes import WORD_BYTES, is_matrix, is_tcgen05, tensor_op
@@ -47,6 +48,11 @@ def find_what_it_does(kernel: Kernel) -> Does:
 
 
 def _by_code(told: _Told, kernel: Kernel) -> None:
+    staged = [loop for loop in loops_of(kernel.inside) if loop.anatomy is not None and loop.anatomy.stages is not None]
+    longest = max(staged, key=partial(share_of, kernel.inside), default=None)
+    if longest is not None and longest.anatomy is not None:
+        told.tell("stages", longest.anatomy.stages, _CODE)
+        told.tell("waits_for_oldest", bool(longest.anatomy.groups_left), _CODE)
     body = main_product(kernel.inside)
     if body is None:
         return

@@ -174,7 +174,7 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...]
         "instructions",
         ("xu", "mio"),
     ),
-    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", "elements", ("l1", "mio")),
+    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", "instructions", ("l1", "mio")),
     ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types", "instructions", ("xu", "mio")),
 )
 """What goes through the memory input/output queue: name, opcodes, what to do about it and its kind, what it fills."""

@@ -29,7 +29,8 @@ _VALUE_BYTES: Mapping[str, float] = {
     "int1": 0.125,
 }
 _LOADS = {"global load": "global", "shared load": "shared"}
-_COPIES = frozenset({"LDGSTS", "UTMALDG", "UBLKCP"})
+_BULK_COPIES = frozenset({"UTMALDG", "UBLKCP"})
+_COPIES = frozenset({"LDGSTS", *_BULK_COPIES})
 _MOVING = frozenset({"integer", "moves and selects", "control", "uniform data path", "constants"})
 _MOST_UNROLLED = 128
 
@@ -61,7 +62,8 @@ class _Body:
         kind = kind_of_opcode(base)
         self.groups[opcode_group(opcode)] += int(runs)
         self.by_kind["barrier" if base == "BAR" else "" if kind == "barrier" else kind] += runs
-        if (where := _LOADS.get(kind)) is not None:
+        # What TMA and bulk copies move stands in no modifier.
+        if (where := _LOADS.get(kind)) is not None and base not in _BULK_COPIES:
             width = width_bytes(opcode)
             self.widths[where][width] += int(runs)
             self.loaded_bytes[where] += threads * width
@@ -96,7 +98,13 @@ def longest_wait(own: Sequence[Instruction], code: MachineCode) -> int | None:
     return max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
 
 
-def anatomy(own: Sequence[Instruction], code: MachineCode, header_runs: float, in_flight: int | None) -> Anatomy | None:
+def anatomy(
+    own: Sequence[Instruction],
+    code: MachineCode,
+    header_runs: float,
+    in_flight: int | None,
+    tiles: Mapping[int, int],
+) -> Anatomy | None:
     """Describe the body of a loop without inner loops; None if it never ran.
 
     Args:
@@ -104,6 +112,7 @@ def anatomy(own: Sequence[Instruction], code: MachineCode, header_runs: float, i
         code: What was measured of them.
         header_runs: How often warps began its body.
         in_flight: Global loads under way at its `longest_wait`; None if unknown.
+        tiles: As `Waits.tiles`.
     """
     body = _Body(own, code)
     warp_inst = float(body.groups.total())
@@ -112,6 +121,11 @@ def anatomy(own: Sequence[Instruction], code: MachineCode, header_runs: float, i
     dtype = max(body.multiply_adds, key=body.multiply_adds.__getitem__, default=None)
     total = sum(body.multiply_adds.values())
     value_bytes = _VALUE_BYTES.get(dtype or "", 4.0)
+
+    # A loop that does not wait for its copies has no stages.
+    left = max((tiles[one.offset] for one in own if one.leaves_groups is not None), default=None)
+    held = (tiles[one.offset] for one in own if one.leaves_groups is None and one.offset in tiles)
+    stages = max(held, default=None) if left is not None else None
 
     def operands(where: str) -> float | None:
         return body.loaded_bytes[where] / value_bytes / total if total else None
@@ -136,6 +150,8 @@ def anatomy(own: Sequence[Instruction], code: MachineCode, header_runs: float, i
         address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
         copies_asynchronously=any(one.base in _COPIES for one in own),
         unroll=_unroll(own),
+        stages=stages,
+        groups_left=left,
     )
 
 

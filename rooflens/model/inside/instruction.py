@@ -67,7 +67,9 @@ class Instruction(Struct, frozen=True):
         sets_written, sets_read: Scoreboards that it sets until its result is written, or its operands are read; None
             for none.
         waits: Mask of the scoreboards that it waits for.
-        file, line: What it was compiled from; None if unknown.
+        leaves_groups: It waits for groups of asynchronous copies, all but so many of the newest; None for others.
+        file, line: What it was compiled from, as NVIDIA's tools say it; None if unknown.
+        path: Files and lines of the calls that inlined it, outermost first, and its own; empty if unknown.
     """
 
     offset: int
@@ -89,6 +91,8 @@ class Instruction(Struct, frozen=True):
     waits: int = 0
     file: str | None = None
     line: int | None = None
+    leaves_groups: int | None = None
+    path: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_conditional(self) -> bool:

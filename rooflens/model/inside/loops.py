@@ -6,11 +6,12 @@ own; with those of the loops inside it they are whole.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
@@ -128,6 +129,7 @@ class _Draft(Struct):
     line: int | None
     last_line: int | None
     trips: float | None
+    library: tuple[str, int] | None = None
 
 
 def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_kernel: bool) -> list[_Draft]:
@@ -150,14 +152,10 @@ def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_ke
             own[index] += instructions
         else:
             straight[bisect_right(outermost, block.first)] += instructions
-    first_lines: dict[str | None, int] = {}
-    for one in graph.instructions:
-        if one.line is not None:
-            first_lines.setdefault(one.file, one.line)
     drafts = []
     for index in ran:
         ring = graph.rings[index]
-        file, line, last_line = _lines(graph, ring, own[index], first_lines)
+        file, line, last_line, library = _lines(graph, ring, own[index])
         drafts.append(
             _Draft(
                 kept[index],
@@ -172,6 +170,7 @@ def _drafts(graph: Graph, executed: Mapping[int, float], first_id: int, *, is_ke
                 line,
                 last_line,
                 _trips(graph, ring, wholes[index], runs, flows),
+                library,
             )
         )
     names = {0: "prologue", len(outermost): "epilogue"} if outermost else {0: "body"}
@@ -244,36 +243,60 @@ def _wholes(graph: Graph, runs: Sequence[float]) -> list[_Whole]:
     return wholes
 
 
+_LIBRARY = re.compile(
+    r"^(?:/usr|/opt)/|/cuda(?:-[\d.]+)?/|/targets/[\w-]+/include/|NVIDIA GPU Computing Toolkit"
+    r"|/(?:site|dist)-packages/|/(?:cutlass|cute|cub|thrust|cooperative_groups)/|/\.julia/packages/|^\w+\.jl$"
+)
+"""Folders of toolkits and libraries in the names of source files; Julia's own have no folder."""
+
+
 def _lines(
-    graph: Graph, ring: Ring, own: Sequence[Instruction], first_lines: Mapping[str | None, int]
-) -> tuple[str | None, int | None, int | None]:
+    graph: Graph, ring: Ring, own: Sequence[Instruction]
+) -> tuple[str | None, int | None, int | None, tuple[str, int] | None]:
     """Return file and lines of a loop: that of its statement, as header and jumps back have it, and its last.
+
+    A loop belongs to the function that all its instructions were inlined through. Where that is a library's it is named
+    by the program's own line that calls it.
 
     Args:
         graph: The function.
         ring: The loop.
         own: Its instructions, without those of loops inside it.
-        first_lines: By file, the line of the function's first instruction of it.
+
+    Returns:
+        File, first line and last line, and the library's place behind them; each None if unknown or there is none.
     """
-    file, first, last = _span(own)
-    entry = first_lines.get(file, 0)
+    paths = [one.path for one in own if one.path]
+    if not paths:
+        return (*_span(own), None)
+    calls = paths[0][:-1]
+    for path in paths:
+        calls = tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(calls, path[:-1], strict=False)))
+    depth = len(calls)
+    places = [path[depth] for path in paths]
     header = graph.instructions[graph.blocks[ring.header].first]
     ends = [graph.instructions[graph.blocks[latch].end - 1] for latch in ring.latches]
-    stated = [one.line for one in (header, *ends) if one.line is not None and one.file == file]
-    # What stands above the kernel's own first line was inlined.
-    within = [line for line in stated if line >= entry] or stated
-    if file is None or first is None or not within:
-        return file, first, last
-    return file, min(within), max(last or first, *within)
+    # What was inlined stands in no statement of the loop's own function.
+    stated = [one.path[depth] for one in (header, *ends) if len(one.path) == depth + 1]
+    # Compilers that write no calls put lines of libraries beside the program's own.
+    stated = [place for place in stated if not _LIBRARY.search(place[0])] or stated or places
+    file = Counter(file for file, _ in stated).most_common(1)[0][0]
+    first = min(line for name, line in stated if name == file)
+    last = max((line for name, line in places if name == file), default=first)
+    callers = [place for place in calls if not _LIBRARY.search(place[0])]
+    if callers and _LIBRARY.search(file):
+        return callers[-1][0], callers[-1][1], callers[-1][1], (file, first)
+    return file, first, max(first, last), None
 
 
 def _span(instructions: Sequence[Instruction]) -> tuple[str | None, int | None, int | None]:
-    """Return the file that most instructions are of, and their first and last line in it."""
-    files = Counter(one.file for one in instructions if one.file is not None)
+    """Return the file that most instructions are of, and their first and last line, by calls where inlined."""
+    places = [one.path[0] if one.path else (one.file, one.line) for one in instructions]
+    files = Counter(file for file, _ in places if file is not None)
     if not files:
         return None, None, None
     file = files.most_common(1)[0][0]
-    lines = [one.line for one in instructions if one.file == file and one.line is not None]
+    lines = [line for name, line in places if name == file and line is not None]
     return file, min(lines), max(lines)
 
 
@@ -381,6 +404,8 @@ def _with_amounts(drafts: Sequence[_Draft], code: MachineCode, rows: Mapping[int
             line=draft.line,
             last_line=draft.last_line,
             trips=draft.trips,
+            library_file=draft.library[0] if draft.library else None,
+            library_line=draft.library[1] if draft.library else None,
             amounts=whole[draft.id],
             own=own[draft.id],
             flop=whole_flop[draft.id],

@@ -5,8 +5,8 @@ the other; where ways meet, what is pending on either of them is; blocks that th
 gone through again, until nothing changes. States only grow there, so it ends: for code as compilers write it after two
 or three visits of each block.
 
-Two kinds are here: who holds something until it is freed (`Holders`: scoreboards, registers), and what took longest
-since the last barrier (`SinceBarrier`). Another, such as groups of asynchronous copies, is one more class.
+Three kinds are here: who holds something until it is freed (`Holders`: scoreboards, registers), what took longest since
+the last barrier (`SinceBarrier`), and which groups of asynchronous copies are under way (`CopyGroups`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Generic, NamedTuple, TypeVar
+from itertools import zip_longest
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from rooflens.model.inside.budget import Budget
 from rooflens.model.inside.graph import Graph
+from rooflens.model.inside.instruction import Instruction
 
 State = TypeVar("State")
+
+_COPY, _CLOSE = "LDGSTS", "LDGDEPBAR"
+"""An asynchronous copy to shared memory, and the end of a group of them."""
 
 
 class Pending(ABC, Generic[State]):
@@ -211,3 +216,74 @@ class SinceBarrier(Pending[Longest]):
     def joined(self, one: Longest, other: Longest) -> Longest:
         """Return what took longer on either way."""
         return Longest(max(one.since, other.since), max(one.earlier, other.earlier))
+
+
+Tiles: TypeAlias = "tuple[int, ...]"
+"""Whether a tile is read (1), and the copies of each group under way, as bits of a number.
+
+The group that is still open comes first, then the newest closed.
+"""
+
+_MOST_GROUPS = 16
+"""Kernels have at most eight under way; older ones count as one."""
+
+
+class CopyGroups(Pending[Tiles]):
+    """Which groups of asynchronous copies to shared memory may be under way, and whether a tile is read meanwhile.
+
+    A copy joins the open group, `LDGDEPBAR` closes it, and `DEPBAR.LE SB0, n` waits for all but the newest n. Where
+    ways meet, groups of equal age are one. A tile is read from its first load on until a barrier, as other warps of the
+    block may be behind.
+
+    Args:
+        graph: The function.
+
+    Attributes:
+        copies: Positions of the copies, by the number of their bit.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        instructions = graph.instructions
+        self.copies = [place for place, one in enumerate(instructions) if one.base == _COPY]
+        places = [place for place, one in enumerate(instructions) if _does_to_tiles(one)]
+        super().__init__(graph, places if self.copies else [], (0, 0))
+        self._does = [instructions[place] for place in places]
+        number_of = {place: number for number, place in enumerate(self.copies)}
+        self._bits = [1 << number_of[place] if place in number_of else 0 for place in places]
+
+    def behind(self, number: int, state: Tiles) -> Tiles:
+        """Return the tiles behind a copy, the end of a group, a wait, a read or a barrier."""
+        one = self._does[number]
+        if self._bits[number]:
+            return (state[0], state[1] | self._bits[number], *state[2:])
+        if one.leaves_groups is not None:
+            return state[: 2 + one.leaves_groups]
+        if one.base == _CLOSE:
+            older = state[1:] if len(state) < _MOST_GROUPS else (*state[1:-2], state[-2] | state[-1])
+            return (state[0], 0, *older)
+        return (int(one.base != "BAR"), *state[1:])
+
+    def joined(self, one: Tiles, other: Tiles) -> Tiles:
+        """Return the tiles of both ways, groups by their age."""
+        if one == other:
+            return one
+        return tuple(left | right for left, right in zip_longest(one, other, fillvalue=0))
+
+    def awaited(self, state: Tiles, leaves: int) -> list[int]:
+        """Return the positions of the copies that a wait waits for, where these groups are under way before it."""
+        waited = 0
+        for group in state[2 + leaves :]:
+            waited |= group
+        return [place for number, place in enumerate(self.copies) if waited >> number & 1]
+
+    def held(self, place: int, state: Tiles) -> int:
+        """Return how many tiles shared memory holds where a copy or a read issues; behind a wait, those under way."""
+        one = self._graph.instructions[place]
+        if one.leaves_groups is not None:
+            return sum(map(bool, state[2 : 2 + one.leaves_groups]))
+        is_copy = one.base == _COPY
+        return (state[0] if is_copy else 1) + (is_copy or bool(state[1])) + sum(map(bool, state[2:]))
+
+
+def _does_to_tiles(one: Instruction) -> bool:
+    return one.base in {_COPY, _CLOSE, "BAR"} or one.kind == "shared load" or one.leaves_groups is not None

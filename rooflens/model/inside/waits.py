@@ -17,7 +17,7 @@ from rooflens.model.inside.budget import Budget, TooManyStepsError
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph
 from rooflens.model.inside.instruction import SCOREBOARDS
-from rooflens.model.inside.pending import Change, Holders, SinceBarrier
+from rooflens.model.inside.pending import Change, CopyGroups, Holders, SinceBarrier
 from rooflens.model.records import Wait, WaitFound
 
 SCOREBOARD_WAITS: Mapping[str, frozenset[str]] = {
@@ -43,13 +43,11 @@ _BY_ORDER: Mapping[str, frozenset[str]] = {**_OF_QUEUE, **_OF_STORES}
 _OF_FIXED_LATENCY = frozenset({"", "barrier", "constant load"})
 """Kinds of instructions that nobody waits for by a register."""
 
+_OF_COPIES = "long_scoreboard"
+"""The reason by which waits for asynchronous copies are sampled."""
 _MOST_PRODUCERS = 64
 _MOST_HOLDERS = 256
 """Of more instructions that may hold what is waited for the first are looked at; real code has 167 at most."""
-
-_ASYNC_COPY, _ASYNC_WAIT = "LDGSTS", "DEPBAR"
-_COPIES = SCOREBOARDS
-"""Name, besides those of scoreboards, that asynchronous copies hold."""
 
 _BOARDS = tuple(tuple(board for board in range(SCOREBOARDS) if mask >> board & 1) for mask in range(1 << SCOREBOARDS))
 """Mask of scoreboards -> their numbers."""
@@ -69,11 +67,14 @@ class Waits(NamedTuple):
         at: By offset of the instruction that waits, what its samples wait for, most first; samples of one reason are
             shared among all that it waits for. Nothing where that is unclear.
         in_flight: By offset, how many global loads are under way when an instruction issues.
+        tiles: By offset, how many tiles shared memory holds where an asynchronous copy or a read of it issues: the one
+            that is read, and those under way; of a wait for copies, how many it leaves under way.
         note: How far this was found; empty for everywhere.
     """
 
     at: dict[int, tuple[Wait, ...]]
     in_flight: dict[int, int]
+    tiles: dict[int, int]
     note: str = ""
 
 
@@ -93,14 +94,16 @@ def find_waits(code: MachineCode, graphs: Iterable[Graph], counted_at: AbstractS
             for offset, samples in at.items():
                 if samples:
                     sampled[offset][reason] = samples
-    waits = Waits({}, {})
+    waits = Waits({}, {}, {})
     gone_through = 0
     for graph in graphs:
         function = _Function(graph, code, sampled, budget)
         try:
-            waits.in_flight.update(function.find(counted_at))
+            in_flight, tiles = function.find(counted_at)
         except TooManyStepsError:
             return waits._replace(note=budget.came_to(gone_through, len(code.instructions)))
+        waits.in_flight.update(in_flight)
+        waits.tiles.update(tiles)
         waits.at.update(function.waits())
         gone_through += len(graph.instructions)
     return waits
@@ -148,8 +151,8 @@ class _Function:
             if waits:
                 yield instructions[position].offset, tuple(sorted(waits, key=lambda wait: (-wait.samples, wait.pc)))
 
-    def find(self, counted_at: AbstractSet[int]) -> dict[int, int]:
-        """Find what each sample waits for; return the global loads in flight at some offsets.
+    def find(self, counted_at: AbstractSet[int]) -> tuple[dict[int, int], dict[int, int]]:
+        """Find what each sample waits for; return `Waits.in_flight` and `Waits.tiles` of the function.
 
         Raises:
             TooManyStepsError: It takes too many steps.
@@ -159,7 +162,7 @@ class _Function:
         self._find_by_order()
         in_flight, unclear = self._find_by_scoreboards(self._slowest_before_barriers(), counted)
         self._find_by_registers(unclear)
-        return in_flight
+        return in_flight, self._find_by_groups()
 
     def _find_by_order(self) -> None:
         """Find the last store before waits for stores, and the last access to a full queue, or that which waits.
@@ -239,6 +242,33 @@ class _Function:
             self._found[position]["barrier"] = of_slowest[place], "barrier"
         return in_flight, unclear
 
+    def _find_by_groups(self) -> dict[int, int]:
+        """Find the copies of the groups that `DEPBAR` waits for; the wait is sampled at what stands behind it, too.
+
+        Returns:
+            `Waits.tiles` of the function.
+        """
+        instructions = self._graph.instructions
+        groups = CopyGroups(self._graph)
+        if not groups.copies:
+            return {}
+        groups.settle(self._budget)
+        asked = [
+            place
+            for place, one in enumerate(instructions)
+            if one.leaves_groups is not None or one.kind == "shared load"
+        ]
+        held = {}
+        for place, state in groups.before(sorted({*asked, *groups.copies})):
+            held[instructions[place].offset] = groups.held(place, state)
+            leaves = instructions[place].leaves_groups
+            copies = [] if leaves is None else groups.awaited(state, leaves)
+            ran = [one for one in copies if instructions[one].offset in self._executed] or copies
+            for position in (place, place + 1) if ran else ():
+                if _OF_COPIES in self._sampled.get(position, {}):
+                    self._found[position][_OF_COPIES] = ran[:_MOST_PRODUCERS], "group"
+        return held
+
     def _find_by_registers(self, unclear: Sequence[tuple[int, str]]) -> None:
         """Find the instructions of variable latency that last wrote the operands of those that wait."""
         instructions = self._graph.instructions
@@ -281,14 +311,11 @@ class Setters(Holders):
             takes = () if written is None else (written,)
             if read is not None and read != written:
                 takes = *takes, read
-            if one.base == _ASYNC_COPY:
-                takes = *takes, _COPIES
             if takes or one.waits:
                 changes.append(Change(position, _BOARDS[one.waits], takes))
         super().__init__(graph, changes)
         self._instructions = graph.instructions
         self._executed = executed
-        self._all_copies = self.of((_COPIES,))
 
     def awaited(self, position: int, held: int, kinds: Collection[str] = ()) -> list[int]:
         """Return the positions of what an instruction waits for by its scoreboards, and whose registers it needs.
@@ -300,9 +327,6 @@ class Setters(Holders):
         """
         one = self._instructions[position]
         facts = held & self.of(_BOARDS[one.waits])
-        # The wait for asynchronous copies is sampled at the instruction after it.
-        if "global load" in kinds and _ASYNC_WAIT in {one.base, self._instructions[max(0, position - 1)].base}:
-            facts = self._all_copies or facts
         every = [(place, self._instructions[place]) for place in self.instructions(facts, _MOST_HOLDERS)]
         ran = [(place, made) for place, made in every if made.offset in self._executed] or every
         of_kind = [(place, made) for place, made in ran if made.kind in kinds] or ran

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rooflens.format import duration, significant
+from rooflens.format import duration, si, significant
 from rooflens.model.predict.published import Attainable
 from rooflens.model.records import AttainedVerdict, FloorVerdict, PredictedQuantity, PredictedVerdict, ratio
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -32,14 +32,29 @@ class Compared(Struct, frozen=True):
 
 
 def compared_times(
-    time_ns: float, floor_ns: float, found: Attainable | None, without_dram_ns: float = 0.0
+    time_ns: float,
+    floor_ns: float,
+    found: Attainable | None,
+    without_dram_ns: float = 0.0,
+    apart_ns: float | None = None,
 ) -> tuple[Compared, ...]:
-    """Compare a measured time with the floor, and with published kernels if there are any."""
-    floor = Compared("floor", "ns", floor_ns, time_ns, against_floor(time_ns, floor_ns, without_dram_ns))
-    if found is None:
-        return (floor,)
-    attained = against_published(time_ns / 1e9, found)
-    return floor, Compared("attainable", "ns", found.typical_s * 1e9, time_ns, attained)
+    """Compare a measured time with the floor, and with published kernels if there are any.
+
+    Args:
+        time_ns: As measured.
+        floor_ns: No kernel is faster from cold caches.
+        found: What published kernels take.
+        without_dram_ns: As for `against_floor`.
+        apart_ns: The floor of a kernel for each step; None for an operation without steps.
+    """
+    rows = [Compared("floor", "ns", floor_ns, time_ns, against_floor(time_ns, floor_ns, without_dram_ns))]
+    if apart_ns is not None:
+        verdict = "fused" if time_ns < apart_ns else against_floor(time_ns, apart_ns)
+        rows.append(Compared("separate", "ns", apart_ns, time_ns, verdict))
+    if found is not None:
+        attained = against_published(time_ns / 1e9, found)
+        rows.append(Compared("attainable", "ns", found.typical_s * 1e9, time_ns, attained))
+    return tuple(rows)
 
 
 def against_floor(time_s: float, floor_s: float, without_dram_s: float = 0.0) -> FloorVerdict:
@@ -64,10 +79,12 @@ def against_published(time_s: float, found: Attainable) -> AttainedVerdict:
     return "slower than half" if time_s > found.typical_s else "faster than half"
 
 
-def time_words(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
+def time_words(
+    time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0, clock_hz: float | None = None
+) -> str:
     """Compare a measured time with the floor and with published kernels, and say whether to stop."""
     taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
-    advice = time_advice(time_s, floor_s, found, without_dram_s)
+    advice = time_advice(time_s, floor_s, found, without_dram_s, clock_hz)
     if time_s < floor_s:
         return f"{taken}{' from cold caches' if time_s >= without_dram_s else ''}: {advice}"
     if found is None:
@@ -77,13 +94,31 @@ def time_words(time_s: float, floor_s: float, found: Attainable | None, without_
     return f"{taken} and {times} times the median of published kernels: {rank} of them; {advice}"
 
 
-def time_advice(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
-    """Say what to do about a measured time; empty above the floor if no kernel of the operation is published."""
+def time_advice(
+    time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0, clock_hz: float | None = None
+) -> str:
+    """Say what to do about a measured time; empty above the floor if no kernel of the operation is published.
+
+    Below the floor the reasons stand in the order of how often they are: a higher clock, data in L2, another type, less
+    work. A clock does not help DRAM, and L2 does not help arithmetic.
+
+    Args:
+        time_s: As measured.
+        floor_s: From cold caches.
+        found: What published kernels take.
+        without_dram_s: The time that the work takes with all data in caches.
+        clock_hz: The highest clock that the floor allows for; None if the time is of a kernel whose clock is known.
+    """
     verdict = against_floor(time_s, floor_s, without_dram_s)
     if verdict == "too fast":
-        return "it did less work than predicted, or the time is wrong"
+        faster = f"the card ran above {si(clock_hz, 'Hz')}, " if clock_hz else ""
+        kept = f"L2 is no reason, as it takes {duration(without_dram_s * 1e9)} with all data there"
+        return f"{faster}{_NARROWER}, or it did less work than predicted; or the time is wrong ({kept})"
     if verdict == "below the floor":
-        return "L2 held some of its data, or it did less work than predicted"
+        return f"L2 held some of its data, {_NARROWER}, or it did less work than predicted"
     if found is None:
         return ""
     return "stop here" if time_s <= found.typical_s else f"the best would take {duration(found.low_s * 1e9)}"
+
+
+_NARROWER = "its operands or sums have a narrower type"

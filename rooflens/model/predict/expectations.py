@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from rooflens.checking import Table, parse_toml
-from rooflens.errors import UnknownNameError, UsageError
+from rooflens.errors import UsageError
 from rooflens.globs import covers
 from rooflens.model.cases import Case, Part, evaluate
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import work_of
 from rooflens.model.predict.measured import Checked, Coverage, Prediction, Rule, read_coverage
 from rooflens.model.predict.operations import the_operation
-from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.rows import counted_type, the_dtype
 from rooflens.model.predict.sizes import check_shape, checked_sizes, parse_values
 from rooflens.model.records import Analysis, AnalyzedReport
 
@@ -41,9 +41,7 @@ def parse_prediction(text: str) -> Prediction:
     given = dict(pairs)
     if len(given) < len(pairs):
         raise UsageError(f"`{text}` gives a size twice", _HINT)
-    dtype = given.pop("dtype", operation.dtype)
-    if dtype not in ELEMENT_BYTES:
-        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+    dtype = the_dtype(given.pop("dtype", operation.dtype))
     out_dtype = given.pop("out_dtype", None)
     is_stated_once = "iterations" not in given
     iterations = _one("iterations", given.pop("iterations", "1"))
@@ -54,7 +52,7 @@ def parse_prediction(text: str) -> Prediction:
         operation=operation.name,
         case=rest.strip() if "dtype" in rest else f"{rest.strip()},dtype={dtype}".lstrip(","),
         parameters=sizes,
-        dtype=dtype,
+        dtype=counted_type(dtype),
         source=f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}",
         flop=flop or None,
         moved_bytes=moved_bytes,

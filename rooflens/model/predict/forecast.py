@@ -1,12 +1,14 @@
 """Predict an operation on a GPU before it is measured: intensity, regime, and the floor of its time.
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
-Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. The longest of them is the floor of its time, from
-cold caches. The warm floor leaves T_memory out: it holds if operands and results fit in L2 and are there already. A
-kernel whose floor is shorter than its launch takes as long as the launch. Peaks are dense and at boost clock, as
-`rooflens/gpus` holds them. The parts of a composite operation run one after another, so their floors
-add up. If GPUs share an operation, all amounts and times are those of one GPU.
+Beside the products, T_vector = FLOPs on CUDA cores / their peak, T_special = special functions / their rate and
+T_issue = instructions that unpack weights / those issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth.
+The longest of them is the floor of its time, from cold caches. The warm floor leaves T_memory out: it holds if operands
+and results fit in L2 and are there already. A kernel whose floor is shorter than its launch takes as long as the
+launch. Peaks are dense, as `rooflens/gpus` holds them, and for floors at the highest clock that the card is known, or
+assumed, to run at. The parts of a composite operation run one after another, so their floors add up; where one kernel
+could do them all, it has a floor of its own, `t_fused_s`: the longest time of a unit for all parts together, with the
+traffic of the whole. If GPUs share an operation, all amounts and times are those of one GPU.
 """
 
 from __future__ import annotations
@@ -21,12 +23,11 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError, UsageError
 from rooflens.format import duration, si
-from rooflens.model.predict.communication import link_of
+from rooflens.model.predict.communication import Path, PathKind, Taken, algorithms_of, path_of
 from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.options import Options
-from rooflens.model.predict.rates import SideRates, side_rates
 from rooflens.model.predict.rows import (
-    ELEMENT_BYTES,
+    DTYPES,
     Operation,
     Part,
     Sizes,
@@ -34,10 +35,11 @@ from rooflens.model.predict.rows import (
     Widths,
     pipes_for,
     result_type,
+    the_dtype,
     widths_of,
 )
 from rooflens.model.predict.sizes import check_shape, checked_sizes, sweep_sizes
-from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind, the_datasheet
+from rooflens.model.roofline.datasheets import Datasheet, the_datasheet
 
 if TYPE_CHECKING:
     from rooflens.model.predict.compared import Compared
@@ -49,8 +51,42 @@ LAUNCH_FLOOR_S = 5e-6
 """A launch costs 2 to 5 us of host time, as `overhead_duration_ns` of the verdicts has it: a kernel whose floor is
 shorter runs as long as its launch."""
 
-Longest = Literal["t_math_s", "t_special_s", "t_issue_s", "t_memory_s", "t_l2_s", "t_comms_s"]
+Longest = Literal["t_math_s", "t_vector_s", "t_special_s", "t_issue_s", "t_memory_s", "t_l2_s", "t_comms_s"]
 """Published names of the times that bound a step."""
+
+
+SOFTWARE_ONLY = frozenset({"fp64"})
+"""Types whose exponentials are computed in software: special functions have the precision of fp32."""
+
+
+class SideRates(Struct, frozen=True):
+    """A GPU's rates besides its peak and DRAM bandwidth; infinite if unknown.
+
+    Infinite rates bound nothing, so that the formulas need no branches.
+
+    Attributes:
+        vector_flop_per_s: Peak of the CUDA cores; infinite where the products run there, too.
+        vector: Their pipe.
+    """
+
+    special_per_s: float = inf
+    issued_per_s: float = inf
+    l2_bytes_per_s: float = inf
+    vector_flop_per_s: float = inf
+    vector: str = ""
+
+
+def side_rates(gpu: Datasheet, pipe: str, dtype: str) -> SideRates:
+    """Compute the rates at the clock of a pipe's peak, and for the highest clock."""
+    over = gpu.clock_of(pipe).value / gpu.boost_clock.value * gpu.above_boost
+    vector, vector_flop_per_s = _known_peak("vector", dtype, gpu) or ("", inf)
+    return SideRates(
+        special_per_s=inf if dtype in SOFTWARE_ONLY or not gpu.special_rate else gpu.special_rate.value * over,
+        issued_per_s=gpu.issue_rate.value * over if gpu.issue_rate else inf,
+        l2_bytes_per_s=gpu.l2_bandwidth.value * gpu.above_boost if gpu.l2_bandwidth else inf,
+        vector_flop_per_s=inf if vector == pipe else vector_flop_per_s,
+        vector=vector,
+    )
 
 
 class Forecast(Struct, frozen=True):
@@ -60,25 +96,36 @@ class Forecast(Struct, frozen=True):
         label: Name of the operation, or what the part does.
         count: How often it runs; amounts and times are for all runs.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
+        peak_flop_per_s: That peak, at the highest clock.
         t_lower_s: The floor from cold caches: the longest of its times, summed over the parts of a composite operation.
+        t_fused_s: The floor of one kernel that does all parts; None for a simple operation.
+        fused_on_chip_s: That without DRAM.
         regime: What takes longest; for a composite operation, what most of its floor goes to; `overhead` if the floor
             is shorter than the launches.
         parts: The steps of a composite operation; empty for a simple one.
         tokens: Tokens of one run, for whole models.
         sent_bytes: What one GPU must send to others.
         t_comms_s: Time that its link needs for that.
-        link: The link over which GPUs share the operation; None if they do not.
+        link: The link over which GPUs share the operation, or `network`; None if they do not.
         link_bytes_per_s: Its bandwidth in one direction.
+        algorithms: What the algorithms of libraries take for a collective, the least first.
+        buffer_bytes: The size of a collective; 0 for other operations.
+        bus_factor: Its bus bandwidth over size a second.
         longest: The longest of a simple operation's times; None for a composite one.
+        vector_flop: FLOPs besides the products, on the CUDA cores; they are in `flop`, too.
+        vector_s: Time that they take; 0 where the products run there, too, and `t_math_s` has them all.
         special: Special functions (MUFU), such as exponentials.
         special_s: Time that they take; 0 if their rate is unknown.
         issued: Instructions besides the products: those that unpack weights.
         issue_s: Time that issuing them takes; 0 if the rate is unknown.
         l2_bytes: Bytes between the SMs and L2.
         l2_s: Time that moving them takes; 0 if L2's bandwidth is unknown.
-        rates: The rates behind these three times; infinite if not known.
+        rates: The rates behind these four times; infinite if not known.
         data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
         l2_size_bytes: What L2 holds; None if unknown.
+        rereads: Bytes that kernels move over those of the floor: above 1 where rows are too long for an SM.
+        clock_hz: The clock of the floor: the highest that the card is known, or assumed, to run at.
+        above_boost: That over the rated boost clock: 1 for a card that stops there.
         measured_s: Its measured time, if that was given.
     """
 
@@ -97,9 +144,16 @@ class Forecast(Struct, frozen=True):
     tokens: float | None = None
     sent_bytes: float = 0.0
     t_comms_s: float = 0.0
-    link: LinkKind | None = None
+    link: PathKind | None = None
     link_bytes_per_s: float | None = None
+    algorithms: tuple[Taken, ...] = ()
+    buffer_bytes: float = 0.0
+    bus_factor: float = 0.0
+    t_fused_s: float | None = None
+    fused_on_chip_s: float | None = None
     longest: Longest | None = None
+    vector_flop: float = 0.0
+    vector_s: float = 0.0
     special: float = 0.0
     special_s: float = 0.0
     issued: float = 0.0
@@ -109,6 +163,9 @@ class Forecast(Struct, frozen=True):
     rates: SideRates = SideRates()
     data_bytes: float = 0.0
     l2_size_bytes: float | None = None
+    rereads: float = 1.0
+    clock_hz: float = 0.0
+    above_boost: float = 1.0
     measured_s: float | None = None
 
     def __repr__(self) -> str:
@@ -120,7 +177,7 @@ class Forecast(Struct, frozen=True):
         """What published kernels of this operation would take; None if there is none, or launches take longer."""
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
-        return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
+        return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s, rereads=self.rereads)
 
     @property
     def compared(self) -> tuple[Compared, ...]:
@@ -129,8 +186,38 @@ class Forecast(Struct, frozen=True):
 
         if self.measured_s is None or not self.t_lower_s:
             return ()
-        times_ns = 1e9 * self.measured_s, 1e9 * self.t_lower_s
-        return compared_times(*times_ns, self.attainable, 1e9 * self.t_without_dram_s)
+        times_ns = 1e9 * self.measured_s, 1e9 * self.floor_s
+        apart_ns = None if self.t_fused_s is None else 1e9 * self.t_lower_s
+        return compared_times(*times_ns, self.attainable, 1e9 * self.t_without_dram_s, apart_ns)
+
+    @property
+    def floor_s(self) -> float:
+        """The time that no kernel is faster than, from cold caches: of one kernel where one could do all parts."""
+        return self.t_lower_s if self.t_fused_s is None else self.t_fused_s
+
+    @property
+    def t_upper_s(self) -> float:
+        """The time if nothing overlaps: arithmetic, then memory, then links, each at its full rate."""
+        if self.parts:
+            return sum(part.t_upper_s for part in self.parts)
+        working_s = max(self.t_math_s, self.vector_s, self.special_s, self.issue_s)
+        return working_s + max(self.t_memory_s, self.l2_s) + self.t_comms_s
+
+    @property
+    def rated_flop_per_s(self) -> float:
+        """The pipe's peak at the rated clock, as its maker states it."""
+        return self.peak_flop_per_s / self.above_boost
+
+    @property
+    def algorithm_bytes_per_s(self) -> float | None:
+        """Bytes of a collective's buffer a second, as measured; None if it was not, or is no collective."""
+        return self.buffer_bytes / self.measured_s if self.measured_s and self.buffer_bytes else None
+
+    @property
+    def bus_bytes_per_s(self) -> float | None:
+        """Bus bandwidth as measured, which nccl-tests compare with the link's; None as above."""
+        found = self.algorithm_bytes_per_s
+        return None if found is None else found * self.bus_factor
 
     @property
     def t_lower_warm_s(self) -> float | None:
@@ -141,14 +228,21 @@ class Forecast(Struct, frozen=True):
         """
         if self.l2_size_bytes is None or self.data_bytes > self.l2_size_bytes:
             return None
-        return self.t_without_dram_s
+        return sum(part.t_without_dram_s for part in self.parts) if self.parts else self.t_without_dram_s
 
     @property
     def t_without_dram_s(self) -> float:
-        """The longest of its times without DRAM, summed over parts; unknown times are 0."""
+        """The floor without DRAM: nothing is faster, wherever its data is; unknown times are 0."""
+        if self.fused_on_chip_s is not None:
+            return self.fused_on_chip_s
         if self.parts:
             return sum(part.t_without_dram_s for part in self.parts)
-        return max(self.t_math_s, self.special_s, self.issue_s, self.l2_s, self.t_comms_s)
+        return max(self.t_math_s, self.vector_s, self.special_s, self.issue_s, self.l2_s, self.t_comms_s)
+
+    @property
+    def t_vector_s(self) -> float | None:
+        """Time of the FLOPs beside the products; None if the peak of the CUDA cores is unknown."""
+        return self.vector_s if self.rates.vector else None
 
     @property
     def t_special_s(self) -> float | None:
@@ -192,11 +286,12 @@ class Forecast(Struct, frozen=True):
 
     @property
     def share_of_peak(self) -> float:
-        """Largest share of the peak that can be reached, 0 to 1: T_math over the floor.
+        """Largest share of the rated peak that can be reached: FLOPs over it, over the floor.
 
-        Parts of a composite operation run on several pipes; each counts at the peak of its own.
+        It is above 1 where the card may run above its rated clock. Parts of a composite operation run on several pipes;
+        each counts at the peak of its own.
         """
-        return self.t_math_s / self.t_lower_s if self.t_lower_s else 0.0
+        return self.t_math_s * self.above_boost / self.t_lower_s if self.t_lower_s else 0.0
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -216,7 +311,7 @@ def forecast(
     Args:
         operation: A row of the table.
         sizes: Its sizes by name; those with a default may be left out.
-        dtype: Type of the operands, a key of `ELEMENT_BYTES`.
+        dtype: Type of the operands, one of `DTYPES`.
         gpu: Where its peaks come from.
         options: Everything else; its type and GPU are ignored in favour of those above.
 
@@ -224,14 +319,46 @@ def forecast(
         UsageError: A size is missing, unknown or out of range, or a type is unknown.
         InputError: The GPU has no peak for that type, or no link to as many others.
     """
+    dtype = the_dtype(dtype)
     widths = widths_of(operation, dtype, options.out_dtype)
     whole = checked_sizes(operation, sizes)
     gpus = operation.group(whole)
-    over = link_of(gpu, gpus, options.link) if gpus > 1 else None
+    over = path_of(gpu, gpus, options.link, options.network_gb_per_s) if gpus > 1 else None
     if operation.parts is None:
-        return _simple(whole_of(operation, whole), widths, dtype, gpu, over)
+        found = _simple(whole_of(operation, whole), widths, dtype, gpu, over)
+        return _as_algorithms_send(found, operation, whole, over) if operation.collective and over else found
     parts = tuple(_simple(part, widths_in(part, widths), dtype, gpu, over) for part in operation.parts(whole))
-    return composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
+    found = composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
+    if not operation.fused:
+        return found
+    if operation.fused_parts is not None:
+        steps = operation.fused_parts(whole)
+        parts = tuple(_simple(part, widths_in(part, widths), dtype, gpu, over) for part in steps)
+    memory_s = _work_of_part(whole_of(operation, whole), widths)[1] / gpu.dram_bandwidth.value
+    beside_s = (sum(getattr(part, name) for part in parts) for name in ("special_s", "issue_s", "t_comms_s"))
+    on_chip_s = max(*_of_units(parts), *beside_s)
+    return replace(found, t_fused_s=max(memory_s, on_chip_s), fused_on_chip_s=on_chip_s)
+
+
+def _of_units(parts: Iterable[Forecast]) -> tuple[float, ...]:
+    """Add up the times of FLOPs that run on the same pipe."""
+    spent_s: dict[str, float] = {}
+    for part in parts:
+        spent_s[part.peak] = spent_s.get(part.peak, 0.0) + part.t_math_s
+        spent_s[part.rates.vector] = spent_s.get(part.rates.vector, 0.0) + part.vector_s
+    return tuple(spent_s.values())
+
+
+def _as_algorithms_send(found: Forecast, operation: Operation, sizes: Sizes, over: Path) -> Forecast:
+    """Say beside the floor of a collective what the algorithms of libraries take."""
+    assert operation.collective is not None  # noqa: S101 - the caller asked
+    gpus = operation.group(sizes)
+    return replace(
+        found,
+        algorithms=algorithms_of(operation.collective, sizes["bytes"], gpus, over),
+        buffer_bytes=sizes["bytes"],
+        bus_factor=operation.collective.bus_factor(gpus),
+    )
 
 
 def widths_in(part: Part, widths: Widths) -> Widths:
@@ -245,7 +372,7 @@ def work_of(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | Non
     Args:
         operation: A row of the table.
         sizes: All its sizes, as `checked_sizes` gives them.
-        dtype: Type of the operands, a key of `ELEMENT_BYTES`.
+        dtype: Type of the operands, one of `DTYPES`.
         out_dtype: Type of the results of products; None for the usual.
     """
     widths = widths_of(operation, dtype, out_dtype)
@@ -279,16 +406,31 @@ def _sent_by_part(part: Part, widths: Widths) -> float:
     return part.count * (elements + operation.sent_bytes(sizes))
 
 
-def _simple(part: Part, widths: Widths, dtype: str, gpu: Datasheet, link: Link | None) -> Forecast:
+def _simple(part: Part, widths: Widths, dtype: str, gpu: Datasheet, over: Path | None) -> Forecast:
     peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
-    over = (link.kind, link.bytes_per_s_per_direction) if link else None
     found = simple(part, widths, peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over)
     once = replace(part, sizes={**part.sizes, "tile": 0}) if part.sizes.get("tile") else part
     return replace(
         found,
         data_bytes=_work_of_part(once, widths)[1] if once is not part else found.moved_bytes,
         l2_size_bytes=gpu.l2_size.value if gpu.l2_size else None,
+        rereads=rereads_of(part, widths),
+        clock_hz=gpu.clock_of(peak[0]).value * gpu.above_boost,
+        above_boost=gpu.above_boost,
     )
+
+
+ROW_KEPT = 228 * 1024 // 4
+"""The longest row that an SM can keep as numbers of fp32, in the shared memory of the largest ones (CC 9.0, 10.0)."""
+
+
+def rereads_of(part: Part, widths: Widths) -> float:
+    """Return by what kernels that read long rows twice move more than the floor allows for."""
+    operation = OPERATIONS[part.operation]
+    if operation.read_again is None or part.sizes["width"] <= ROW_KEPT:
+        return 1.0
+    again = part.count * widths.operand * operation.read_again(part.sizes)
+    return 1 + again / _work_of_part(part, widths)[1]
 
 
 def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
@@ -297,25 +439,28 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     pipe: tuple[str, float],
     bandwidth_bytes_per_s: float,
     rates: SideRates,
-    link: tuple[LinkKind, float] | None = None,
+    over: Path | None = None,
 ) -> Forecast:
-    """Predict a step from peaks and rates: plain arithmetic, which `tracing` can follow.
+    """Predict a step from peaks and rates.
 
     Args:
         part: A step, with all its sizes.
         widths: Bytes of an element of its operands and of its results.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
         bandwidth_bytes_per_s: Bandwidth of DRAM.
-        rates: Rates of special functions, instructions and L2; infinite if unknown.
-        link: The link between GPUs that share it, with its bandwidth in one direction; None for one GPU.
+        rates: Rates of CUDA cores, special functions, instructions and L2; infinite if unknown.
+        over: What GPUs that share it send their data over; None for one GPU.
     """
     flop, moved_bytes = _work_of_part(part, widths)
     peak, peak_flop_per_s = pipe
-    kind, link_bytes_per_s = link or (None, None)
-    sent_bytes = _sent_by_part(part, widths) if link else 0.0
-    t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / bandwidth_bytes_per_s
-    t_comms_s = sent_bytes / link_bytes_per_s if link_bytes_per_s is not None else 0.0
+    sent_bytes = _sent_by_part(part, widths) if over else 0.0
     operation = OPERATIONS[part.operation]
+    vector_flop = part.count * operation.vector_flop(part.sizes) if operation.vector_flop else 0.0
+    vector_s = vector_flop / rates.vector_flop_per_s
+    # Where all FLOPs run on one pipe, its time has them all.
+    t_math_s = (flop - vector_flop * (rates.vector_flop_per_s != inf)) / peak_flop_per_s
+    t_memory_s = moved_bytes / bandwidth_bytes_per_s
+    t_comms_s = sent_bytes / over.bytes_per_s if over else 0.0
     special = part.count * operation.special(part.sizes) if operation.special else 0.0
     issued = part.count * operation.issued(part.sizes) if operation.issued else 0.0
     l2_bytes = moved_bytes
@@ -326,6 +471,8 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     working: list[tuple[Longest, float]] = [("t_math_s", t_math_s)]
     moving: list[tuple[Longest, float]] = [("t_memory_s", t_memory_s)]
     # What an operation does not count needs no comparison.
+    if operation.vector_flop:
+        working.append(("t_vector_s", vector_s))
     if operation.special:
         working.append(("t_special_s", special_s))
     if operation.issued:
@@ -349,9 +496,11 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         count=part.count,
         sent_bytes=sent_bytes,
         t_comms_s=t_comms_s,
-        link=kind,
-        link_bytes_per_s=link_bytes_per_s,
+        link=over.kind if over else None,
+        link_bytes_per_s=over.bytes_per_s if over else None,
         longest="t_comms_s" if longest_of == "communication" else work if longest_of == "compute" else move,
+        vector_flop=vector_flop,
+        vector_s=vector_s,
         special=special,
         special_s=special_s,
         issued=issued,
@@ -388,13 +537,15 @@ def composite(
         link_bytes_per_s=parts[0].link_bytes_per_s,
         rates=parts[0].rates,
         l2_size_bytes=parts[0].l2_size_bytes,
+        clock_hz=max(part.clock_hz for part in parts),
+        above_boost=parts[0].above_boost,
         **sums,
     )
 
 
 _ADDED = (
-    *("flop", "moved_bytes", "sent_bytes", "special", "issued", "l2_bytes", "data_bytes"),
-    *("t_math_s", "t_memory_s", "t_lower_s", "t_comms_s", "special_s", "issue_s", "l2_s"),
+    *("flop", "vector_flop", "moved_bytes", "sent_bytes", "special", "issued", "l2_bytes", "data_bytes"),
+    *("t_math_s", "vector_s", "t_memory_s", "t_lower_s", "t_comms_s", "special_s", "issue_s", "l2_s"),
 )
 """What the steps of a composite operation add up to."""
 
@@ -407,7 +558,7 @@ def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
 
 
 def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
-    """Choose the pipe that an operation's FLOPs run on, and its dense peak in FLOP per second.
+    """Choose the pipe that an operation's FLOPs run on, and its dense peak in FLOP per second at the highest clock.
 
     Products run on the tensor cores of their type if the GPU has them, but those of fp32, and fp64 FLOPs that a user
     counted, run on the CUDA cores. All else is computed in fp32, whatever the type in memory, or in fp64.
@@ -417,13 +568,14 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     """
     found = _known_peak(unit, dtype, gpu)
     if found is None:
-        known = ", ".join(one for one in ELEMENT_BYTES if _known_peak(unit, one, gpu))
+        known = ", ".join(one for one in DTYPES if ":" not in one and _known_peak(unit, one, gpu))
         raise InputError(f"`{gpu.name}` has no published peak for {dtype}", f"it has: {known}")
     return found
 
 
 def _known_peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float] | None:
-    return next(((pipe, gpu.peaks[pipe].value) for pipe in pipes_for(unit, dtype) if pipe in gpu.peaks), None)
+    known = ((pipe, gpu.peak(pipe)) for pipe in pipes_for(unit, dtype))
+    return next(((pipe, peak.value * gpu.above_boost) for pipe, peak in known if peak is not None), None)
 
 
 def usual_dtype(operation: Operation, gpu: Datasheet) -> str:
@@ -468,7 +620,7 @@ def predicted(operation: str, sizes: Mapping[str, int], options: Options) -> Row
         InputError: The GPU has no peak for the type, or no link to as many others.
     """
     found, gpu = the_operation(operation), the_datasheet(options.gpu)
-    return _row(found, [sizes], options.dtype or usual_dtype(found, gpu), gpu, options)
+    return _row(found, [sizes], the_dtype(options.dtype or usual_dtype(found, gpu)), gpu, options)
 
 
 def swept(
@@ -484,7 +636,7 @@ def swept(
         UsageError: A size cannot be read, is out of range or does not fit another one, or the type is unknown.
         InputError: The GPU has no peak for the type, or no link to as many others.
     """
-    return _row(operation, sweep_sizes(written), dtype, gpu, options)
+    return _row(operation, sweep_sizes(written), the_dtype(dtype), gpu, options)
 
 
 def _row(operation: Operation, steps: Iterable[Mapping[str, int]], dtype: str, gpu: Datasheet, options: Options) -> Row:
@@ -539,6 +691,9 @@ def moving(row: Row) -> list[str]:
     return [size.name for size in row.operation.sizes if row.steps[0][0][size.name] != size.default]
 
 
+_WITHOUT_ROWS: Mapping[str, str] = {"gemm": "m", "grouped-gemm": "m", "attention-decode": "length"}
+"""Steps that hold weights or a cache -> the size that is 0 where there is nothing else."""
+
 _EACH_ONCE = frozenset({"gemv", "gemm", "quantized-gemm", "batched-gemm", "attention-flash", "attention-decode"})
 """Operations whose compulsory traffic is what memory must hold: each operand moves once."""
 
@@ -560,12 +715,13 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | 
         return None
     held = 0.0
     for part in operation.parts(sizes):
-        one, empty = OPERATIONS[part.operation], {"gemm": "m", "attention-decode": "length"}.get(part.operation)
+        one, empty = OPERATIONS[part.operation], _WITHOUT_ROWS.get(part.operation)
         if empty is None:
             continue
-        without = work_of(one, {**part.sizes, empty: 0}, dtype)[1]
+        all_experts = {"groups": sizes["experts"]} if "groups" in part.sizes else {}
+        without = work_of(one, {**part.sizes, **all_experts, empty: 0}, dtype)[1]
         whole = work_of(one, part.sizes, dtype)[1]
-        held += part.count * (without if part.operation == "gemm" else whole - without)
+        held += part.count * (whole - without if part.operation == "attention-decode" else without)
     return held
 
 

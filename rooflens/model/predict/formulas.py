@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rooflens.model.predict.communication import all_reduced, exchanged, share_of
 from rooflens.model.predict.rows import Part, Sizes
@@ -250,7 +250,6 @@ def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
     are split along k and end in an all-reduce, the others along n. Norms and sums are done by every GPU.
     """
     hidden, gpus = s["hidden"], s["tensor_parallel"]
-    ffn = share_of(s["ffn"], gpus)
     heads, kv_heads = _heads_of_one(s)
     qkv = (heads + 2 * kv_heads) * (hidden // s["heads"])
     norm = Part("rmsnorm", {"rows": rows, "width": hidden}, "norms", 2 * layers)
@@ -260,12 +259,64 @@ def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
     yield attention
     yield _product(rows, hidden, hidden, "output projection", layers, gpus=gpus, packed=packed)
     yield _sum_of(rows * hidden, "residual sums", 2 * layers)
-    columns = ffn * (2 if s["gated"] else 1)
-    yield _product(rows, columns, hidden, "up projection", layers, packed=packed)
+    yield from _experts(s, rows, layers) if s["experts"] else _feed_forward(s, rows, layers)
+
+
+def _feed_forward(s: Sizes, rows: int, layers: int) -> Iterator[Part]:
+    """List the steps of dense feed-forward layers, which GPUs share by their width."""
+    hidden, gpus, packed = s["hidden"], s["tensor_parallel"], _packed(s)
+    ffn = share_of(s["ffn"], gpus)
+    halves = 2 if s["gated"] else 1
+    yield _product(rows, ffn * halves, hidden, "up projection", layers, packed=packed)
     # A gated activation multiplies two halves: four FLOPs an element by convention, as for a plain one.
-    reads = 2 if s["gated"] else 1
-    yield Part("elementwise", {"n": rows * ffn, "reads": reads, "writes": 1, "flops": 4}, "activation", layers)
+    yield Part("elementwise", {"n": rows * ffn, "reads": halves, "writes": 1, "flops": 4}, "activation", layers)
     yield _product(rows, hidden, s["ffn"], "down projection", layers, gpus=gpus, packed=packed)
+
+
+def _experts(s: Sizes, tokens: int, layers: int) -> Iterator[Part]:
+    """List the steps of feed-forward layers of experts, of each of which GPUs share the width."""
+    hidden, gpus = s["hidden"], s["tensor_parallel"]
+    ffn, rows = share_of(s["ffn"], gpus), tokens * s["top_k"]
+    yield from _routed(s, tokens, rows, ffn, _touched(s, tokens), layers)
+    sums = {"tokens": tokens, "width": hidden, "top_k": s["top_k"], "tensor_parallel": gpus}
+    yield Part("expert-sum", sums, "weighted sum", layers)
+
+
+def _touched(s: Sizes, tokens: int) -> float:
+    return s["experts"] * touched_share(s["experts"], s["top_k"], tokens)
+
+
+def _routed(  # noqa: PLR0913, PLR0917 - what a GPU has of a layer
+    s: Sizes,
+    tokens: int,
+    rows: int,
+    ffn: int,
+    touched: float,
+    layers: int = 1,
+    gpus: int = 1,
+    labels: tuple[str, str] = ("up projection", "down projection"),
+) -> Iterator[Part]:
+    """List the steps from the router to the second product of experts.
+
+    Args:
+        s: Sizes of the layer.
+        tokens: Tokens of a GPU.
+        rows: Rows that its experts get.
+        ffn: Its part of an expert's width.
+        touched: Experts that get a row.
+        layers: How many such layers.
+        gpus: GPUs among which experts are split, whole.
+        labels: Of the two products.
+    """
+    hidden, halves = s["hidden"], 2 if s["gated"] else 1
+    weights = {"m": rows, "groups": touched, **_packed(s)}
+    yield _product(tokens, s["experts"], hidden, "router", layers)
+    yield Part("softmax", {"rows": tokens, "width": s["experts"]}, "router's softmax", layers)
+    up = {**weights, "n": ffn * halves, "k": hidden, "dispatch": gpus, "combine": 1}
+    yield Part("grouped-gemm", up, labels[0], layers)
+    yield Part("elementwise", {"n": rows * ffn, "reads": halves, "writes": 1, "flops": 4}, "activation", layers)
+    down = {**weights, "n": hidden, "k": ffn, "dispatch": 1, "combine": gpus}
+    yield Part("grouped-gemm", down, labels[1], layers)
 
 
 def _heads_of_one(s: Sizes) -> tuple[int, int]:
@@ -339,17 +390,129 @@ def moe_parts(s: Sizes) -> Iterator[Part]:
     if gpus > 1:
         rows = share_of(rows * s["imbalance_percent"], 100)
     touched = share_of(s["experts"], gpus) * touched_share(s["experts"], s["top_k"], tokens * gpus)
-    weights = {"m": rows, "groups": touched, **_packed(s)}
-    halves = 2 if s["gated"] else 1
-    yield _product(tokens, s["experts"], hidden, "router")
-    yield Part("softmax", {"rows": tokens, "width": s["experts"]}, "router's softmax")
-    up = {**weights, "n": ffn * halves, "k": hidden, "dispatch": gpus, "combine": 1}
-    yield Part("grouped-gemm", up, "dispatch and up projection")
-    yield Part("elementwise", {"n": rows * ffn, "reads": halves, "writes": 1, "flops": 4}, "activation")
-    down = {**weights, "n": hidden, "k": ffn, "dispatch": 1, "combine": gpus}
-    yield Part("grouped-gemm", down, "down projection and combine")
-    sums = {"n": tokens * hidden, "reads": s["top_k"], "writes": 1, "flops": 2 * s["top_k"] - 1}
-    yield Part("elementwise", sums, "weighted sum")
+    labels = "dispatch and up projection", "down projection and combine"
+    yield from _routed(s, tokens, rows, ffn, touched, gpus=gpus, labels=labels)
+    sums = {"tokens": tokens, "width": hidden, "top_k": s["top_k"], "tensor_parallel": 1}
+    yield Part("expert-sum", sums, "weighted sum")
+
+
+def expert_sum_flop(s: Sizes) -> float:
+    """Count a multiplication for each expert of a token and element, and the additions between them."""
+    return s["tokens"] * s["width"] * (2 * s["top_k"] - 1)
+
+
+def expert_sum_elements(s: Sizes) -> float:
+    """Count the results of each expert, and their sum."""
+    return s["tokens"] * s["width"] * (s["top_k"] + 1)
+
+
+def expert_sum_sent(s: Sizes) -> float:
+    """Count the elements of the all-reduce after it, where GPUs share each expert."""
+    return all_reduced(s["tokens"] * s["width"], s["tensor_parallel"])
+
+
+def weight_elements(parts: Iterable[Part]) -> float:
+    """Count the weights that products read, each once; packed ones count as bytes instead."""
+    return sum(_weights(part) * _is_wide(part.sizes) for part in parts)
+
+
+def weight_bytes(parts: Iterable[Part]) -> float:
+    """Count the bytes of packed weights."""
+    return sum(part.count * packed_bytes(part.sizes) for part in parts if part.operation in _PRODUCTS)
+
+
+def _weights(part: Part) -> float:
+    if part.operation not in _PRODUCTS:
+        return 0.0
+    s = part.sizes
+    return float(part.count * s.get("groups", 1) * s["n"] * share_of(s["k"], s.get("tensor_parallel", 1)))
+
+
+_PRODUCTS = frozenset({"gemm", "grouped-gemm"})
+"""Steps with weights."""
+
+
+def norm_elements(parts: Iterable[Part]) -> float:
+    """Count the weights of norms."""
+    return float(sum(part.count * part.sizes["width"] for part in parts if part.operation == "rmsnorm"))
+
+
+def block_kept(s: Sizes) -> float:
+    """Count what a block must read and write besides the weights of its products: its tokens, and norms."""
+    return 2 * s["batch"] * s["length"] * s["hidden"] + norm_elements(block_parts(s))
+
+
+def prefill_kept(s: Sizes) -> float:
+    """Count what a prefill must read and write besides weights: rows of tokens, norms, the cache, the last logits."""
+    rows = s["batch"] * s["length"]
+    table, logits = rows * s["hidden"], s["batch"] * _columns_of_one(s)
+    return table + norm_elements(prefill_parts(s)) + rows * _cached_of_token(s) + logits
+
+
+def decode_kept(s: Sizes) -> float:
+    """Count what a decode step must read and write besides weights and cache: rows, norms, new keys, logits."""
+    table, logits = s["batch"] * s["hidden"], s["batch"] * _columns_of_one(s)
+    return table + norm_elements(decode_parts(s)) + s["batch"] * _cached_of_token(s) + logits
+
+
+def _cached_of_token(s: Sizes) -> int:
+    """Count the elements that the layers cache of a token, on one GPU."""
+    return s["layers"] * 2 * _heads_of_one(s)[1] * (s["hidden"] // s["heads"])
+
+
+def _cache_part(s: Sizes) -> Part:
+    return next(part for part in decode_parts(s) if part.operation == "attention-decode")
+
+
+def decode_cache_elements(s: Sizes) -> float:
+    """Count the cached elements that a decode step reads, unless the cache has a type of its own."""
+    part = _cache_part(s)
+    return part.count * _cached(part.sizes) * (s["kv_bits"] == 0)
+
+
+def decode_bytes(s: Sizes) -> float:
+    """Count the bytes of packed weights, and of a cache that has a type of its own."""
+    part = _cache_part(s)
+    return weight_bytes(decode_parts(s)) + part.count * decode_cache_bytes(part.sizes)
+
+
+def attention_parts(s: Sizes) -> Iterator[Part]:
+    """List the steps of attention in kernels of their own, queries that share keys as rows of one product.
+
+    A causal mask saves the products nothing: it is applied by the softmax.
+    """
+    together = s["heads"] // _kv_heads(s)
+    rows, length, width = together * s["length"], s["length"], s["width"]
+    shared = {"batch": s["batch"] * _kv_heads(s), "tile": 0, "l2_tile": 0, "tensor_parallel": 1}
+    yield Part("batched-gemm", {**shared, "m": rows, "n": length, "k": width}, "scores")
+    yield Part("softmax", {"rows": s["batch"] * s["heads"] * length, "width": length}, "softmax")
+    yield Part("batched-gemm", {**shared, "m": rows, "n": width, "k": length}, "weighted values")
+
+
+def as_flash(s: Sizes) -> Iterator[Part]:
+    """Return attention in one kernel that keeps its scores on chip."""
+    yield Part("attention-flash", {**s, "l2_tile": 0}, "attention")
+
+
+def mlp_parts(s: Sizes) -> Iterator[Part]:
+    """List the steps of a dense feed-forward layer."""
+    yield from _feed_forward(s, s["tokens"], 1)
+
+
+def residual_parts(s: Sizes, norm: str) -> Iterator[Part]:
+    """List a residual sum and the norm of it."""
+    yield _sum_of(s["rows"] * s["width"], "residual sum")
+    yield Part(norm, s, "norm")
+
+
+def as_fused_loss(s: Sizes) -> Iterator[Part]:
+    """Return a loss in one kernel that keeps its logits on chip."""
+    yield Part("cross-entropy-fused", s, "loss")
+
+
+def softmax_of_attention(s: Sizes) -> float:
+    """Count the FLOPs of attention that are no products."""
+    return SOFTMAX_FLOP * attention_exponentials(s)
 
 
 def backward_parts(s: Sizes) -> Iterator[Part]:

@@ -11,10 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.predict.compared import Compared, compared_times
-from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, rereads_of, whole_of
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import Attainable, attainable
-from rooflens.model.predict.rows import pipes_for
+from rooflens.model.predict.rows import Widths, pipes_for
 from rooflens.model.records import (
     LEVELS,
     AmountVerdict,
@@ -388,14 +388,25 @@ def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> Pre
         is_published=bool(published),
     )
     floor_s = (times.floor_ns or 0.0) / 1e9
-    return replace(times, attainable=attainable(prediction.operation, floor_s) if floor_s >= LAUNCH_FLOOR_S else None)
+    if floor_s < LAUNCH_FLOOR_S:
+        return times
+    return replace(times, attainable=attainable(prediction.operation, floor_s, rereads=_rereads(prediction)))
+
+
+def _rereads(prediction: Prediction) -> float:
+    """Return by what kernels that read long rows twice move more than the floor allows for."""
+    operation, sizes = OPERATIONS.get(prediction.operation), prediction.parameters
+    if operation is None or operation.read_again is None or not {"rows", "width"} <= sizes.keys():
+        return 1.0
+    return rereads_of(whole_of(operation, sizes), Widths(1, 1))
 
 
 def _datasheet_peak(prediction: Prediction, gpu: Datasheet) -> tuple[str | None, float | None]:
-    """Choose the pipe for an operation's type, and its peak by the datasheet."""
+    """Choose the pipe for an operation's type, and its peak by the datasheet at the highest clock."""
     operation = OPERATIONS.get(prediction.operation)
     pipes = pipes_for(operation.unit if operation else "counted", prediction.dtype)
-    return next(((name, gpu.peaks[name].value) for name in pipes if name in gpu.peaks), (None, None))
+    known = ((name, gpu.peak(name)) for name in pipes)
+    return next(((name, peak.value * gpu.above_boost) for name, peak in known if peak is not None), (None, None))
 
 
 def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:

@@ -7,12 +7,13 @@ written once, unless a row says otherwise. The steps of a composite operation ru
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 from rooflens.errors import UnknownNameError
 from rooflens.model.predict import formulas
 from rooflens.model.predict.communication import ALL_REDUCED, COLLECTIVES, EXCHANGED
-from rooflens.model.predict.rows import Operation, Size
+from rooflens.model.predict.rows import Operation, Size, Sizes
 
 _BATCH = Size("batch", "batch size", 1)
 _HEADS = (
@@ -43,6 +44,8 @@ _MODEL = (
     _BATCH,
     *_WEIGHTS,
     Size("tensor_parallel", "GPUs that split heads, feed-forward layer and vocabulary: two all-reduces a block", 1),
+    Size("experts", "experts of each feed-forward layer, of the width ffn each; 0: a dense layer", 0),
+    Size("top_k", "experts chosen for each token", 2),
 )
 _WHOLE_MODEL = (
     *_MODEL,
@@ -83,6 +86,31 @@ _L2_TILES = "L2: an operand element once for each row or column of tiles of l2_t
 _UNPACKED = f"a packed weight takes {formulas.UNPACK_INSTRUCTIONS} instructions for each row of these tiles"
 _EXPONENTIALS = "one exponential per pair of tokens"
 _ONCE = "every operand read once, the result written once"
+
+
+def _all_rows(s: Sizes) -> float:
+    return s["rows"] * s["width"]
+
+
+def _with_residual(norm: str, weights: int) -> Operation:
+    """Make the row of a residual sum and the norm of it.
+
+    Args:
+        norm: The norm.
+        weights: Rows of its weights.
+    """
+    return Operation(
+        f"add-{norm}",
+        f"a residual sum, and its {norm}",
+        "vector",
+        _ROWS,
+        "the sum of its parts",
+        "every part reads its operands and writes its result",
+        elements=lambda s: 4 * s["rows"] * s["width"] + weights * s["width"],
+        parts=partial(formulas.residual_parts, norm=norm),
+        fused="the sum is normalised before it leaves the chip",
+    )
+
 
 _TABLE = (
     Operation(
@@ -223,6 +251,7 @@ _TABLE = (
         "rows, weight and bias read, rows written",
         lambda s: formulas.LAYERNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + 2 * s["width"],
+        read_again=_all_rows,
     ),
     Operation(
         "rmsnorm",
@@ -233,7 +262,10 @@ _TABLE = (
         "rows and weight read, rows written",
         lambda s: formulas.RMSNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + s["width"],
+        read_again=_all_rows,
     ),
+    _with_residual("layernorm", 2),
+    _with_residual("rmsnorm", 1),
     Operation(
         "softmax",
         "rows turned into probabilities",
@@ -245,17 +277,32 @@ _TABLE = (
         lambda s: 2 * s["rows"] * s["width"],
         special=lambda s: s["rows"] * s["width"],
         extra_costs="one exponential per element",
+        read_again=_all_rows,
+    ),
+    Operation(
+        "attention",
+        "attention in three kernels: scores, softmax, weighted values",
+        "matrix",
+        (*_ATTENTION, _CAUSAL),
+        "the sum of its parts, of which a causal mask saves the products nothing",
+        "every part reads its operands and writes its result: the scores travel four times",
+        elements=formulas.flash_elements,
+        parts=formulas.attention_parts,
+        fused="scores stay on chip",
+        fused_parts=formulas.as_flash,
+        results=formulas.attention_results,
     ),
     Operation(
         "attention-naive",
         "attention that writes its matrix of scores to memory",
         "matrix",
         (*_ATTENTION, _CAUSAL),
-        f"two products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} for its softmax",
+        f"two products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} on CUDA cores for its softmax",
         "query, key, value read, result written, the scores written once and read once",
         formulas.attention_flop,
         formulas.naive_elements,
         results=formulas.naive_results,
+        vector_flop=formulas.softmax_of_attention,
         special=formulas.attention_exponentials,
         extra_costs=_EXPONENTIALS,
     ),
@@ -264,11 +311,12 @@ _TABLE = (
         "attention in one kernel that keeps its scores on chip",
         "matrix",
         (*_ATTENTION, _CAUSAL, Size("l2_tile", "queries that load keys and values from L2 together; 0: all", 0)),
-        f"two products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} for its softmax",
+        f"two products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} on CUDA cores for its softmax",
         "query, key, value read, result written",
         formulas.attention_flop,
         formulas.flash_elements,
         results=formulas.attention_results,
+        vector_flop=formulas.softmax_of_attention,
         special=formulas.attention_exponentials,
         l2_bytes=formulas.flash_l2,
         extra_costs=f"{_EXPONENTIALS}; L2: keys and values once for every l2_tile queries of a head",
@@ -347,6 +395,32 @@ _TABLE = (
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
+        elements=lambda s: formulas.weight_elements(formulas.block_parts(s)) + formulas.block_kept(s),
+        extra_bytes=lambda s: formulas.weight_bytes(formulas.block_parts(s)),
+        fused="all between the tokens and its result stays on chip",
+        results=formulas.block_kept,
+    ),
+    Operation(
+        "mlp",
+        "a dense feed-forward layer",
+        "matrix",
+        (
+            Size("tokens", "tokens of the batch"),
+            Size("hidden", "width of the model", 4096),
+            Size("ffn", "width of the layer", 14336),
+            Size("gated", "1: the layer has a gate", 1, least=0, most=1),
+            *_WEIGHTS,
+            Size("tensor_parallel", "GPUs that split the width of the layer, with an all-reduce after it", 1),
+        ),
+        "the sum of its parts",
+        "every part reads its operands and writes its result",
+        parts=formulas.mlp_parts,
+        group=lambda s: s["tensor_parallel"],
+        sent_source=f"{ALL_REDUCED} the result",
+        elements=lambda s: formulas.weight_elements(formulas.mlp_parts(s)) + 2 * s["tokens"] * s["hidden"],
+        extra_bytes=lambda s: formulas.weight_bytes(formulas.mlp_parts(s)),
+        fused="gate, activation and what is between both products stay on chip",
+        results=lambda s: s["tokens"] * s["hidden"],
     ),
     Operation(
         "moe",
@@ -369,6 +443,28 @@ _TABLE = (
         parts=formulas.moe_parts,
         group=lambda s: s["expert_parallel"],
         sent_source=f"{EXCHANGED} tokens x top_k rows to their experts, and of the results back",
+        elements=lambda s: formulas.weight_elements(formulas.moe_parts(s)) + 2 * s["tokens"] * s["hidden"],
+        extra_bytes=lambda s: formulas.weight_bytes(formulas.moe_parts(s)),
+        fused="activation and rows between router, products and weighted sum stay on chip",
+        results=lambda s: s["tokens"] * s["hidden"],
+    ),
+    Operation(
+        "expert-sum",
+        "the results of each token's experts, weighted and added up",
+        "vector",
+        (
+            Size("tokens", "tokens of the batch"),
+            Size("width", "elements of a row", 4096),
+            Size("top_k", "experts of a token", 2),
+            Size("tensor_parallel", "GPUs that share each expert and add up their results by an all-reduce", 1),
+        ),
+        "2 x top_k - 1 for each element",
+        "a row of each expert read, their sum written, for each token",
+        formulas.expert_sum_flop,
+        formulas.expert_sum_elements,
+        group=lambda s: s["tensor_parallel"],
+        sent=formulas.expert_sum_sent,
+        sent_source=f"{ALL_REDUCED} the sums",
     ),
     Operation(
         "prefill",
@@ -381,6 +477,10 @@ _TABLE = (
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
+        elements=lambda s: formulas.weight_elements(formulas.prefill_parts(s)) + formulas.prefill_kept(s),
+        extra_bytes=lambda s: formulas.weight_bytes(formulas.prefill_parts(s)),
+        fused="all but weights, cache and logits stays on chip",
+        results=formulas.prefill_kept,
     ),
     Operation(
         "decode",
@@ -393,6 +493,14 @@ _TABLE = (
         tokens=lambda s: s["batch"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
+        elements=lambda s: (
+            formulas.weight_elements(formulas.decode_parts(s))
+            + formulas.decode_cache_elements(s)
+            + formulas.decode_kept(s)
+        ),
+        extra_bytes=formulas.decode_bytes,
+        fused="all but weights, cache and logits stays on chip",
+        results=formulas.decode_kept,
     ),
     Operation(
         "gemm-backward",
@@ -402,19 +510,23 @@ _TABLE = (
         "two products, each with as many FLOPs as the forward product",
         "each product reads the gradient of the result and the other operand, and writes a gradient",
         parts=formulas.backward_parts,
+        elements=lambda s: s["m"] * s["n"] + 2 * s["k"] * (s["m"] + s["n"]),
+        fused="the gradient of the result is read once",
+        results=lambda s: s["k"] * (s["m"] + s["n"]),
     ),
     Operation(
         "attention-flash-backward",
         "the gradients of attention in one kernel that recomputes its scores",
         "matrix",
         (*_ATTENTION, _CAUSAL),
-        f"five products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} for its softmax",
+        f"five products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} on CUDA cores for its softmax",
         f"query, key, value, result and its gradient read, three gradients written, {formulas.WIDE_BYTES} bytes per "
         "query and head read for the sum of its row",
         formulas.flash_backward_flop,
         lambda s: 2 * formulas.flash_elements(s),
         lambda s: formulas.WIDE_BYTES * s["batch"] * s["heads"] * s["length"],
         results=formulas.attention_gradients,
+        vector_flop=formulas.softmax_of_attention,
         special=formulas.attention_exponentials,
         extra_costs=_EXPONENTIALS,
     ),
@@ -426,17 +538,22 @@ _TABLE = (
         "the sum of its parts",
         "every part reads its operands and writes its result: the logits travel twice",
         parts=formulas.cross_entropy_parts,
+        elements=lambda s: (s["tokens"] + s["vocabulary"]) * s["hidden"],
+        extra_bytes=lambda s: formulas.LOSS_BYTES * s["tokens"],
+        fused="logits stay on chip",
+        fused_parts=formulas.as_fused_loss,
     ),
     Operation(
         "cross-entropy-fused",
         "the loss over a vocabulary in one kernel that keeps the logits on chip",
         "matrix",
         _OF_A_VOCABULARY,
-        f"a multiply-add for each token, element and word, and {formulas.SOFTMAX_FLOP} for each logit",
+        f"a multiply-add for each token, element and word, and {formulas.SOFTMAX_FLOP} on CUDA cores for each logit",
         f"tokens and weights read, {formulas.LOSS_BYTES} bytes per token for its label and its loss",
         lambda s: s["tokens"] * s["vocabulary"] * (2 * s["hidden"] + formulas.SOFTMAX_FLOP),
         lambda s: (s["tokens"] + s["vocabulary"]) * s["hidden"],
         lambda s: formulas.LOSS_BYTES * s["tokens"],
+        vector_flop=lambda s: formulas.SOFTMAX_FLOP * s["tokens"] * s["vocabulary"],
         special=lambda s: s["tokens"] * s["vocabulary"],
         extra_costs="one exponential per logit",
     ),
@@ -506,6 +623,7 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
         "bmm": "batched-gemm",
         "flash": "attention-flash",
         "flash-attention": "attention-flash",
+        "feed-forward": "mlp",
         "mha": "attention-flash",
         "sdpa": "attention-flash",
         "paged-attention": "attention-decode",

@@ -8,7 +8,7 @@ from typing import get_args
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError, UsageError
-from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.rows import DTYPES
 from rooflens.model.roofline.datasheets import LinkKind
 
 DEFAULT_GPU = "h100-sxm"
@@ -34,9 +34,10 @@ class Option(Struct, frozen=True):
 
 OPTIONS: tuple[Option, ...] = (
     Option("gpu", "short name of a GPU, or part of it", DEFAULT_GPU),
-    Option("dtype", f"type of the operands: {', '.join(ELEMENT_BYTES)}; by default the operation's"),
+    Option("dtype", f"type of the operands: {', '.join(DTYPES)}; by default the operation's"),
     Option("out_dtype", "type of a product's results; by default the operands', or bf16 for narrower ones"),
     Option("link", "link between GPUs; by default the fastest", choices=get_args(LinkKind)),
+    Option("network_gb_per_s", "GB/s that a GPU sends over a network between GPUs, in place of a link", kind=float),
     Option("measured_ms", "measured time in ms, to compare with the floor", kind=float),
 )
 
@@ -53,6 +54,7 @@ class Options(Struct, frozen=True, kw_only=True):
     dtype: str | None = None
     out_dtype: str | None = None
     link: LinkKind | None = None
+    network_gb_per_s: float | None = None
     measured_ms: float | None = None
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +41,9 @@ _KINDS: tuple[frozenset[str], ...] = (
 )
 """Operations whose kernels come equally near their floors: row-wise ones, and products."""
 
+_LIKE: Mapping[str, str] = {"cross-entropy-loss": "softmax"}
+"""Operations with few points of their own -> one with many that does nearly the same: it widens the interval."""
+
 
 class Point(Struct, frozen=True):
     """The best published time of an operation at one size on one GPU.
@@ -51,6 +54,7 @@ class Point(Struct, frozen=True):
         untuned: Why the kernel does not count as tuned; empty if it does.
         floor_s: Our floor, from cold caches.
         is_long: Its floor is long enough that the launch does not matter.
+        rereads: As a forecast has it: kernels that read long rows twice are compared with that.
     """
 
     operation: str
@@ -63,11 +67,17 @@ class Point(Struct, frozen=True):
     source: str
     floor_s: float
     is_long: bool
+    rereads: float
 
     @property
     def over_floor(self) -> float:
         """Time over floor: 1 or more."""
         return self.time_s / self.floor_s
+
+    @property
+    def over_moved(self) -> float:
+        """Time over the floor of what kernels move: that over `over_floor` for long rows alone."""
+        return self.over_floor / self.rereads
 
 
 class Attainable(Struct, frozen=True):
@@ -111,27 +121,36 @@ def _point(row: dict[str, str]) -> Point:
         time_s=float(row["time_ms"]) / 1e3,
         floor_s=found.t_lower_s,
         is_long=found.t_lower_s >= LONG_S and found.regime != "overhead",
+        rereads=found.rereads,
     )
 
 
-def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = None) -> Attainable | None:
+def attainable(
+    operation: str, floor_s: float, points: Iterable[Point] | None = None, *, rereads: float = 1.0
+) -> Attainable | None:
     """Return the times that published kernels of an operation and its kind would take; None if there are none.
 
     Args:
         operation: Name of an operation.
         floor_s: The floor of its time.
         points: The published times to judge by; by default all.
+        rereads: Bytes that kernels move over those of the floor: the best may not, most do.
     """
     alike = next((kind for kind in _KINDS if operation in kind), frozenset({operation}))
-    offered = published_points() if points is None else points
+    offered = published_points() if points is None else tuple(points)
     tuned = [point for point in offered if point.operation in alike and not point.untuned]
-    if not tuned or not floor_s:
+    if not floor_s:
         return None
-    over = sorted(point.over_floor for point in [one for one in tuned if one.is_long] or tuned)
+    like = attainable(_LIKE[operation], floor_s, offered, rereads=rereads) if operation in _LIKE else None
+    if not tuned:
+        return like
+    over = sorted(point.over_moved for point in [one for one in tuned if one.is_long] or tuned)
+    low_s = floor_s * (1 + _BETTER * (over[0] - 1))
+    high_s = _with_launch(rereads * (1 + _WORSE * (_below(over, _NEARLY_ALL) - 1)), floor_s, LAUNCH_S)
     return Attainable(
-        low_s=floor_s * (1 + _BETTER * (over[0] - 1)),
-        typical_s=_with_launch(statistics.median(over), floor_s, LAUNCH_S / 2),
-        high_s=_with_launch(1 + _WORSE * (_below(over, _NEARLY_ALL) - 1), floor_s, LAUNCH_S),
+        low_s=min(low_s, like.low_s) if like else low_s,
+        typical_s=_with_launch(rereads * statistics.median(over), floor_s, LAUNCH_S / 2),
+        high_s=max(high_s, like.high_s) if like else high_s,
         points=len(tuned),
         sources=tuple(sorted({point.source for point in tuned})),
     )
@@ -150,15 +169,20 @@ def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
     return max(factor * floor_s, min(factor * floor_s + launch_s, factor * LONG_S))
 
 
-def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None = None) -> str:
+def floor_words(
+    floor_s: float, found: Attainable | None, warm_s: float | None = None, fused_s: float | None = None
+) -> str:
     """Write the floors and what published kernels attain: `floor 572 µs; tuned kernels take 1.1 to 2.4x as long`.
 
     Args:
         floor_s: From cold caches.
         found: What published kernels attain; None if none are published.
         warm_s: With operands and results in L2; None if they do not fit.
+        fused_s: Of one kernel for all steps of a composite operation; None for another one.
     """
     floor = f"floor {duration(floor_s * 1e9)}"
+    if fused_s is not None:
+        floor = f"{floor} as separate kernels, {duration(fused_s * 1e9)} fused"
     if warm_s is not None:
         warm = f", {duration(warm_s * 1e9)} with" if warm_s < floor_s else " or with"
         floor += f" from cold caches{warm} its data in L2"

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError, UsageError
+from rooflens.model.roofline.datasheets import ACC16, BLOCK_SCALED
 
 Sizes: TypeAlias = Mapping[str, int]
 Amount = Callable[[Sizes], float]
@@ -29,7 +30,8 @@ def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
         return ("fp64",) if dtype == "fp64" else ("fp32",)
     if dtype == "fp32":
         return ("fp32",)
-    pipes = (f"tensor_{dtype}", dtype)
+    stored, sums = stored_type(dtype), dtype.partition(":")[2]
+    pipes = (f"tensor_{stored}{ACC16 if sums else ''}", stored)
     return pipes[::-1] if unit == "counted" and dtype == "fp64" else pipes
 
 
@@ -64,6 +66,19 @@ class Part(Struct, frozen=True):
     count: int = 1
 
 
+class Collective(Struct, frozen=True):
+    """How the algorithms of libraries send the buffer of a collective, over its size and the number of GPUs.
+
+    Attributes:
+        bus_factor: Bus bandwidth over size a second, as nccl-tests have it: what a GPU without help must send of each
+            byte.
+        algorithms: Bytes that a GPU sends by each algorithm, by its name.
+    """
+
+    bus_factor: Callable[[int], float]
+    algorithms: Mapping[str, Callable[[float, int], float]]
+
+
 class Operation(Struct, frozen=True):
     """One row of the table.
 
@@ -74,7 +89,10 @@ class Operation(Struct, frozen=True):
         flop_source: How the FLOPs are counted.
         bytes_source: What is moved.
         extra_bytes: Bytes moved that do not depend on the type, such as indices.
-        parts: The steps of a composite operation, in order; its own amounts are their sums.
+        parts: The steps of a composite operation, in order: its amounts are their sums.
+        fused: What one kernel for all steps of a composite operation keeps on chip; empty for a simple one. Elements,
+            bytes and results are those that such a kernel must move.
+        fused_parts: The steps whose FLOPs such a kernel does; None for `parts`.
         tokens: Tokens that one run produces or takes in, for whole models.
         group: GPUs that share it; all amounts are those of one GPU.
         results: How many of the elements are results of a product, which may have a wider type; None if none are.
@@ -82,12 +100,16 @@ class Operation(Struct, frozen=True):
         sent_results: Elements of the result's type that it must send.
         sent_bytes: Bytes that a GPU must send to others, whatever the type.
         sent_source: What is sent; empty if GPUs never share it.
+        vector_flop: Those FLOPs of a product that run on the CUDA cores, such as a softmax; None if none do.
         special: Special functions, such as exponentials; None if none are counted.
         issued: Instructions besides the products, each of which takes an issue slot; None if none are counted.
         l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None if equal to those at
             DRAM.
         extra_costs: How special functions, instructions and L2 bytes are counted; empty if none are.
+        read_again: Elements that kernels read once more where a row, of the size `width`, is too long for an SM to
+            keep; None if rows do not matter. The floor has them once.
         dtype: The default type of its operands.
+        collective: How algorithms of libraries send its buffer; None if it is no collective.
     """
 
     name: str
@@ -100,6 +122,8 @@ class Operation(Struct, frozen=True):
     elements: Amount = lambda _: 0.0
     extra_bytes: Amount = lambda _: 0.0
     parts: Callable[[Sizes], Iterator[Part]] | None = None
+    fused: str = ""
+    fused_parts: Callable[[Sizes], Iterator[Part]] | None = None
     tokens: Amount | None = None
     group: Callable[[Sizes], int] = lambda _: 1
     results: Amount | None = None
@@ -107,17 +131,68 @@ class Operation(Struct, frozen=True):
     sent_results: Amount = lambda _: 0.0
     sent_bytes: Amount = lambda _: 0.0
     sent_source: str = ""
+    vector_flop: Amount | None = None
     special: Amount | None = None
     issued: Amount | None = None
     l2_bytes: Callable[[Sizes, float], float] | None = None
     extra_costs: str = ""
+    read_again: Amount | None = None
     dtype: str = "bf16"
+    collective: Collective | None = None
 
 
 ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
-    {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
+    {
+        "fp64": 8,
+        "fp32": 4,
+        "tf32": 4,
+        "bf16": 2,
+        "fp16": 2,
+        "fp8": 1,
+        "mxfp8": 1 + 1 / 32,
+        "int8": 1,
+        "fp4": 0.5,
+        "mxfp4": 0.5 + 1 / 32,
+        "nvfp4": 0.5 + 1 / 16,
+    }
 )
-"""Bytes of one element by type; tf32 is stored as fp32. Scales of block formats are not counted."""
+"""Bytes of one element by type; tf32 is stored as fp32.
+
+Those with a scale of one byte for each block count it: mx types for 32 elements (OCP Microscaling Formats v1.0), nvfp4
+for 16.
+"""
+
+USUAL_SUMS = "fp32"
+"""Type in which tensor cores add up the products of narrow types, unless `TYPE:fp16` asks for another one."""
+
+_SUMS_IN_FP16 = ("fp16", "fp8")
+
+DTYPES: tuple[str, ...] = (*ELEMENT_BYTES, *(f"{name}:fp16" for name in _SUMS_IN_FP16))
+"""Types of operands: a type alone, or with that of its sums behind a colon."""
+
+
+def stored_type(dtype: str) -> str:
+    """Name the type as it is in memory, without that of its sums."""
+    return dtype.partition(":")[0]
+
+
+def counted_type(dtype: str) -> str:
+    """Name the type as counters do, which tell neither blocks with scales nor, of most types, the sums."""
+    pipe = f"tensor_{stored_type(dtype)}"
+    return BLOCK_SCALED.get(pipe, pipe).removeprefix("tensor_")
+
+
+def the_dtype(text: str) -> str:
+    """Read a type of operands; sums in fp32 are the usual ones and need no name.
+
+    Raises:
+        UnknownNameError: There is no such type.
+    """
+    dtype = text.removesuffix(f":{USUAL_SUMS}") if stored_type(text) in _SUMS_IN_FP16 else text
+    if dtype not in DTYPES:
+        raise UnknownNameError("type", text, DTYPES)
+    return dtype
+
 
 USUAL_RESULT = "bf16"
 """Result type of products of 8 and 4 bits: their sums do not fit the operands' type."""
@@ -136,14 +211,14 @@ def result_type(operation: Operation, dtype: str, out_dtype: str | None = None) 
     Raises:
         UsageError: A type is unknown, or one is given although the operation's results cannot have another.
     """
-    for name in (dtype, out_dtype or dtype):
-        if name not in ELEMENT_BYTES:
-            raise UnknownNameError("type", name, ELEMENT_BYTES)
-    if operation.results is None and operation.parts is None:
-        if out_dtype not in {None, dtype}:
+    stored = stored_type(the_dtype(dtype))
+    if out_dtype is not None and out_dtype not in ELEMENT_BYTES:
+        raise UnknownNameError("type", out_dtype, ELEMENT_BYTES)
+    if operation.results is None and (operation.parts is None or operation.unit == "vector"):
+        if out_dtype not in {None, stored}:
             raise UsageError(f"`{operation.name}` cannot have results of another type", "leave out_dtype out")
-        return dtype
-    return out_dtype or (dtype if ELEMENT_BYTES[dtype] >= ELEMENT_BYTES[USUAL_RESULT] else USUAL_RESULT)
+        return stored
+    return out_dtype or (stored if ELEMENT_BYTES[stored] >= ELEMENT_BYTES[USUAL_RESULT] else USUAL_RESULT)
 
 
 def widths_of(operation: Operation, dtype: str, out_dtype: str | None = None) -> Widths:
@@ -153,4 +228,4 @@ def widths_of(operation: Operation, dtype: str, out_dtype: str | None = None) ->
         UsageError: As `result_type` does.
     """
     result = result_type(operation, dtype, out_dtype)
-    return Widths(ELEMENT_BYTES[dtype], ELEMENT_BYTES[result])
+    return Widths(ELEMENT_BYTES[stored_type(dtype)], ELEMENT_BYTES[result])

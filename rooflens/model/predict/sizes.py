@@ -144,7 +144,7 @@ def check_shape(sizes: Sizes) -> None:
                 raise UsageError(
                     f"`{name}` must be a multiple of `groups`: {sizes[name]} is not a multiple of {groups}"
                 )
-    if sizes.get("top_k", 0) > sizes.get("experts", 0):
+    if sizes.get("experts") and sizes.get("top_k", 0) > sizes["experts"]:
         raise UsageError(f"a token cannot have {sizes['top_k']} of {sizes['experts']} experts")
     if (gpus := sizes.get("expert_parallel", 0)) and sizes["experts"] % gpus:
         raise UsageError(

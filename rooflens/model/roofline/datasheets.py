@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -37,6 +38,9 @@ PeakKey = Literal[
     "tensor_fp8",
     "tensor_fp8_acc16",
     "tensor_fp4",
+    "tensor_mxfp8",
+    "tensor_mxfp4",
+    "tensor_nvfp4",
     "tensor_int8",
     "tensor_int4",
     "tensor_int1",
@@ -44,10 +48,30 @@ PeakKey = Literal[
 PEAK_KEYS: tuple[str, ...] = get_args(PeakKey)
 """Pipes a file may give a peak for, as `Analysis.pipes` names them: dense rates, tensor ones with fp32 accumulation.
 
-`_acc16` is accumulation in fp16: in a file only where it is faster, as on GeForce boards.
+`_acc16` is accumulation in fp16, and those of `BLOCK_SCALED` have a scale for each block of operands: in a file only
+where they are faster than the pipe that they otherwise share, as on GeForce boards.
 """
 
 ACC16 = "_acc16"
+
+BLOCK_SCALED: Mapping[str, str] = MappingProxyType(
+    {"tensor_mxfp8": "tensor_fp8", "tensor_mxfp4": "tensor_fp4", "tensor_nvfp4": "tensor_fp4"}
+)
+"""Pipes of operands with a scale for each block -> the pipe whose rate they have on chips that apply scales."""
+
+_APPLIES_SCALES = "tensor_fp4"
+"""Chips whose tensor cores apply scales have this pipe, too: both came with CC 10."""
+
+ASSUMED_BOOST = 1.15
+"""Highest clock over the rated boost clock, where a card may run above that and nobody has said how far.
+
+Published products imply no more on 14 of 16 boards whose clock nobody has told, and 1.16 on the two others; records say
+1.12 (RTX 4090, RTX A5000) to 1.34 (RTX 2080 Ti).
+"""
+
+_BOOSTS_FREELY = re.compile(r"GeForce|RTX (?!.*Server Edition)|T\d00\b")
+"""Names of cards that run above their rated boost clock while power and temperature allow it; boards of data centres
+stop at it."""
 
 _AT_BOOST_CLOCK = frozenset({"fp64", "fp32", "fp16", "tensor_fp64"})
 """Peaks stated for the boost clock on every GPU: Hopper's whitepaper counts fp64 on tensor cores among them."""
@@ -91,6 +115,9 @@ ARCHITECTURES = MappingProxyType(
     }
 )
 """First letters of a chip -> architecture, the newest first."""
+
+ASSUMED = "assumed"
+"""Begins the source of a number that nobody has published."""
 
 _HINT = "`rooflens/gpus/h200.toml` of the package is a complete file"
 
@@ -161,6 +188,9 @@ class Datasheet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         peaks: Dense operations per second by `PEAK_KEYS`, at the clock of `clock_of`; an FMA is two operations.
         memory_kind: One of `MemoryKind`; None where boards of one display name differ.
         tensor_boost_clock: Clock for which the tensor peaks are stated, where that is not the boost clock.
+        highest_clock: The highest clock that was seen under load, where that is above the boost clock.
+        special_rate: Special functions (MUFU), such as powers of two and reciprocals, at the boost clock.
+        issue_rate: Thread instructions that its schedulers issue at the boost clock: 32 a scheduler and cycle.
         links: Links to other GPUs that it has, by kind. One that is in neither mapping is not known.
         absent_links: Links that it does not have, with the document that tells.
         l2_bandwidth: What the L2 cache can return to the SMs.
@@ -178,6 +208,9 @@ class Datasheet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory_kind: MemoryKind | None = None
     base_clock: Quantity[Literal["Hz"]] | None = None
     tensor_boost_clock: Quantity[Literal["Hz"]] | None = None
+    highest_clock: Quantity[Literal["Hz"]] | None = None
+    special_rate: Quantity[Literal["op/s"]] | None = None
+    issue_rate: Quantity[Literal["op/s"]] | None = None
     l2_size: Quantity[Literal["byte"]] | None = None
     links: Mapping[LinkKind, Link] = {}
     absent_links: Mapping[LinkKind, str] = {}
@@ -201,9 +234,31 @@ class Datasheet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return the clock for which the peak of a pipe is stated."""
         return self.boost_clock if key in _AT_BOOST_CLOCK else self.tensor_boost_clock or self.boost_clock
 
+    @property
+    def fastest_clock(self) -> Quantity[str]:
+        """The highest clock that the card may run at: as seen, else assumed, else its boost clock.
+
+        Floors are for this clock, shares of peak for the boost clock.
+        """
+        if self.highest_clock is not None:
+            return self.highest_clock
+        if not any(map(_BOOSTS_FREELY.search, self.names)):
+            return self.boost_clock
+        source = f"{ASSUMED}: {ASSUMED_BOOST} x the boost clock, as no higher clock is known to have been seen"
+        return Quantity(ASSUMED_BOOST * self.boost_clock.value, "Hz", source)
+
+    @property
+    def above_boost(self) -> float:
+        """How far the card may run above its boost clock: 1 if it stops there."""
+        return max(1.0, self.fastest_clock.value / self.boost_clock.value)
+
     def peak(self, key: str) -> Quantity[str] | None:
-        """Return the peak of a pipe; None without it. fp16 accumulation without one of its own has that of fp32."""
-        return self.peaks.get(key) or self.peaks.get(key.removesuffix(ACC16))
+        """Return the peak of a pipe; None without it.
+
+        Accumulation in fp16, and blocks with scales, have the peak of the plain pipe if they have none of their own.
+        """
+        shared = BLOCK_SCALED.get(key, "") if _APPLIES_SCALES in self.peaks else ""
+        return self.peaks.get(key) or self.peaks.get(key.removesuffix(ACC16)) or self.peaks.get(shared)
 
     def peak_at(self, clock_hz: float, key: str, sm_count: float | None = None) -> float | None:
         """Return the peak of a pipe at another clock; None without it.

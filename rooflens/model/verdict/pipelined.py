@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rooflens.format import percent
+from rooflens.format import count, percent
 from rooflens.model.records import Move
+from rooflens.model.roofline.occupancy import block_smem_bytes, sm_smem_bytes
 from rooflens.model.roofline.opcodes import WIDEST_BYTES
 from rooflens.model.verdict.facts import Facts
 
@@ -39,25 +40,47 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
         return ()
     beside = f", and no level of memory over {percent(top)}" if top is not None else ""
     idle = f"tensor cores work {percent(share)} of the time{beside}"
-    how = next(words for since, words in _STAGES if facts.kernel.capability >= since)
-    under = "; put softmax or epilogue of one tile under the product of another"
-    overlap = f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({how}{under})"
-    moves = [Move(overlap, "overlap")]
+    copying, reading = (sum(facts.stall_shares.get(reason, 0.0) for reason in reasons) for reasons in _WAITS)
+    moves = [Move(_overlap(facts, idle, copying), "overlap")]
     barriers = facts.stall_shares.get("barrier", 0.0)
     if barriers >= facts.limits.little_share:
         moves.append(
             Move(f"wait for fewer warps, or less often: {percent(barriers)} of the waiting is barriers", "barrier")
         )
-    copying, reading = (sum(facts.stall_shares.get(reason, 0.0) for reason in reasons) for reasons in _WAITS)
     if not facts.stall_shares or copying >= facts.limits.little_share:
         waits = f"{percent(copying)} of the waiting is for global memory" if copying else idle
-        moves.append(Move(f"keep more tiles in flight, with a stage more if shared memory allows: {waits}", "inflight"))
+        moves.append(Move(f"keep more tiles in flight, {_deeper(facts)}: {waits}", "inflight"))
     is_wide = (facts.does.load_bytes or 0) >= WIDEST_BYTES
     if not is_wide and (not facts.stall_shares or copying + reading >= facts.limits.little_share):
         waits = f"{percent(reading)} of the waiting is for shared memory" if reading else idle
         operands = "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
         moves.append(Move(f"{operands}: {waits}", "wide"))
     return tuple(moves)
+
+
+def _overlap(facts: Facts, idle: str, copying: float) -> str:
+    """Say what to do while tensor cores multiply: what the kernel's copies do not do already."""
+    stages = facts.does.stages or 1
+    if stages > 1 and facts.stall_shares and copying < facts.limits.little_share:
+        copies = f"copies in {stages} stages are hardly waited for"
+        return f"do softmax or epilogue of one tile while another multiplies, as {copies}: {idle}"
+    how = next(words for since, words in _STAGES if facts.kernel.capability >= since)
+    under = "; put softmax or epilogue of one tile under the product of another"
+    return f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({how}{under})"
+
+
+def _deeper(facts: Facts) -> str:
+    """Say how to keep more tiles in flight: in the stages that shared memory has room for beside today's."""
+    stages, tiles = facts.does.stages, facts.does.tile_bytes
+    whole, block = sm_smem_bytes(facts.kernel), block_smem_bytes(facts.kernel.counters)
+    limits = [facts.counter(f"blocks_limit_{what}") for what in ("registers", "smem", "warps", "blocks")]
+    blocks = min((limit for limit in limits if limit), default=None)
+    if not stages or not tiles or whole is None or block is None or blocks is None:
+        return "with a stage more if shared memory allows"
+    room = int((whole / blocks - block) / (tiles / stages))
+    if room < 1:
+        return f"in smaller ones, as {count(stages, 'stage')} of them fill shared memory"
+    return f"in {stages + 1} stages and not {stages}, as shared memory has room for {stages + room}"
 
 
 _WAITS = (("long_scoreboard", "lg_throttle"), ("short_scoreboard", "mio_throttle"))

@@ -62,20 +62,25 @@ _NUMBERS: tuple[Key, ...] = (
         value=lambda one: one.intensity if one.moved_bytes else None,
     ),
     Key("peak", TEXT, "pipe that does the operations"),
-    Key("peak_flop_per_s", NUMBER, "its dense peak by the datasheet", "FLOP/s"),
+    Key("peak_flop_per_s", NUMBER, "its dense peak by the datasheet, at the clock of the floors", "FLOP/s"),
+    Key("rated_flop_per_s", NUMBER, "that at the rated clock, of which shares are", "FLOP/s"),
+    Key("clock_hz", NUMBER, "the highest clock that the card is known or assumed to run at: that of the floors", "Hz"),
     Key("ridge", NUMBER, "operations per byte from which the pipe is the limit", "FLOP/B"),
     Key("regime", choice(*get_args(Regime)), "what the floor is set by"),
     Key("t_math_s", NUMBER, "time of the operations at that peak", "s"),
+    Key("vector_flop", NUMBER, "operations beside those of products, on CUDA cores", "FLOP"),
+    Key("t_vector_s", NUMBER, "their time; 0 where products run there, too, and `t_math_s` has all", "s"),
     Key("t_memory_s", NUMBER, "time of the bytes at DRAM's bandwidth", "s"),
     Key("t_comms_s", NUMBER, "time of what is sent to other GPUs", "s"),
     Key("t_lower_s", NUMBER, "the floor: the longest of the times, parts added up", "s"),
+    Key("t_upper_s", NUMBER, "the time if nothing overlaps: work, memory and links one after the other", "s"),
     Key("sent_bytes", NUMBER, "sent to other GPUs", "B"),
     Key("link", TEXT_OR_NULL, "what they go through"),
     Key("link_bytes_per_s", NUMBER, "its bandwidth", "B/s"),
     Key("link_intensity", NUMBER, "operations per byte sent", "FLOP/B"),
     Key("link_ridge", NUMBER, "those from which the link is not the limit", "FLOP/B"),
     Key("roof_flop_per_s", NUMBER, "operations a second at best", "FLOP/s"),
-    Key("share_of_peak", NUMBER, "of the pipe's peak, at best", "share"),
+    Key("share_of_peak", NUMBER, "of the pipe's rated peak, at best: above 1 where the clock is", "share"),
     Key("longest", TEXT, "which of the times is the longest"),
     Key("special", NUMBER, "operations of the special function unit"),
     Key("special_per_s", NUMBER, "its rate; null of several kernels", value=_alone("special_per_s")),
@@ -88,6 +93,13 @@ _NUMBERS: tuple[Key, ...] = (
     Key("t_l2_s", NUMBER, "time of them", "s"),
 )
 """What is written of a forecast, and of each of its parts."""
+
+TAKEN = fixed(
+    Key("algorithm", TEXT, "`ring`, `direct`, `tree`, or `SHARP` of switches that add up", value=attrgetter("name")),
+    Key("sent_bytes", NUMBER, "that a GPU sends", "B"),
+    Key("time_s", NUMBER, "that they take", "s"),
+    Key("bus_bytes_per_s", NUMBER, "bus bandwidth as nccl-tests have it", "B/s"),
+)
 
 PART = fixed(
     Key("part", TEXT, "what it is called", value=attrgetter("label")), Key("count", POSITION, "how often"), *_NUMBERS
@@ -109,6 +121,41 @@ PREDICTION = fixed(
     *map(_of_result, _NUMBERS),
     Key(
         "t_lower_warm_s", NUMBER, "the floor where the caches are warm", "s", value=attrgetter("result.t_lower_warm_s")
+    ),
+    Key(
+        "t_fused_s",
+        NUMBER,
+        "the floor of one kernel for all parts: none is faster; null of a simple operation",
+        "s",
+        value=attrgetter("result.t_fused_s"),
+    ),
+    Key("fused", TEXT_OR_NULL, "what such a kernel keeps on chip", value=lambda said: said.row.operation.fused or None),
+    Key("rated_clock_hz", NUMBER, "boost clock of the datasheet", "Hz", value=attrgetter("row.gpu.boost_clock.value")),
+    Key(
+        "clock_source",
+        TEXT,
+        "where the clock of the floors is from; it begins with `assumed` where nobody has said",
+        value=attrgetter("row.gpu.fastest_clock.source"),
+    ),
+    Key(
+        "algorithms",
+        items(TAKEN),
+        "of libraries for a collective, the least first",
+        value=attrgetter("result.algorithms"),
+    ),
+    Key(
+        "algorithm_bytes_per_s",
+        NUMBER,
+        "bytes of a collective's buffer a second, as measured",
+        "B/s",
+        value=attrgetter("result.algorithm_bytes_per_s"),
+    ),
+    Key(
+        "bus_bytes_per_s",
+        NUMBER,
+        "bus bandwidth as measured, as nccl-tests have it",
+        "B/s",
+        value=attrgetter("result.bus_bytes_per_s"),
     ),
     Key("bandwidth_bytes_per_s", NUMBER, "of DRAM", "B/s", value=attrgetter("result.bandwidth_bytes_per_s")),
     Key("tokens_per_s", NUMBER, "at best", "tokens/s", value=attrgetter("result.tokens_per_s")),
@@ -223,6 +270,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     objects = to_objects(rows)
     for row in objects:
         row.pop("parts")
+        row["algorithms"] = "; ".join(f"{one['algorithm']} {one['time_s']:g} s" for one in row["algorithms"])
         row["attainable_sources"] = "; ".join(row["attainable_sources"])
         sizes = row.pop("sizes")
         row.update({f"size_{name}": value for name, value in sizes.items()})

@@ -71,6 +71,8 @@ _WORTH: Mapping[str, int] = {
     "sent": 1,
     "of peak": 2,
     "ridge": 2,
+    "at most": 2,
+    "attainable FLOP/s": 3,
     "T math": 3,
     "T memory": 4,
     "T comms": 5,
@@ -81,7 +83,8 @@ _WORTH: Mapping[str, int] = {
 """Columns that leave a narrow terminal; sizes, regime and floor stay longest."""
 
 NOTE = "floor: no kernel is faster from cold caches; peaks are dense; `rooflens about columns`"
-"""Printed below all tables."""
+NOTE_OF_STEPS = f"floor: a kernel for each step; {NOTE.replace('floor', 'fused', 1)}"
+"""Printed below all tables of a simple operation, and of one that a single kernel could do."""
 
 
 def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Document:
@@ -107,7 +110,11 @@ def forecasts_document(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Docu
         table, meaning = Table(columns, tuple(table_rows(row)), row_heading(row)), bullets([*notes(row)])
         blocks += [Folded(table.title, (table, meaning), on_text=False)] if folds else [table, meaning]
         blocks += _measured(row.steps[-1][1])
-    return (*blocks, Paragraph((NOTE,), "note"), _on_pages(Folded("How it was counted", tuple(_method(rows)))))
+    return (
+        *blocks,
+        Paragraph((NOTE_OF_STEPS if rows[0].operation.fused else NOTE,), "note"),
+        _on_pages(Folded("How it was counted", tuple(_method(rows)))),
+    )
 
 
 def _measured(result: Forecast) -> Iterator[Block]:
@@ -116,8 +123,13 @@ def _measured(result: Forecast) -> Iterator[Block]:
         return
     found = result.attainable
     unproven = found is not None and not found.proven
-    yield compared_table([cells_of(row, unproven=unproven) for row in result.compared], "Predicted against measured")
-    if advice := time_advice(result.measured_s, result.t_lower_s, found, result.t_without_dram_s):
+    cells = [cells_of(row, unproven=unproven) for row in result.compared]
+    if result.t_fused_s is not None:
+        # "floor" is another column of the table above.
+        cells[0] = ("fused", *cells[0][1:])
+    yield compared_table(cells, "Predicted against measured")
+    times_s = result.measured_s, result.floor_s
+    if advice := time_advice(*times_s, found, result.t_without_dram_s, result.clock_hz):
         yield bullets([advice])
 
 
@@ -165,16 +177,16 @@ def _against_gpus(rows: Sequence[Row]) -> Bars:
         return Bar(
             f"{_short(row)}{f', {row.dtype}' if of_types else ''}",
             str(place),
-            duration(result.t_lower_s * 1e9),
-            f"{significant(result.t_lower_s / best)}x",
-            result.t_lower_s / longest,
+            duration(result.floor_s * 1e9),
+            f"{significant(result.floor_s / best)}x",
+            result.floor_s / longest,
             result.regime,
             ((Span(f"{typical}{result.regime}-bound", result.regime),),),
             is_best=place == 1,
         )
 
     bars = tuple(bar(place, row) for place, row in enumerate(ordered, 1))
-    return Bars(("GPU", "floor", "x fastest"), bars, Table((), ()), "fastest")
+    return Bars(("GPU", _floor_name(rows), "x fastest"), bars, Table((), ()), "fastest")
 
 
 def _on_pages(*blocks: Block) -> Columns:
@@ -213,7 +225,12 @@ def _chosen_steps(row: Row) -> list[int]:
 
 
 def _last_floor_s(row: Row) -> float:
-    return row.steps[-1][1].t_lower_s
+    return row.steps[-1][1].floor_s
+
+
+def _floor_name(rows: Sequence[Row]) -> str:
+    """Name the floor that no kernel beats, as tables do."""
+    return "fused" if rows[0].operation.fused else "floor"
 
 
 def _cases(rows: Sequence[Row]) -> tuple[list[tuple[int, ...]], tuple[Control, ...]]:
@@ -268,10 +285,12 @@ def _times(result: Forecast) -> list[tuple[str, float, Style]]:
         ("T math", result.t_math_s, "compute"),
         ("T memory", result.t_memory_s, "memory"),
         ("T comms", result.t_comms_s, "communication"),
+        ("T vector", result.t_vector_s, "compute"),
         ("T MUFU", result.t_special_s, "compute"),
         ("T issue", result.t_issue_s, "compute"),
         ("T L2", result.t_l2_s, "memory"),
         ("floor", result.t_lower_s, result.regime),
+        ("fused", result.t_fused_s, result.regime),
         ("warm floor", result.t_lower_warm_s, "memory"),
         ("typical of published", result.attainable.typical_s if result.attainable else None, "unknown"),
         ("measured", result.measured_s, "unknown"),
@@ -316,10 +335,9 @@ def _drawn(row: Row, chart: Chart | None, *, alone: bool) -> Iterator[Block]:
     if chart:
         yield chart
     elif not last.flop:
-        rate = si(last.bandwidth_bytes_per_s, "B/s")
-        yield Paragraph(
-            (f"No FLOPs, so no place in a roofline: it takes as long as its bytes take at {rate}.",), "note"
-        )
+        rate = last.link_bytes_per_s if last.longest == "t_comms_s" else last.bandwidth_bytes_per_s
+        time = f"it takes as long as its bytes take at {si(rate, 'B/s')}"
+        yield Paragraph((f"No FLOPs, so no place in a roofline: {time}.",), "note")
     else:
         yield Paragraph((f"Drawn are the {MAX_PLANES} that are fastest at the last size.",), "note")
     if len(row.steps) > 1 and not alone:
@@ -333,7 +351,10 @@ def _side_by_side(rows: Sequence[Row], lacking: Sequence[str]) -> Iterator[Block
             Column("GPU", fit="name"),
             Column("type"),
             Column("pipe"),
-            *(Column(name, right=True) for name in ("dense peak", "DRAM", "ridge (FLOP/B)", "floor", "of peak")),
+            *(
+                Column(name, right=True)
+                for name in ("dense peak", "DRAM", "ridge (FLOP/B)", _floor_name(rows), "of peak")
+            ),
             Column("regime"),
             Column("changes", fit="wrap"),
         )
@@ -354,7 +375,7 @@ def _gpu_cells(row: Row) -> tuple[Words, ...]:
         si(last.peak_flop_per_s, "FLOP/s"),
         si(last.bandwidth_bytes_per_s, "B/s"),
         significant(last.ridge),
-        duration(last.t_lower_s * 1e9),
+        duration(last.floor_s * 1e9),
         percent(last.share_of_peak),
         Span(f"{last.regime}-bound", last.regime),
         changes,

@@ -56,7 +56,8 @@ def times_spec(rows: Sequence[Row]) -> Spec:
         words = rowed(ends).mark_text(style="label", align="right", dx=-12, dy=-8)
         layers.append(words.encode(**at, y=alt.Y("floor:Q", scale=scale, axis=up), text="line:N"))
     dashed = ", dashed: typical of published kernels" if any(point["typical"] for point in lines) else ""
-    note = f"Solid: floor, which no kernel beats{dashed}"
+    fused = " of one kernel for all steps" if rows[0].operation.fused else ""
+    note = f"Solid: floor{fused}, which no kernel beats{dashed}"
     return finished(alt.layer(*layers), "Time against size", (note,), height=HEIGHT)
 
 
@@ -76,9 +77,9 @@ def _points(row: Row, place: int, rows: Sequence[Row]) -> Iterator[dict[str, Any
             "place": place,
             "size": sizes[names[0]] if names and len({sizes[name] for name in names}) == 1 else 0,
             "at": sizes_text(row, sizes, brief=True),
-            "floor": result.t_lower_s * 1e9,
+            "floor": result.floor_s * 1e9,
             "typical": typical,
-            "words": fmt.duration(result.t_lower_s * 1e9),
+            "words": fmt.duration(result.floor_s * 1e9),
             "usually": fmt.duration(typical) if typical else "",
             "bound": result.regime,
             "limit": BOUND_LABELS[result.regime],

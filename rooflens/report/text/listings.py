@@ -74,10 +74,13 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     named: dict[str, Quantity[str] | None] = {
         "boost clock": gpu.boost_clock,
         "base clock": gpu.base_clock,
+        "floors at": gpu.fastest_clock if gpu.above_boost > 1 else None,
         "tensor peaks at": gpu.tensor_boost_clock,
         "DRAM": gpu.dram_bandwidth,
         "L2": gpu.l2_size,
         "L2 to the SMs": gpu.l2_bandwidth,
+        "special functions": gpu.special_rate,
+        "issued instructions": gpu.issue_rate,
     }
     named |= {_label(key): quantity for key, quantity in gpu.peaks.items()}
     units = {"byte": "B", "byte/s": "B/s"}

@@ -44,6 +44,7 @@ LABELS: Mapping[PredictedQuantity, str] = {
     "dram_bytes": "DRAM bytes",
     "intensity": "intensity",
     "floor": "floor",
+    "separate": "separate kernels",
     "attainable": "attainable",
 }
 """What a row is called; work is called by its unit."""

@@ -13,9 +13,8 @@ from rooflens.model.predict.compared import time_words
 from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, moving
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import floor_words, published_points
-from rooflens.model.predict.rates import RATES_SOURCE
-from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for
-from rooflens.model.roofline.datasheets import Datasheet
+from rooflens.model.predict.rows import ELEMENT_BYTES, Operation, pipes_for, stored_type
+from rooflens.model.roofline.datasheets import ASSUMED, Datasheet, Link
 from rooflens.model.verdict.sentences import resource_label
 
 SPARSE_FROM = 8
@@ -93,12 +92,13 @@ def answer(row: Row) -> str:
 
 def answer_at(result: Forecast) -> str:
     """Say in a sentence what limits one step, its floor, and the times of published kernels."""
-    floor = floor_words(result.t_lower_s, result.attainable, result.t_lower_warm_s)
+    floor = floor_words(result.t_lower_s, result.attainable, result.t_lower_warm_s, result.t_fused_s)
     if result.tokens_per_s:
         floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
     floor = f"{floor[0].upper()}{floor[1:]}."
     if result.measured_s:
-        measured = time_words(result.measured_s, result.t_lower_s, result.attainable, result.t_without_dram_s)
+        times_s = result.measured_s, result.floor_s
+        measured = time_words(*times_s, result.attainable, result.t_without_dram_s, result.clock_hz)
         floor = f"{floor} {measured}."
     if result.regime == "overhead":
         return f"Overhead-bound, whatever its FLOP per byte: the floor is shorter, as {_launches(result)}. {floor}"
@@ -135,7 +135,7 @@ def _under_launches(result: Forecast) -> str:
 
 def is_bound_by_others(result: Forecast) -> bool:
     """Return whether a simple operation is bounded by something other than FLOPs, DRAM and links."""
-    return result.longest in {"t_special_s", "t_issue_s", "t_l2_s"}
+    return result.longest in {"t_vector_s", "t_special_s", "t_issue_s", "t_l2_s"}
 
 
 def _others(result: Forecast) -> str:
@@ -143,10 +143,12 @@ def _others(result: Forecast) -> str:
         over = fmt.factor(result.l2_s / result.t_memory_s)
         moved = fmt.si(result.moved_bytes, "B")
         return f"{fmt.si(result.l2_bytes, 'B')} through L2 take {over} as long as {moved} through DRAM"
-    special = result.longest == "t_special_s"
-    amount, time_s = (result.special, result.special_s) if special else (result.issued, result.issue_s)
-    what = "special functions" if special else "instructions that unpack weights"
-    return f"{fmt.si(amount, '').strip()} {what} take {fmt.factor(time_s / result.t_math_s)} as long as its FLOPs"
+    amount, time_s, what = {
+        "t_vector_s": (result.vector_flop, result.vector_s, "FLOPs on CUDA cores"),
+        "t_special_s": (result.special, result.special_s, "special functions"),
+    }.get(result.longest or "", (result.issued, result.issue_s, "instructions that unpack weights"))
+    rest = "its products" if result.vector_flop else "its FLOPs"
+    return f"{fmt.si(amount, '').strip()} {what} take {fmt.factor(time_s / result.t_math_s)} as long as {rest}"
 
 
 def _against_ridge(result: Forecast) -> str:
@@ -165,16 +167,25 @@ def peak_words(row: Row) -> tuple[str, str]:
     """Say which peak was used and why, and which peak was not."""
     result = row.steps[-1][1]
     pipe, peak = result.peak, result.peak_flop_per_s
+    clock = f"at {clock_words(row.gpu)}" if result.above_boost > 1 else "at boost clock"
     used = (
-        f"{resource_label(pipe)} at {fmt.si(peak, 'FLOP/s')}, dense, from the datasheet at boost clock: "
+        f"{resource_label(pipe)} at {fmt.si(peak, 'FLOP/s')}, dense, from the datasheet {clock}: "
         f"{_why_pipe(row, pipe)}."
     )
     return f"{used[0].upper()}{used[1:]}", of_products(row) or _not_used(row.gpu, pipe, result)
 
 
+def clock_words(gpu: Datasheet) -> str:
+    """Name the clock of floors: `2.82 GHz, the highest seen`."""
+    clock = gpu.fastest_clock
+    return f"{fmt.si(clock.value, 'Hz')}, {ASSUMED if clock.source.startswith(ASSUMED) else 'the highest seen'}"
+
+
 def _why_pipe(row: Row, pipe: str) -> str:
     if pipe.startswith("tensor"):
-        return f"products of {row.dtype} run on the tensor cores"
+        stored, _, sums = row.dtype.partition(":")
+        added = f" with sums in {sums}" if sums else ""
+        return f"products of {stored}{added} run on the tensor cores"
     if row.operation.unit == "counted" and row.dtype == "fp64":
         return "FLOPs that were counted elsewhere are taken to be no products, which alone run on tensor cores"
     if row.operation.unit != "vector":
@@ -201,16 +212,20 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
     """List name, value and published source of each roof that was used."""
     gpu, result = row.gpu, row.steps[-1][1]
     pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
-    found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
+    pipes |= dict.fromkeys(part.rates.vector for part in (result, *result.parts) if part.vector_flop)
+    peaks = [(key, peak) for key in pipes if (peak := gpu.peak(key))]
+    found = [(resource_label(key), fmt.si(peak.value, "FLOP/s"), peak.source) for key, peak in peaks]
+    if result.above_boost > 1:
+        found.append(("clock of floors", fmt.si(gpu.fastest_clock.value, "Hz"), gpu.fastest_clock.source))
+        found.append(("clock of these peaks", fmt.si(gpu.boost_clock.value, "Hz"), gpu.boost_clock.source))
     found.append(("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source))
     if through_l2(result) and gpu.l2_bandwidth:
         found.append(("L2", fmt.si(gpu.l2_bandwidth.value, "B/s"), gpu.l2_bandwidth.source))
-    if result.special and not result.parts and result.special_s:
-        found.append(("special functions", fmt.si(result.rates.special_per_s, "/s"), RATES_SOURCE))
-    if result.issued and not result.parts and result.issue_s:
-        found.append(("instructions", fmt.si(result.rates.issued_per_s, "/s"), RATES_SOURCE))
-    if result.link:
-        link = gpu.links[result.link]
+    if gpu.special_rate and not result.parts and result.special_s:
+        found.append(("special functions", fmt.si(gpu.special_rate.value, "/s"), gpu.special_rate.source))
+    if gpu.issue_rate and not result.parts and result.issue_s:
+        found.append(("instructions", fmt.si(gpu.issue_rate.value, "/s"), gpu.issue_rate.source))
+    if link := _link_of(row, result):
         found.append((link.name, f"{fmt.si(link.bytes_per_s_per_direction, 'B/s')} in one direction", link.source))
     return found
 
@@ -237,7 +252,11 @@ def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
     comms = [("T comms", f"{sending} = {fmt.duration(result.t_comms_s * 1e9)}")] if result.link else []
     intensity = f"{fmt.si(result.flop, 'FLOP')} / {fmt.si(result.moved_bytes, 'B')}"
     rates = fmt.si(result.peak_flop_per_s, "FLOP/s"), fmt.si(result.bandwidth_bytes_per_s, "B/s")
-    math = "each part on its own pipe" if result.parts else f"{fmt.si(result.flop, 'FLOP')} / {rates[0]}"
+    products = result.flop - result.vector_flop * bool(result.vector_s)
+    math = "each part on its own pipe" if result.parts else f"{fmt.si(products, 'FLOP')} / {rates[0]}"
+    fused_s, fused = result.t_fused_s, row.operation.fused
+    one = [("fused", f"{fused} = {fmt.duration(fused_s * 1e9)}: no kernel is faster")] if fused_s is not None else []
+    upper = f"one after the other, nothing overlaps = {fmt.duration(result.t_upper_s * 1e9)}"
     warm_s = result.t_lower_warm_s
     without = f"{fmt.si(result.data_bytes, 'B')} fit in {fmt.si(result.l2_size_bytes, 'B')} of L2, so without T memory"
     warm = [("warm floor", f"{without} = {fmt.duration(warm_s * 1e9)}")] if warm_s is not None else []
@@ -250,13 +269,16 @@ def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
         *_derived_others(result),
         *comms,
         ("floor", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
+        *one,
         *warm,
+        ("at most", upper),
     ]
 
 
 def _derived_others(result: Forecast) -> list[tuple[str, str]]:
     """Calculate the times of special functions, of instructions and of L2, if they are counted and known."""
     counted_ones = (
+        ("T vector", result.vector_flop, "FLOP", result.rates.vector_flop_per_s, result.vector_s),
         ("T MUFU", result.special, "", result.rates.special_per_s, result.special_s),
         ("T issue", result.issued, "", result.rates.issued_per_s, result.issue_s),
         ("T L2", result.l2_bytes * through_l2(result), "B", result.rates.l2_bytes_per_s, result.l2_s),
@@ -295,7 +317,7 @@ def sizes(row: Row) -> list[tuple[str, str, str]]:
 def element_words(rows: Sequence[Row]) -> str:
     """Give the bytes of an element of the operands, and of the results."""
     dtypes = [dtype for row in rows for dtype in (row.dtype, row.result_dtype)]
-    return ", ".join(f"{name}: {ELEMENT_BYTES[name]:g} B" for name in dict.fromkeys(dtypes))
+    return ", ".join(f"{name}: {ELEMENT_BYTES[name]:g} B" for name in dict.fromkeys(map(stored_type, dtypes)))
 
 
 _OF_A_LINK = ("sent", "FLOP/link B", "T comms")
@@ -319,20 +341,27 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
         "T math": duration(result.t_math_s * 1e9),
         "T memory": duration(result.t_memory_s * 1e9),
         "T comms": duration(result.t_comms_s * 1e9),
+        "T vector": _time(result.t_vector_s),
         "T MUFU": _time(result.t_special_s),
         "T issue": _time(result.t_issue_s),
         "T L2": _time(result.t_l2_s),
         "floor": duration(result.t_lower_s * 1e9),
+        "fused": _time(result.t_fused_s),
         "warm floor": _time(result.t_lower_warm_s),
+        "at most": duration(result.t_upper_s * 1e9),
+        "attainable FLOP/s": si(result.roof_flop_per_s, "FLOP/s") if result.roof_flop_per_s else MISSING,
         "of peak": percent(result.share_of_peak),
     }
     steps = [step for _, step in row.steps]
     shown = dict.fromkeys(_OF_A_LINK, any(step.link for step in steps))
     shown |= {
+        "T vector": any(_tells(step.vector_s, step) for step in steps),
         "T MUFU": any(_tells(step.special_s, step) for step in steps),
         "T issue": any(_tells(step.issue_s, step) for step in steps),
         "T L2": any(through_l2(step) for step in steps),
+        "fused": any(step.t_fused_s is not None for step in steps),
         "warm floor": any(step.t_lower_warm_s is not None for step in steps),
+        "attainable FLOP/s": any(step.flop for step in steps),
     }
     return {name: cell for name, cell in cells.items() if shown.get(name, True)}
 
@@ -377,12 +406,13 @@ def size_text(name: str, value: int) -> str:
 
 def fastest_words(rows: Sequence[Row]) -> str:
     """Give the minimum and typical time of the last size, and the fastest of several GPUs and types."""
-    best = min(rows, key=lambda row: row.steps[-1][1].t_lower_s)
+    best = min(rows, key=lambda row: row.steps[-1][1].floor_s)
     sizes, result = best.steps[-1]
     typical = f", typically {duration(result.attainable.typical_s * 1e9)}" if result.attainable else ""
     which = [best.gpu.name.removeprefix("NVIDIA ")] if len({row.gpu.name for row in rows}) > 1 else []
     which += [best.dtype] if len({row.dtype for row in rows}) > 1 else []
-    least = f"at least {duration(result.t_lower_s * 1e9)}{typical}"
+    fused = " fused" if best.operation.fused else ""
+    least = f"at least {duration(result.floor_s * 1e9)}{fused}{typical}"
     if which:
         return f"{', '.join(which)} is the fastest: {least}, at {sizes_text(best, sizes, brief=True)}."
     return f"{sizes_text(best, sizes, brief=True)}: {least}."
@@ -399,8 +429,9 @@ def notes(row: Row) -> list[str]:
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
     said = [
         f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}",
+        *_clock_notes(row),
         *filter(None, [of_products(row)]),
-        *([f"results in {row.result_dtype}"] if row.result_dtype != row.dtype else []),
+        *([f"results in {row.result_dtype}"] if row.result_dtype != stored_type(row.dtype) else []),
         *_fit_notes(row),
         *_link_notes(row),
         *_uneven_notes(row),
@@ -410,20 +441,34 @@ def notes(row: Row) -> list[str]:
     said += [crossing_words(row, sizes, regime) for sizes, regime in row.crossings]
     if last.regime != "overhead" and any(result.regime == "overhead" for _, result in row.steps):
         said.append(f"overhead-bound: the floor is shorter than a launch, {LAUNCH_TIME} of host time")
+    if row.operation.fused:
+        said.append(f"floor: a kernel for each step; fused, no kernel is faster: {row.operation.fused}")
     if last.attainable or last.t_lower_warm_s is not None or last.regime == "overhead":
         at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
-        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}{_under_launches(last)}")
+        floors = floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s, last.t_fused_s)
+        said.append(f"{at}{floors}{_under_launches(last)}")
     if last.tokens_per_s and len(row.steps) == 1:
         said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
     return said
 
 
+def _clock_notes(row: Row) -> list[str]:
+    """Say which clock the floors are for, and the per cents, where the card may run above its rated clock."""
+    last = row.steps[-1][1]
+    if last.above_boost == 1:
+        return []
+    rated = f"{si(last.rated_flop_per_s, 'FLOP/s')} at the rated {si(row.gpu.boost_clock.value, 'Hz')}"
+    return [f"floors at {clock_words(row.gpu)}; per cents of {rated}"]
+
+
 def of_products(row: Row) -> str:
     """Give the peak of counted FLOPs if they are matrix products; empty if that peak is used or unknown."""
-    pipe = next((name for name in pipes_for("matrix", row.dtype) if name in row.gpu.peaks), row.steps[-1][1].peak)
-    if row.operation.unit != "counted" or pipe == row.steps[-1][1].peak:
+    known = ((name, row.gpu.peak(name)) for name in pipes_for("matrix", row.dtype))
+    pipe, peak = next(((name, peak) for name, peak in known if peak), (row.steps[-1][1].peak, None))
+    if row.operation.unit != "counted" or pipe == row.steps[-1][1].peak or peak is None:
         return ""
-    return f"matrix products could use tensor cores: {resource_label(pipe)} {si(row.gpu.peaks[pipe].value, 'FLOP/s')}"
+    found = si(peak.value * row.gpu.above_boost, "FLOP/s")
+    return f"matrix products could use tensor cores: {resource_label(pipe)} {found}"
 
 
 def _fit_notes(row: Row) -> list[str]:
@@ -442,16 +487,37 @@ def _fit_notes(row: Row) -> list[str]:
     return [f"does not fit{at}: {taken}; it takes {needed} such GPUs or more to hold them"]
 
 
+def _link_of(row: Row, result: Forecast) -> Link | None:
+    """Return the link over which GPUs share a step; None for one GPU, and for a network."""
+    return next((link for link in row.gpu.links.values() if link.kind == result.link), None)
+
+
 def _link_notes(row: Row) -> list[str]:
     """Name each link over which GPUs share the work, the largest number of GPUs, and where T math equals T comms."""
     over = {result.link: (row.operation.group(sizes), result) for sizes, result in row.steps if result.link}
     said = []
-    for kind, (gpus, result) in over.items():
-        link = row.gpu.links[kind]
-        rate, both = si(link.bytes_per_s_per_direction, "B/s"), si(link.bytes_per_s_total, "B/s")
+    for gpus, result in over.values():
+        rate = si(result.link_bytes_per_s, "B/s")
+        named = f"a network of {rate} each way, as given"
+        if link := _link_of(row, result):
+            named = f"{link.name}, {rate} each way, {si(link.bytes_per_s_total, 'B/s')} both ways"
         ridge = f"; ridge {significant(result.link_ridge)} FLOP/link B" if result.flop and result.link_ridge else ""
-        said.append(f"link of {gpus} GPUs: {link.name}, {rate} each way, {both} both ways{ridge}")
-    return [*said, "T comms counts the bytes that are sent, not the latency of each exchange"] if said else []
+        said.append(f"link of {gpus} GPUs: {named}{ridge}")
+    if not said:
+        return []
+    return [*said, "T comms counts the bytes that are sent, not the latency of each exchange", *_algorithm_notes(row)]
+
+
+def _algorithm_notes(row: Row) -> list[str]:
+    """Say what the algorithms of libraries take for a collective at its last size, and what was measured."""
+    sizes, last = row.steps[-1]
+    at = f"{sizes_text(row, sizes)}: " if len(row.steps) > 1 else ""
+    taken = [f"{one.name} {duration(one.time_s * 1e9)} ({si(one.bus_bytes_per_s, 'B/s')})" for one in last.algorithms]
+    said = [f"{at}algorithms take (bus bandwidth of nccl-tests): {', '.join(taken)}"] if taken else []
+    if last.bus_bytes_per_s is not None:
+        rates = si(last.algorithm_bytes_per_s, "B/s"), si(last.bus_bytes_per_s, "B/s")
+        said.append(f"measured: algorithm bandwidth {rates[0]}, bus bandwidth {rates[1]}")
+    return said
 
 
 def _uneven_notes(row: Row) -> list[str]:

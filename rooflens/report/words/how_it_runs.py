@@ -150,13 +150,20 @@ def _waves(waves: float, idle: float, grid: str) -> str:
     return f"{fmt.significant(waves)} waves{grid}, each what all SMs hold at once: {tail}"
 
 
+def _stages(does: Does) -> str:
+    if not does.stages:
+        return ""
+    of_all = "" if does.waits_for_oldest or does.stages == 1 else " and a wait for all copies"
+    return f"{fmt.count(does.stages, 'stage')}{of_all}"
+
+
 def does_line(does: Does) -> str:
     """Say what a kernel already does, in the order in which kernels are tuned: `64 results a thread, cp.async, ...`."""
     parts = (
         f"{does.results} results a thread" if (does.results or 0) > 1 else "",
         f"{fmt.si(does.tile_bytes, 'B')} of tiles in shared memory" if does.tile_bytes else "",
         " and ".join(does.copies or ()),
-        f"{does.stages} stages" if does.stages else "",
+        _stages(does),
         does.products or "",
         "an older product than the chip has" if does.older_products else "",
         f"{does.load_bytes}-byte loads" if does.load_bytes else "",

@@ -56,9 +56,12 @@ def depth(one: JudgedLoop, loops: Iterable[JudgedLoop]) -> int:
 
 
 def loop_place(one: JudgedLoop) -> str:
-    """Name the place of a loop: `gemm.cu:138`, or the offset of its first instruction."""
+    """Name the place of a loop: `gemm.cu:138`, `gemm.cu:138, in mma.hpp:91`, or the offset of its first instruction."""
     loop = one.loop
-    return f"{file_label(loop.file)}:{loop.line}" if loop.file and loop.line else f"+{loop.start:#x}"
+    if not loop.file or not loop.line:
+        return f"+{loop.start:#x}"
+    behind = f", in {file_label(loop.library_file)}:{loop.library_line}" if loop.library_file else ""
+    return f"{file_label(loop.file)}:{loop.line}{behind}"
 
 
 def loop_label(one: JudgedLoop) -> str:

@@ -37,6 +37,10 @@ __device__ int place(int row, int column) {
   return row * width + (column / kVector ^ row % 8) * kVector;
 }
 
+__device__ constexpr unsigned bytes(int count) { return static_cast<unsigned>(count) * sizeof(__half); }
+
+__device__ inline const __half* halves(const unsigned char* at) { return reinterpret_cast<const __half*>(at); }
+
 // n is a multiple of the tile; a and b are aligned to 16 bytes, c to 8.
 template <int stages>
 __global__ void __launch_bounds__(kThreads)
@@ -50,44 +54,59 @@ __global__ void __launch_bounds__(kThreads)
   const int row = warp / kWarpsAcross * kWarpTile;
   const int column = warp % kWarpsAcross * kWarpTile;
   const int steps = n / kDepth;
-  const auto a_tile = [&](int step) { return reinterpret_cast<__half*>(memory + step % stages * kStageBytes); };
-  const auto b_tile = [&](int step) { return a_tile(step) + kTileHalves; };
-  const auto fetch = [&](int step) {
+  // Addresses are worked out once: 223 instructions a step, not 290 (sm_80, 128 of them products). From load to load and
+  // from step to step a thread goes on by whole rows, in multiples of 8: its chunks keep their places in these.
+  constexpr int kAcrossA = kDepth / kVector;       // vectors in a row of A's tile: 8
+  constexpr int kAcrossB = kTile / kVector;        // of B's: 16
+  constexpr int kRowsA = kThreads / kAcrossA;      // rows that all threads copy at a time: 16
+  constexpr int kRowsB = kThreads / kAcrossB;      // 8
+  const __half* a_from = &a[(first_row + thread / kAcrossA) * n + thread % kAcrossA * kVector];
+  const __half* b_from = &b[thread / kAcrossB * n + first_column + thread % kAcrossB * kVector];
+  const unsigned a_to = bytes(place<kDepth>(thread / kAcrossA, thread % kAcrossA * kVector));
+  const unsigned b_to = bytes(kTileHalves + place<kTile>(thread / kAcrossB, thread % kAcrossB * kVector));
+  const auto fetch = [&](unsigned stage) {
+    const __half* a_row = a_from;
+    const __half* b_row = b_from;
 #pragma unroll
-    for (int load = 0; load < kLoads; ++load) {
-      const int i = (thread + load * kThreads) * kVector;
-      const __half* a_from = &a[(first_row + i / kDepth) * n + step * kDepth + i % kDepth];
-      const __half* b_from = &b[(step * kDepth + i / kTile) * n + first_column + i % kTile];
-      __half* a_to = a_tile(step) + place<kDepth>(i / kDepth, i % kDepth);
-      __half* b_to = b_tile(step) + place<kTile>(i / kTile, i % kTile);
-      __pipeline_memcpy_async(a_to, a_from, kVector * sizeof(__half));
-      __pipeline_memcpy_async(b_to, b_from, kVector * sizeof(__half));
+    for (int load = 0; load < kLoads; ++load, a_row += kRowsA * n, b_row += kRowsB * n) {
+      __pipeline_memcpy_async(memory + (stage + a_to) + bytes(load * kRowsA * kDepth), a_row, kVector * sizeof(__half));
+      __pipeline_memcpy_async(memory + (stage + b_to) + bytes(load * kRowsB * kTile), b_row, kVector * sizeof(__half));
     }
+    a_from += kDepth;
+    b_from += kDepth * n;
   };
+  // The chunks that a lane reads: from edge to edge they are two further in a row, which flips bits above its own.
+  unsigned a_at[kEach];
+  unsigned b_at[kEach];
+#pragma unroll
+  for (int edge = 0; edge < kEach; ++edge) {
+    const int chunk = (lane / kEdge ^ lane % 8 ^ 2 * edge) * kVector;
+    a_at[edge] = bytes((row + lane % kEdge) * kDepth + chunk);
+    b_at[edge] = bytes(kTileHalves + lane % kEdge * kTile + column + chunk);
+  }
   float sums[kEach][2 * kEach][4] = {};  // 16x8 elements each
 #pragma unroll
   for (int step = 0; step < stages - 1; ++step) {
-    if (step < steps) fetch(step);
+    if (step < steps) fetch(step * kStageBytes);
     __pipeline_commit();
   }
+  unsigned stage = 0;  // in bytes
   for (int step = 0; step < steps; ++step) {
     __pipeline_wait_prior(stages - 2);
     __syncthreads();
-    if (step + stages - 1 < steps) fetch(step + stages - 1);
+    if (step + stages - 1 < steps) fetch(stage == 0 ? (stages - 1) * kStageBytes : stage - kStageBytes);
     __pipeline_commit();  // in the last steps an empty group: so many are younger than the present one, in every step
 #pragma unroll
     for (int k = 0; k < kDepth; k += kEdge) {
       std::uint32_t a_held[kEach][4];
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
-        const int at = place<kDepth>(row + i * kEdge + lane % kEdge, k + lane / kEdge * kVector);
-        warp_mma::load_matrices(a_held[i], a_tile(step) + at);
+        warp_mma::load_matrices(a_held[i], halves(memory + (stage + a_at[k / kEdge]) + bytes(i * kEdge * kDepth)));
       }
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
         std::uint32_t b_held[4];
-        const int at = place<kTile>(k + lane % kEdge, column + j * kEdge + lane / kEdge * kVector);
-        warp_mma::load_matrices_transposed(b_held, b_tile(step) + at);
+        warp_mma::load_matrices_transposed(b_held, halves(memory + (stage + b_at[j]) + bytes(k * kTile)));
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
           warp_mma::multiply_16x8x16(sums[i][2 * j], a_held[i], b_held[0], b_held[1]);
@@ -95,6 +114,7 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
     }
+    stage = stage == (stages - 1) * kStageBytes ? 0 : stage + kStageBytes;
   }
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {

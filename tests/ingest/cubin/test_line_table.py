@@ -14,6 +14,8 @@ from rooflens.ingest.messages.messages import message
 
 _INLINED = b"\0\x03\x90\x01\x00"
 """NVIDIA's opcode for a row that was inlined into row 1."""
+_OUT = b"\0\x03\x90\x00\x00"
+"""The same for a row that was not inlined."""
 
 
 _PROGRAM = (
@@ -21,7 +23,7 @@ _PROGRAM = (
     + b"\x03\x09\x01"  # line 10 at 0
     + b"\x04\x02\x03\x15" + _INLINED + b"\x01"  # and there what was inlined: line 31 of the helper
     + b"\x02\x10\x01"  # that alone at 16
-    + b"\x04\x01\x03\x6b\x02\x10\x01"  # line 10 again at 32
+    + b"\x04\x01\x03\x6b\x02\x10" + _OUT + b"\x01"  # line 10 again at 32
     + b"\x02\x20" + END
 )  # fmt: skip
 
@@ -40,6 +42,13 @@ def test_the_first_row_at_an_address_counts() -> None:
     lines = _lines(_PROGRAM)
     places = [lines.at(offset) for offset in (0, 16, 24, 32)]
     assert places == [("/src/kernel.cu", 10), ("helper.h", 31), ("helper.h", 31), ("/src/kernel.cu", 10)]
+
+
+def test_a_path_leads_through_the_calls() -> None:
+    """What was inlined has the line of the call before its own; a row alone at its address does, too."""
+    lines = _lines(_PROGRAM)
+    called = (("/src/kernel.cu", 10), ("helper.h", 31))
+    assert [lines.path(offset) for offset in (0, 16, 32)] == [called, called, (("/src/kernel.cu", 10),)]
 
 
 def test_behind_the_end_of_a_function_is_no_line() -> None:

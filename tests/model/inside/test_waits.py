@@ -114,3 +114,52 @@ def test_damaged_text_is_no_instruction() -> None:
     """Text that is not the disassembler's, or not understood by it, has no opcode and never raises."""
     for text in (None, "", "???", "\0\xff", "@", "@P0", "0x1234", "-" * 10_000, "[" * 5000 + "BRA"):
         assert parse(0, text).opcode == "", text
+
+
+STAGED = listed(
+    "LDGSTS.E [R9], [R2.64]",  # 0: a tile, and its group
+    "LDGDEPBAR",
+    "LDGSTS.E [R10], [R4.64]",  # 2: the next one
+    "LDGDEPBAR",
+    "DEPBAR.LE SB0, 0x1",  # 4: the loop
+    "BAR.SYNC.DEFER_BLOCKING 0x0",
+    "LDS R6, [R11]",
+    "LDGSTS.E [R12], [R4.64]",  # 7: the one after that
+    "LDGDEPBAR",
+    "FFMA R5, R6, R6, R5",
+    "@P0 BRA ->4",
+    "DEPBAR.LE SB0, 0x0",  # 11: all that are left
+    "EXIT",
+)
+
+
+def test_a_wait_for_copies_names_those_of_the_groups_that_it_waits_for() -> None:
+    """`DEPBAR.LE SB0, 1` waits for all groups but the newest, on each way to it; no copy that comes later is meant."""
+    waits = {4: 6.0, 5: 3.0, 11: 2.0}
+    inside = look_inside(machine_code(STAGED, [1] * 4 + [8] * 7 + [1, 1], stall_long_scoreboard=waits))
+    found = {pc: ({wait.pc for wait in one}, {wait.how for wait in one}) for pc, one in inside.waits.items()}
+    assert found == {
+        0x40: ({0x00, 0x20, 0x70}, {"group"}),
+        0x50: ({0x00, 0x20, 0x70}, {"group"}),
+        0xB0: ({0x20, 0x70}, {"group"}),
+    }
+
+
+def test_stages_are_the_tiles_read_and_under_way() -> None:
+    """While a tile is read two copies are under way, of which the wait leaves one; behind a barrier nothing is read."""
+    runs = [1] * 4 + [8] * 7 + [1, 1]
+    (body,) = [loop.anatomy for loop in look_inside(machine_code(STAGED, runs)).loops if loop.anatomy is not None]
+    assert (body.stages, body.groups_left) == (3, 1)
+    single = listed(
+        "LDGSTS.E [R9], [R2.64]",
+        "LDGDEPBAR",
+        "DEPBAR.LE SB0, 0x0",
+        "BAR.SYNC.DEFER_BLOCKING 0x0",
+        "LDS R6, [R11]",
+        "FFMA R5, R6, R6, R5",
+        "BAR.SYNC.DEFER_BLOCKING 0x0",
+        "@P0 BRA ->0",
+        "EXIT",
+    )
+    (body,) = [loop.anatomy for loop in look_inside(machine_code(single, [8] * 8 + [1])).loops if loop.anatomy]
+    assert (body.stages, body.groups_left) == (1, 0)

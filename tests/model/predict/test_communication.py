@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
 from support.loops import for_all
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.predict.communication import all_reduced, exchanged, link_of, share_of
+from rooflens.model.predict.communication import all_reduced, exchanged, link_of, ring_reduced, share_of, tree_reduced
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast, swept
+from rooflens.model.predict.forecast import predicted as predicted_at
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
 from rooflens.model.predict.sizes import check_shape, checked_sizes
@@ -76,14 +80,21 @@ def test_a_ring_sends_what_the_formulas_say(count: int) -> None:
     sums = [sum(100 * gpu + part for gpu in range(count)) for part in range(count)]
     assert held == [sums] * count
     assert set(halfway) == {exchanged(count, count)}
-    assert set(sent) == {all_reduced(count, count)}
+    assert set(sent) == {ring_reduced(count, count)}
+
+
+def test_an_all_reduce_gives_away_its_whole_buffer_at_least() -> None:
+    """Among two GPUs a ring needs no more than that; a ring of more, and two trees, up to twice as much."""
+    assert all_reduced(GIB, 2) == ring_reduced(GIB, 2) == tree_reduced(GIB, 2) == GIB
+    for count in (3, 8, 72):
+        assert all_reduced(GIB, count) == GIB < ring_reduced(GIB, count) < tree_reduced(GIB, count) == 2 * GIB
 
 
 @for_all(
     "operation, sizes, sent",
     [
-        # NCCL's own tests turn a size into bytes on the bus by these factors: 2 (n - 1) / n, (n - 1) / n and 1.
-        ("all-reduce", {"bytes": GIB, "gpus": 8}, 2 * 7 / 8 * GIB),
+        # A switch that adds up gets the buffer of an all-reduce once; all others send by themselves what they must.
+        ("all-reduce", {"bytes": GIB, "gpus": 8}, GIB),
         ("all-reduce", {"bytes": GIB, "gpus": 2}, GIB),
         ("all-gather", {"bytes": GIB, "gpus": 8}, 7 / 8 * GIB),
         ("reduce-scatter", {"bytes": GIB, "gpus": 8}, 7 / 8 * GIB),
@@ -93,7 +104,7 @@ def test_a_ring_sends_what_the_formulas_say(count: int) -> None:
     ],
 )
 def test_bytes_that_a_gpu_sends(operation: str, sizes: dict[str, int], sent: float) -> None:
-    """Each collective sends what NCCL counts for it, over the link's bandwidth in one direction."""
+    """No algorithm gets by with less, over the link's bandwidth in one direction."""
     found = predicted(operation, **sizes)
     assert found.sent_bytes == sent
     assert found.t_comms_s == pytest.approx(sent / 450e9)
@@ -131,15 +142,15 @@ def test_one_gpu_sends_nothing() -> None:
 
 
 def test_a_split_product_sends_its_results() -> None:
-    """Eight GPUs split k: an eighth of the FLOPs each, and m n elements in an all-reduce: k / (2 x 7) FLOP a byte.
+    """Eight GPUs split k: an eighth of the FLOPs each, and m n elements in an all-reduce: k / 8 FLOP a byte.
 
-    In bf16: 2 m n k / 8 over 2 x 7 / 8 x m n x 2 bytes.
+    In bf16: 2 m n k / 8 over m n x 2 bytes.
     """
     step = predicted("gemm", m=1024, n=2048, k=4096, tensor_parallel=8)
     assert step.flop == 2 * 1024 * 2048 * 4096 / 8
     assert step.moved_bytes == 2 * (1024 * 512 + 512 * 2048 + 1024 * 2048)
-    assert step.sent_bytes == 2 * 7 / 8 * 1024 * 2048 * 2
-    assert step.link_intensity == pytest.approx(4096 / 14)
+    assert step.sent_bytes == 1024 * 2048 * 2
+    assert step.link_intensity == pytest.approx(4096 / 8)
 
 
 def test_ridge_of_a_link() -> None:
@@ -150,7 +161,7 @@ def test_ridge_of_a_link() -> None:
 
 
 def test_a_split_product_leaves_its_link_at_the_ridge() -> None:
-    """The ridge 2198.7 is at k / 14 for k = 30,782; from 8 x 3,847 + 1 on, the GPU with the largest share has 3,848."""
+    """The ridge 2198.7 is at k / 8 for k = 17,589; from 8 x 2,198 + 1 on, the GPU with the largest share has 2,199."""
     row = swept(
         OPERATIONS["gemm"],
         {"m": "8192", "n": "8192", "k": "4096:65536:x2", "batch": "1", "tile": "0", "tensor_parallel": "8"},
@@ -158,13 +169,13 @@ def test_a_split_product_leaves_its_link_at_the_ridge() -> None:
         H100,
     )
     ((sizes, regime),) = row.crossings
-    assert (sizes["k"], regime) == (8 * 3847 + 1, "compute")
+    assert (sizes["k"], regime) == (8 * 2198 + 1, "compute")
 
 
 def test_eight_gpus_share_a_decoder() -> None:
-    """Two all-reduces a block of one token send 2 x 32 x 2 x 7 / 8 x 4096 x 2 bytes; products are an eighth."""
+    """Two all-reduces a block of one token send 2 x 32 x 4096 x 2 bytes; products are an eighth."""
     one, eight = predicted("decode"), predicted("decode", tensor_parallel=8)
-    assert eight.sent_bytes == 2 * 32 * 2 * 7 / 8 * 4096 * 2
+    assert eight.sent_bytes == 2 * 32 * 4096 * 2
     for label in ("query, key and value", "output projection", "up projection", "down projection", "logits"):
         assert 8 * part(eight, label).flop == part(one, label).flop
     assert part(eight, "attention over the cache").moved_bytes * 8 == part(one, "attention over the cache").moved_bytes
@@ -298,3 +309,73 @@ def test_work_that_gpus_cannot_share_is_refused(operation: str, sizes: dict[str,
     """8 experts cannot be split over 5 GPUs, nor 32 heads over 33."""
     with pytest.raises(UsageError, match=r"multiple of `expert_parallel`|cannot split 32 heads"):
         check_shape(checked_sizes(OPERATIONS[operation], sizes))
+
+
+NCCL_TESTS = Path(__file__).with_name("nccl_tests.csv")
+"""What nccl-tests printed on three generations of NVLink, as people have published it, with addresses."""
+
+
+def test_no_published_collective_is_faster_than_its_floor_and_bus_bandwidth_is_theirs() -> None:
+    """23 lines of five machines: 1.3 to 12 times the floor, and the bandwidths that stand there, to the last digit."""
+    rows = list(csv.DictReader(NCCL_TESTS.read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == 23
+    assert {row["link"] for row in rows} == {"NVLink 3", "NVLink 4", "NVLink 5"}
+    wrong = []
+    for row in rows:
+        sizes = {"bytes": int(row["bytes"])} | ({"gpus": int(row["gpus"])} if row["operation"] != "send" else {})
+        options = Options(gpu=row["gpu"], measured_ms=float(row["time_us"]) / 1e3)
+        found = predicted_at(row["operation"], sizes, options).steps[0][1]
+        assert found.measured_s is not None
+        rates = [(found.algorithm_bytes_per_s, "algbw_gb_per_s"), (found.bus_bytes_per_s, "busbw_gb_per_s")]
+        wrong += [f"{row}: {rate}" for rate, name in rates if rate != pytest.approx(1e9 * float(row[name]), rel=5e-4)]
+        if not 1.3 < found.measured_s / found.floor_s < 12 or GPUS[row["gpu"]].links["nvlink"].name != row["link"]:
+            wrong.append(f"{row}: floor {found.floor_s}")
+    assert wrong == []
+
+
+@for_all(
+    "on, gpus, link, taken",
+    [
+        ("h100-sxm", 8, None, {"SHARP": 9 / 8 * GIB, "ring": 1.75 * GIB, "tree": 2 * GIB}),
+        ("gb200", 72, None, {"SHARP": 73 / 72 * GIB, "ring": 71 / 36 * GIB, "tree": 2 * GIB}),
+        ("a100-sxm4-80gb", 8, None, {"ring": 1.75 * GIB, "tree": 2 * GIB}),
+        ("h100-pcie", 2, None, {"ring": GIB, "tree": GIB}),
+        ("h100-sxm", 8, "pcie", {"ring": 1.75 * GIB, "tree": 2 * GIB}),
+    ],
+)
+def test_algorithms_of_an_all_reduce(on: str, gpus: int, link: LinkKind | None, taken: dict[str, float]) -> None:
+    """Switches add up from NVLink 4 on; bridges, PCIe and older NVLink do not."""
+    found = predicted("all-reduce", on=GPUS[on], link=link, bytes=GIB, gpus=gpus)
+    assert {one.name: one.sent_bytes for one in found.algorithms} == pytest.approx(taken)
+    assert [one.time_s for one in found.algorithms] == sorted(one.time_s for one in found.algorithms)
+    for one in found.algorithms:
+        assert one.time_s == pytest.approx(one.sent_bytes / (found.link_bytes_per_s or 0))
+    ring = next(one for one in found.algorithms if one.name == "ring")
+    assert ring.bus_bytes_per_s == pytest.approx(found.link_bytes_per_s)
+
+
+@pytest.mark.parametrize("operation", ["all-gather", "reduce-scatter", "all-to-all", "broadcast", "send"])
+def test_other_collectives_reach_their_floor_by_themselves(operation: str) -> None:
+    """One algorithm sends no more than it must, at the bus bandwidth of the link."""
+    (one,) = predicted(operation, bytes=GIB).algorithms
+    assert one.time_s == predicted(operation, bytes=GIB).t_comms_s
+    assert one.bus_bytes_per_s == pytest.approx(450e9)
+
+
+def test_a_network_of_a_given_rate_takes_the_place_of_a_link() -> None:
+    """50 GB/s each way, as a port of 400 Gbit/s; it joins any number of GPUs, also those without a link."""
+    options = Options(network_gb_per_s=50)
+    found = forecast(OPERATIONS["all-gather"], {"bytes": GIB, "gpus": 512}, "bf16", GPUS["jetson-thor"], options)
+    assert (found.link, found.link_bytes_per_s) == ("network", 50e9)
+    assert found.t_comms_s == pytest.approx(511 / 512 * GIB / 50e9)
+    with pytest.raises(UsageError, match="a link and a network"):
+        forecast(OPERATIONS["send"], {"bytes": 1}, "bf16", H100, Options(network_gb_per_s=50, link="pcie"))
+
+
+def test_experts_of_a_decoder_are_shared_like_its_other_layers() -> None:
+    """Eight GPUs have an eighth of each expert; the sum over experts ends in the all-reduce of the layer."""
+    one, eight = predicted("decode", experts=8), predicted("decode", experts=8, tensor_parallel=8)
+    for label in ("up projection", "down projection"):
+        assert 8 * part(eight, label).flop == part(one, label).flop
+    assert part(eight, "weighted sum").sent_bytes == 32 * 4096 * 2
+    assert eight.sent_bytes == 2 * 32 * 4096 * 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -36,6 +38,26 @@ def test_no_published_time_lies_below_our_floor() -> None:
     assert len(published_points()) == 261
 
 
+GEFORCE_PRODUCTS = Path(__file__).with_name("geforce_products.csv")
+"""Square products on GeForce boards that people have published, with addresses; `apart`: why one tells nothing."""
+
+
+def test_no_product_on_a_board_above_its_rated_clock_lies_below_the_floor() -> None:
+    """Of 56 products on 17 boards 31 lie below the floor at the rated clock, none at the highest one."""
+    lines = GEFORCE_PRODUCTS.read_text(encoding="utf-8").splitlines()
+    rows = [row for row in csv.DictReader(lines) if not row["apart"]]
+    over, over_rated = [], []
+    for row in rows:
+        size = int(row["size"])
+        step = forecast(OPERATIONS["gemm"], dict.fromkeys("mnk", size), row["dtype"], the_datasheet(row["gpu"]))
+        time_s = step.flop / (float(row["tflop_per_s"]) * 1e12)
+        over.append((time_s / step.t_lower_s, row))
+        over_rated.append(time_s / (step.flop / step.rated_flop_per_s))
+    assert [one for one in over if one[0] < 1] == []
+    assert (len(rows), len({row["gpu"] for row in rows})) == (56, 17)
+    assert sum(ratio < 1 for ratio in over_rated) == 31
+
+
 def test_times_of_data_that_fits_in_l2_have_a_warm_floor_too() -> None:
     """The warm floor is below the cold one if DRAM sets that, and equal if arithmetic does; no time is below it."""
     wrong = []
@@ -53,30 +75,34 @@ def test_times_of_data_that_fits_in_l2_have_a_warm_floor_too() -> None:
     assert wrong == []
 
 
-def left_out() -> Iterator[tuple[str, str, list[bool]]]:
-    """Yield each kind and source with its tuned times that are in the interval of all other sources."""
+def left_out() -> Iterator[tuple[str, str, list[tuple[Point, Attainable]]]]:
+    """Yield each operation and source with its tuned times, and the interval of all other sources for each."""
     points = published_points()
-    for kind, operations in KINDS.items():
-        own = [point for point in points if point.operation in operations and not point.untuned]
+    for operation in (name for operations in KINDS.values() for name in operations):
+        own = [point for point in points if point.operation == operation and not point.untuned]
         for source in sorted({point.source for point in own}):
             others = [point for point in points if point.source != source]
             mine = [point for point in own if point.source == source]
-            judged = [(point, attainable(point.operation, point.floor_s, others)) for point in mine]
-            if judged[0][1] is not None:
-                yield kind, source, [_is_in(point, interval) for point, interval in judged]
+            judged = [(point, attainable(operation, point.floor_s, others, rereads=point.rereads)) for point in mine]
+            if known := [(point, interval) for point, interval in judged if interval is not None]:
+                yield operation, source, known
 
 
-def _is_in(point: Point, interval: Attainable | None) -> bool:
-    return interval is not None and interval.low_s <= point.time_s <= interval.high_s
+FEW = {("rmsnorm", "linkedin/Liger-Kernel"), ("cross-entropy-loss", "ScalingIntelligence/KernelBench")}
+"""Six and one times, of which the interval of the others holds less than four of five: the document says so."""
 
 
 def test_four_of_five_times_of_a_source_lie_in_the_interval_of_the_others() -> None:
-    """This holds for each source of products and of attention; docs/explanation/accuracy.md has the table."""
-    counted = [(kind, source, sum(inside), len(inside)) for kind, source, inside in left_out()]
-    short = [one for one in counted if one[2] < 0.8 * one[3] and one[0] != "norms and softmax"]
-    assert short == []
-    rows = "\n".join(f"| {kind} | {source} | {times} | {found} |" for kind, source, found, times in counted)
-    assert rows in DOCUMENT.read_text(encoding="utf-8"), rows
+    """This holds for each operation and source but the two that the table of docs/explanation/accuracy.md shows."""
+    rows, short = [], set()
+    for operation, source, judged in left_out():
+        inside = sum(interval.low_s <= point.time_s <= interval.high_s for point, interval in judged)
+        width = significant(median(interval.high_s / interval.low_s for _, interval in judged), 3)
+        rows.append(f"| {operation} | {source} | {len(judged)} | {inside} | {width} |")
+        if inside < 0.8 * len(judged):
+            short.add((operation, source))
+    assert short == FEW
+    assert "\n".join(rows) in DOCUMENT.read_text(encoding="utf-8"), "\n".join(rows)
 
 
 def test_the_interval_of_a_product_is_narrow_from_20_us_on() -> None:
@@ -143,8 +169,14 @@ def test_one_source_proves_nothing() -> None:
 @pytest.mark.parametrize(
     ("time_s", "words"),
     [
-        (0.5e-3, "0.500 times the floor: it did less work than predicted, or the time is wrong"),
-        (0.9e-3, "0.900 times the floor from cold caches: L2 held some of its data, or it did less work than"),
+        (
+            0.5e-3,
+            "0.500 times the floor: the card ran above 2.82 GHz, its operands or sums have a narrower type, or it did",
+        ),
+        (
+            0.9e-3,
+            "0.900 times the floor from cold caches: L2 held some of its data, its operands or sums have a narrower",
+        ),
         (
             1.2e-3,
             "1.20 times the floor and 0.800 times the median of published kernels: faster than half of them; stop",
@@ -156,7 +188,7 @@ def test_one_source_proves_nothing() -> None:
 def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
     """Below the warm floor, below the floor, in the faster half, in the slower half, beyond all."""
     found = Attainable(low_s=1.1e-3, typical_s=1.5e-3, high_s=2e-3, points=4, sources=("a", "b"))
-    assert words in time_words(time_s, 1e-3, found, without_dram_s=0.6e-3)
+    assert words in time_words(time_s, 1e-3, found, without_dram_s=0.6e-3, clock_hz=2.82e9)
 
 
 @pytest.mark.parametrize(
@@ -180,9 +212,37 @@ def test_a_time_is_judged_by_floor_and_published_kernels(time_s: float, floor: s
     assert [row.name for row in compared_times(1e6, 1e6, None)] == ["floor"]
 
 
+def test_a_clock_that_is_known_is_no_reason() -> None:
+    """Counters give the clock of a measured kernel, and its peak is for that."""
+    assert "the card ran" not in time_words(0.5e-3, 1e-3, None, without_dram_s=0.6e-3)
+
+
+def test_a_kernel_for_all_steps_is_told_from_one_for_each() -> None:
+    """Between both floors a time is that of a fused kernel."""
+    rows = compared_times(0.8e6, 0.7e6, None, 0.6e6, 1e6)
+    assert [(row.name, row.verdict) for row in rows] == [("floor", "near the floor"), ("separate", "fused")]
+    rows = compared_times(1.3e6, 0.7e6, None, 0.6e6, 1e6)
+    assert [(row.name, row.verdict) for row in rows] == [("floor", "above the floor"), ("separate", "above the floor")]
+
+
+def test_rows_too_long_for_an_sm_are_read_twice_by_most() -> None:
+    """58,368 numbers fit; the floor has longer rows once, and the best kernel may, but typical ones take half more."""
+    short, long = (
+        forecast(OPERATIONS["softmax"], {"rows": 4096, "width": width}, "fp32", the_datasheet("h100-sxm"))
+        for width in (58_368, 58_369)
+    )
+    assert (short.rereads, long.rereads) == (1, pytest.approx(1.5))
+    assert short.attainable is not None
+    assert long.attainable is not None
+    assert long.attainable.low_s == pytest.approx(short.attainable.low_s, rel=1e-3)
+    assert long.attainable.typical_s == pytest.approx(1.5 * short.attainable.typical_s, rel=1e-3)
+    assert long.attainable.high_s == pytest.approx(1.5 * short.attainable.high_s, rel=1e-3)
+
+
 def test_words_without_published_kernels() -> None:
     """Only the floors can be compared; where arithmetic sets the floor, it is the same from warm caches."""
     assert floor_words(1e-3, None) == "floor 1.00 ms"
     assert floor_words(1e-3, None, 0.4e-3) == "floor 1.00 ms from cold caches, 400 µs with its data in L2"
     assert floor_words(1e-3, None, 1e-3) == "floor 1.00 ms from cold caches or with its data in L2"
+    assert floor_words(1e-3, None, fused_s=0.8e-3) == "floor 1.00 ms as separate kernels, 800 µs fused"
     assert time_words(2e-3, 1e-3, None) == "2.00 ms is 2.00 times the floor"

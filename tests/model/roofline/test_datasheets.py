@@ -143,7 +143,8 @@ each_gpu = for_all("gpu", GPUS, lambda gpu: gpu.name)
 
 
 UNITS = {
-    **dict.fromkeys(("boost_clock", "base_clock", "tensor_boost_clock"), "Hz"),
+    **dict.fromkeys(("boost_clock", "base_clock", "tensor_boost_clock", "highest_clock"), "Hz"),
+    **dict.fromkeys(("special_rate", "issue_rate"), "op/s"),
     **dict.fromkeys(("dram_bandwidth", "l2_bandwidth"), "byte/s"),
     **dict.fromkeys(("dram_size", "l2_size"), "byte"),
     "sm_count": "SM",
@@ -192,6 +193,63 @@ def test_derived_peaks_are_the_product_their_source_shows(gpu: Datasheet) -> Non
             sms, rate, clock_ghz = (float(group) for group in match.groups())
             assert (sms, clock_ghz * 1e9) == pytest.approx((gpu.sm_count.value, gpu.clock_of(key).value))
             assert peak.value == pytest.approx(sms * rate * clock_ghz * 1e9, rel=1e-3)
+
+
+SPECIAL_AND_ISSUED = {
+    "6.0": (16, 64),
+    "6.1": (32, 128),
+    **dict.fromkeys(("7.0", "7.2", "7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "12.0"), (16, 128)),
+    "10.3": (32, 128),
+}
+"""Special functions and thread instructions of an SM and cycle (CUDA C++ Programming Guide); others are not known."""
+
+
+@each_gpu
+def test_rates_beside_the_peaks_follow_from_the_generation(gpu: Datasheet) -> None:
+    """Special functions and issued instructions: SMs x rate x boost clock, as the source says; none for a new chip."""
+    rates = SPECIAL_AND_ISSUED.get(gpu.compute_capability, (None, None))
+    for rate, quantity in zip(rates, (gpu.special_rate, gpu.issue_rate), strict=True):
+        assert (rate is None) == (quantity is None)
+        if quantity is not None:
+            assert quantity.value == pytest.approx(gpu.sm_count.value * (rate or 0) * gpu.boost_clock.value, rel=1e-4)
+            assert quantity.source.startswith(f"derived: {gpu.sm_count.value:.0f} SM x {rate} op/SM/clk x ")
+
+
+def test_floors_are_for_the_highest_clock_seen_or_assumed() -> None:
+    """A card with GeForce's boost runs above its rated clock: as somebody saw, else 1.15 times, marked as assumed."""
+    of = {gpu.id: gpu for gpu in GPUS}
+    assert of["rtx-4090"].fastest_clock.value == 2.82e9
+    assert "github.com/" in of["rtx-4090"].fastest_clock.source
+    assumed = of["rtx-4080"].fastest_clock
+    assert assumed.value == pytest.approx(1.15 * 2.505e9)
+    assert assumed.source.startswith("assumed: 1.15 x")
+    for gpu in GPUS:
+        if gpu.highest_clock is not None:
+            assert gpu.boost_clock.value < gpu.highest_clock.value < 1.4 * gpu.boost_clock.value
+            assert "github.com/" in gpu.highest_clock.source
+
+
+@each_gpu
+def test_data_centre_cards_stop_at_their_boost_clock(gpu: Datasheet) -> None:
+    """Of those no clock is assumed, so that their floors are those of the datasheet."""
+    is_free = any(re.search(r"GeForce|RTX|T400", name) for name in gpu.names) and gpu.id != "rtx-pro-6000-server"
+    assert (gpu.above_boost > 1) == is_free
+    if not is_free:
+        assert gpu.fastest_clock == gpu.boost_clock
+
+
+@each_gpu
+def test_blocks_with_scales_share_the_pipe_of_their_width(gpu: Datasheet) -> None:
+    """Tensor cores that apply scales came with fp4; GeForce boards of CC 12 do fp8 with scales twice as fast."""
+    for key, plain in gpu_module.BLOCK_SCALED.items():
+        peak = gpu.peak(key)
+        assert (peak is not None) == ({"tensor_fp4", plain} <= gpu.peaks.keys()), key
+        if peak is not None and key in gpu.peaks:
+            assert gpu.compute_capability == "12.0"
+            assert peak.value == pytest.approx(2 * gpu.peaks[plain].value, rel=1e-3)
+            assert peak.value == pytest.approx(gpu.peaks["tensor_fp8_acc16"].value, rel=1e-3)
+        elif peak is not None:
+            assert peak == gpu.peaks[plain]
 
 
 @each_gpu

@@ -20,7 +20,7 @@ from rooflens.report.forecast.plane import planes
 from rooflens.report.forecast.times import times_spec
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.plane.simple import plane_spec
-from rooflens.report.words.forecast import answer, peak_words, size_text, table_rows
+from rooflens.report.words.forecast import answer, fastest_words, peak_words, size_text, table_rows
 from rooflens.writing.answers import of_forecasts
 
 if TYPE_CHECKING:
@@ -44,6 +44,17 @@ def text_of(page: str) -> str:
     """Return the words of a page."""
     body = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
+
+
+def test_what_no_kernel_beats_is_the_floor_of_one_kernel_for_all_steps() -> None:
+    """Headline and curve of experts have the fused floor; a kernel may beat that of separate ones."""
+    experts = row("moe", tokens="64,4096")
+    steps = [step for _, step in experts.steps]
+    assert fastest_words([experts]) == f"tokens 4,096: at least {duration(steps[-1].floor_s * 1e9)} fused."
+    spec = times_spec([experts])
+    (values,) = spec["datasets"].values()
+    assert [value["floor"] for value in values] == [1e9 * step.floor_s for step in steps]
+    assert all(step.floor_s < step.t_lower_s for step in steps)
 
 
 def test_dots_of_a_simple_operation_stand_on_their_roof() -> None:

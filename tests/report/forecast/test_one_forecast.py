@@ -5,27 +5,32 @@ from __future__ import annotations
 import json
 import re
 from html import unescape
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner
 
+import rooflens
 from rooflens.cli.commands.predict import _command
 from rooflens.cli.group import main
 from rooflens.format import duration, si, significant
+from rooflens.mcp.answers import Answers
+from rooflens.mcp.root import Root
+from rooflens.model.predict.forecast import predicted as predicted_row
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.options import OPTIONS, Options
+from rooflens.report.forecast.data import PREDICTION, Said
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rooflens.model.predict.rows import Operation
 
 SETS = 40
 NO_NUMBERS = {"style", "output", "force"}
 """Options that change no number: where an answer goes, and in which format."""
 
-GPUS = ("h100-sxm", "b200", "a100-sxm4-80gb", "t4", "h200", "rtx-4090")
-DTYPES = ("fp32", "bf16", "fp16", "fp8")
+GPUS = ("h100-sxm", "b200", "a100-sxm4-80gb", "t4", "h200", "rtx-4090", "rtx-5090")
+DTYPES = ("fp32", "bf16", "fp16", "fp8", "fp16:fp16", "mxfp8", "nvfp4")
 
 
 def asked(random: Random, operation: Operation) -> dict[str, list[str]]:
@@ -47,6 +52,8 @@ def asked(random: Random, operation: Operation) -> dict[str, list[str]]:
         given["out_dtype"] = [random.choice(("bf16", "fp32"))]
     if random.random() < 0.3:
         given["link"] = [random.choice(("nvlink", "pcie"))]
+    elif random.random() < 0.5:
+        given["network_gb_per_s"] = [random.choice(("12.5", "50"))]
     if random.random() < 0.4:
         given["measured_ms"] = [f"{random.uniform(0.01, 5):.3f}"]
     return given
@@ -109,6 +116,31 @@ def test_page_terminal_and_json_agree_whatever_is_asked(tmp_path: Path) -> None:
     options = {one.name for name in OPERATIONS for one in _command(OPERATIONS[name]).params}
     sizes = {size.name for operation in OPERATIONS.values() for size in operation.sizes}
     assert options - sizes - NO_NUMBERS <= used
+    assert not offenders, "\n".join(offenders[:20])
+
+
+def test_command_python_and_server_give_one_forecast() -> None:
+    """For 40 random sets of options with one size, type and GPU, the three doors give the same numbers."""
+    random, offenders, server = Random(67), [], Answers(Root(Path()))  # noqa: S311 - a test repeats itself
+    found = 0
+    while found < SETS:
+        arguments, _, forecasts = predicted(random)
+        if len(forecasts) > 1:
+            continue
+        found += 1
+        (told,) = forecasts
+        given = dict(zip(arguments[1::2], arguments[2::2], strict=True))
+        options: dict[str, Any] = {}
+        for one in OPTIONS:
+            if (text := given.get(f"--{one.name.replace('_', '-')}")) is not None:
+                options[one.name] = one.kind(text)
+        options |= {"dtype": told["dtype"], "gpu": told["gpu"]}
+        row = predicted_row(told["operation"], told["sizes"], Options(**options))
+        in_python = rooflens.predict(told["operation"], **options, **told["sizes"])
+        written = json.loads(json.dumps(PREDICTION.json(Said(row, told["sizes"], in_python))))
+        offenders += [f"{arguments}: Python has another {name}" for name in told if written[name] != told[name]]
+        numbers = server.predict(told["operation"], told["sizes"], **options).data
+        offenders += [f"{arguments}: the server has another {name}" for name in numbers if numbers[name] != told[name]]
     assert not offenders, "\n".join(offenders[:20])
 
 
