@@ -25,11 +25,6 @@ from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.verdict.thresholds import Thresholds
 from rooflens.model.verdict_classes import Bound
 
-_FAR_LONGER = 10
-"""So many times the longest launch: what a kernel takes is then no matter of launching it."""
-_FEW_SMS = 0.1
-"""A GPU with work for fewer of its SMs is hardly used, whatever the others do."""
-
 
 class Facts(Struct, frozen=True):
     """One kernel: its levels and pipes, then its class and limit (`decide`), which findings and words are made of.
@@ -92,12 +87,12 @@ class Facts(Struct, frozen=True):
         blocks, sms, size = map(self.counter, ("grid_size", "sm_count", "block_size"))
         an_sm = ratio(blocks, sms)
         is_a_warp = bool(blocks and size and blocks * size <= WARP_THREADS)
-        return self.is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
+        return self.is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < self.limits.little_share))
 
     @property
     def is_long(self) -> bool:
         """Whether it runs for far longer than a launch takes."""
-        return (self.kernel.duration_ns or 0.0) >= _FAR_LONGER * self.limits.overhead_duration_ns
+        return (self.kernel.duration_ns or 0.0) * self.limits.little_share >= self.limits.overhead_duration_ns
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None if the report does not hold it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -60,6 +61,7 @@ _NARROW_TENSOR = ("tensor_int8", "tensor_int4", "tensor_fp8", "tensor_fp6", "ten
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def library_of(name: str, function_name: str) -> str | None:
     """Name the library that a kernel is part of; None if its name tells none."""
     names = f"{name} {function_name}"
@@ -69,6 +71,7 @@ def library_of(name: str, function_name: str) -> str | None:
 ONLY_FILLS = "this report holds only kernels that fill inputs"
 
 
+@lru_cache(maxsize=1024)
 def role_of(name: str, function_name: str, library: str | None) -> Role:
     """Say what a kernel is to its reader: an input's filler, a copy, a library's, or one whose code can be changed."""
     names = f"{name}\n{function_name}"
@@ -118,7 +121,7 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     elif is_product:
         is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
-        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(kernel, facts.pipes)):
+        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(facts)):
             other = f"call {library} with {max(roofs, key=roofs.__getitem__)}, if accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
             moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))
