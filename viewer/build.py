@@ -1,0 +1,143 @@
+"""Build the viewer, a folder that any static host serves: `.venv/bin/python viewer/build.py out/viewer`.
+
+It holds Pyodide's core, the wheels that rooflens needs to draw a page, and rooflens' own wheel. What is fetched is pinned
+in `pins.toml`, by digest; `npm` and `pip` fetch it, from wherever they are set up to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from rooflens.report.html import theme
+
+HERE = Path(__file__).parent
+COPIED = ("viewer.js", "worker.js", "frame.html", "answering.py", "rpds.py")
+CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+PURE = ("markupsafe/__init__.py", "markupsafe/_native.py")
+
+
+def main() -> int:
+    """Build it; say what failed, and what may help."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    options.add_argument("folder", type=Path, help="where the viewer goes; what is there is replaced")
+    folder: Path = options.parse_args().folder
+    if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
+        return _fail(f"`{folder}` is no viewer, and would be replaced", "name another folder")
+    pins = tomllib.loads((HERE / "pins.toml").read_text(encoding="utf-8"))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".viewer") as made:
+        try:
+            build(Path(made) / "viewer", pins)
+        except FileNotFoundError as error:
+            return _fail(f"`{error.filename}` is not installed", "the viewer is built with npm and pip")
+        except subprocess.CalledProcessError as error:
+            return _fail(
+                f"`{error.cmd[0]}` failed: {_last_line(error.stderr)}", "building fetches packages: is there a network?"
+            )
+        except ValueError as error:
+            return _fail(str(error), "renew viewer/pins.toml, or ask who changed the file")
+        shutil.rmtree(folder, ignore_errors=True)
+        (Path(made) / "viewer").rename(folder)
+    print(folder / "index.html")
+    return 0
+
+
+def build(folder: Path, pins: dict[str, Any]) -> None:
+    """Fetch everything into a new folder, and write the pages.
+
+    Raises:
+        ValueError: A file is not the one that was pinned.
+        subprocess.CalledProcessError: npm or pip failed.
+        FileNotFoundError: npm is not installed.
+    """
+    wheels = folder / "wheels"
+    wheels.mkdir(parents=True)
+    _fetch_core(folder / "pyodide", pins["npm"]["pyodide"])
+    _fetch_wheels(wheels, pins)
+    for wheel in wheels.glob("markupsafe-*"):
+        _keep_pure(wheel)
+    _pip("wheel", "--no-deps", *_how_to_build(), "--wheel-dir", str(wheels), str(HERE.parent))
+    for name in COPIED:
+        shutil.copyfile(HERE / name, folder / name)
+    index = (HERE / "index.html").read_text(encoding="utf-8")
+    for name, inks, dark in (("light", theme.LIGHT, False), ("dark", theme.DARK, True)):
+        index = index.replace(f"/* {name} */", theme.css_variables(inks, dark=dark))
+    (folder / "index.html").write_text(index, encoding="utf-8")
+    held = sorted(wheel.name for wheel in wheels.iterdir())
+    (folder / "manifest.json").write_text(json.dumps({"wheels": held}, indent=1), encoding="utf-8")
+
+
+def _fetch_core(folder: Path, pin: dict[str, str]) -> None:
+    with tempfile.TemporaryDirectory() as fetched:
+        _run("npm", "pack", f"pyodide@{pin['version']}", "--pack-destination", fetched)
+        (archive,) = Path(fetched).iterdir()
+        if hashlib.sha256(archive.read_bytes()).hexdigest() != pin["sha256"]:
+            raise ValueError(f"pyodide {pin['version']} of npm is not the one that was pinned")
+        folder.mkdir()
+        with tarfile.open(archive) as held:
+            for name in CORE:
+                inside = held.extractfile(f"package/{name}")
+                if inside is None:
+                    raise ValueError(f"pyodide {pin['version']} holds no {name}")
+                (folder / name).write_bytes(inside.read())
+
+
+def _fetch_wheels(folder: Path, pins: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        wanted = Path(made) / "requirements.txt"
+        lines = (f"{name}=={pin['version']} --hash=sha256:{pin['sha256']}" for name, pin in pins["wheels"].items())
+        wanted.write_text("\n".join(lines), encoding="utf-8")
+        platforms = [option for name in (*pins["platforms"], "any") for option in ("--platform", name)]
+        abis = [f"--abi=cp{pins['python'].replace('.', '')}", "--abi=none"]
+        target = ("--implementation=cp", f"--python-version={pins['python']}", *abis, *platforms)
+        _pip("download", "--no-deps", "--only-binary=:all:", *target, "--dest", str(folder), "--requirement", str(wanted))
+
+
+def _keep_pure(wheel: Path) -> None:
+    """Leave the part of MarkupSafe that is Python: its own fall-back where the compiled one is missing."""
+    with zipfile.ZipFile(wheel) as held:
+        kept = {name: held.read(name) for name in held.namelist() if name in PURE or ".dist-info/" in name}
+    wheel.unlink()
+    name, version = wheel.name.split("-")[:2]
+    with zipfile.ZipFile(wheel.with_name(f"{name}-{version}-py3-none-any.whl"), "w", zipfile.ZIP_DEFLATED) as written:
+        for path, data in kept.items():
+            written.writestr(path, data)
+
+
+def _how_to_build() -> tuple[str, ...]:
+    """Build with the hatchling of this environment; else with one that pip fetches, as the action pins it."""
+    from importlib.util import find_spec
+
+    return ("--no-build-isolation",) if find_spec("hatchling") else ()
+
+
+def _pip(*arguments: str) -> None:
+    _run(sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+
+
+def _fail(message: str, hint: str) -> int:
+    print(f"error: {message}\n\nhint: {hint}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
