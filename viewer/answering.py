@@ -12,6 +12,7 @@ if not hasattr(os, "geteuid"):  # this Pyodide has one user and no word for who 
     os.geteuid = os.getuid
 
 PLACE = Path("/reports")
+PAGE = Path("/page.html")
 READ = ("--reader", "direct")  # NVIDIA's module is no wasm
 
 
@@ -60,7 +61,10 @@ def run(*arguments: str) -> tuple[int, str, str]:
 def page(paths: list[str]) -> tuple[int, str, str]:
     """Make the page of files: a comparison of two, else a report."""
     if _is_pair(paths):
-        return run("compare", *READ, "--format", "html", "--", *paths)
+        PAGE.unlink(missing_ok=True)
+        status, _, messages = run("compare", *READ, "-o", str(PAGE), "--", *paths)
+        made = PAGE.read_text("utf-8") if PAGE.exists() else ""
+        return status, made, messages.removesuffix(f"wrote {PAGE}\n")
     return run("report", *READ, "--format", "html", "-o", "-", "--", *paths)
 
 

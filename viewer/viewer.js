@@ -56,6 +56,7 @@ function ask(message) {
 async function open(files) {
   if (!files.length) return;
   if (waiting) start();
+  delete document.body.dataset.done;
   opened = { name: files.map(({ name }) => name).join(", ") };
   $("name").textContent = $("name").title = opened.name;
   $("text").textContent = "";
