@@ -18,7 +18,7 @@ BIN   := $(VENV)/bin
 FOREIGN := $(if $(wildcard $(VENV)/.installed),,$(wildcard $(VENV)))
 # Who only reads and draws needs the package alone, and the first door little more: a fraction of the time that the tools
 # of all tests and docs take, which come with the first target that uses them.
-LEAN    := demo replay profile calibrate pins
+LEAN    := demo replay profile calibrate pins viewer
 FIRST   := $(LEAN) install check core lint systems format
 EXTRAS  := [test,lint,docs]
 NEEDED  := $(if $(filter-out $(FIRST),$(MAKECMDGOALS)),.complete,$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.check,.installed))
@@ -36,7 +36,7 @@ LADDER = fixtures/published/ESMM-Research__metrics.ncu-rep
 EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench bench-bar accuracy fixtures pictures vendor pins build clean
+.PHONY: help install check core systems demo replay profile calibrate record gpu test lint docs format fuzz faults bench bench-bar accuracy fixtures pictures vendor viewer pins build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,6 +131,9 @@ pictures: $(STAMP) ## draw the pictures of the documentation (needs a Chromium)
 
 vendor: $(STAMP) ## write the vendored Vega again, from vl-convert
 	cd tests && ../$(BIN)/python -m support.vega_bundle
+
+viewer: $(STAMP) ## build out/viewer, a static page that reads dropped reports in the browser (network, npm)
+	$(BIN)/python viewer/build.py $(OUT)/viewer
 
 pins: $(STAMP) ## pin the newest of what the action installs, with hashes, in action/requirements.txt (network)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -1,7 +1,7 @@
 """Build the viewer, a folder that any static host serves: `.venv/bin/python viewer/build.py out/viewer`.
 
-It holds Pyodide's core, the wheels that rooflens needs to draw a page, and rooflens' own wheel. What is fetched is pinned
-in `pins.toml`, by digest; `npm` and `pip` fetch it, from wherever they are set up to.
+It holds Pyodide's core, the wheels that rooflens needs to draw a page, and rooflens' own wheel. What is fetched is
+pinned in `pins.toml`, by digest; `npm` and `pip` fetch it, from wherever they are set up to.
 """
 
 from __future__ import annotations
@@ -16,14 +16,20 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rooflens.report.html import theme
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HERE = Path(__file__).parent
 COPIED = ("viewer.js", "worker.js", "frame.html", "answering.py", "rpds.py")
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+NOT_HAD = 75
+"""The exit status where something could not be fetched, as of `.ci/audit.py`."""
 PURE = ("markupsafe/__init__.py", "markupsafe/_native.py")
 
 
@@ -40,11 +46,10 @@ def main() -> int:
         try:
             build(Path(made) / "viewer", pins)
         except FileNotFoundError as error:
-            return _fail(f"`{error.filename}` is not installed", "the viewer is built with npm and pip")
+            return _fail(f"`{error.filename}` is not installed", "the viewer is built with npm and pip", NOT_HAD)
         except subprocess.CalledProcessError as error:
-            return _fail(
-                f"`{error.cmd[0]}` failed: {_last_line(error.stderr)}", "building fetches packages: is there a network?"
-            )
+            message = f"{_name(error.cmd)} failed: {_last_line(error.stderr)}"
+            return _fail(message, "the viewer is made of packages that npm and pip fetch: is there a network?", NOT_HAD)
         except ValueError as error:
             return _fail(str(error), "renew viewer/pins.toml, or ask who changed the file")
         shutil.rmtree(folder, ignore_errors=True)
@@ -101,7 +106,9 @@ def _fetch_wheels(folder: Path, pins: dict[str, Any]) -> None:
         platforms = [option for name in (*pins["platforms"], "any") for option in ("--platform", name)]
         abis = [f"--abi=cp{pins['python'].replace('.', '')}", "--abi=none"]
         target = ("--implementation=cp", f"--python-version={pins['python']}", *abis, *platforms)
-        _pip("download", "--no-deps", "--only-binary=:all:", *target, "--dest", str(folder), "--requirement", str(wanted))
+        _pip(
+            "download", "--no-deps", "--only-binary=:all:", *target, "--dest", str(folder), "--requirement", str(wanted)
+        )
 
 
 def _keep_pure(wheel: Path) -> None:
@@ -117,8 +124,6 @@ def _keep_pure(wheel: Path) -> None:
 
 def _how_to_build() -> tuple[str, ...]:
     """Build with the hatchling of this environment; else with one that pip fetches, as the action pins it."""
-    from importlib.util import find_spec
-
     return ("--no-build-isolation",) if find_spec("hatchling") else ()
 
 
@@ -127,16 +132,25 @@ def _pip(*arguments: str) -> None:
 
 
 def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if "DO NOT MATCH THE HASHES" in done.stderr:
+        raise ValueError("a wheel is not the one that was pinned")
+    if done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
+
+
+def _name(command: Sequence[str]) -> str:
+    return "pip" if command[0] == sys.executable else command[0]
 
 
 def _last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it said nothing")
+    lines = [line for line in text.splitlines() if "error" in line.lower()]
+    return lines[-1].strip() if lines else "it said nothing"
 
 
-def _fail(message: str, hint: str) -> int:
+def _fail(message: str, hint: str, status: int = 1) -> int:
     print(f"error: {message}\n\nhint: {hint}", file=sys.stderr)
-    return 1
+    return status
 
 
 if __name__ == "__main__":

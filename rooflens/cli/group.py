@@ -20,7 +20,7 @@ from rooflens.errors import InputError, RooflensError, StoppedError, lacking_pac
 from rooflens.machine import collect_seldom, without_pandas
 
 SECTIONS = {
-    "Read reports": ("analyze", "report", "explain", "hotspots", "annotate", "ingest", "share"),
+    "Read reports": ("analyze", "report", "explain", "hotspots", "annotate", "ingest", "share", "viewer"),
     "Compare and predict": ("compare", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
     "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),

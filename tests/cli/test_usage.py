@@ -26,7 +26,7 @@ from rooflens.errors import UnknownNameError
 REPORT = Path(__file__).parents[2] / "fixtures/published/llm.c__adamw_coalsecing_shared.ncu-rep"
 
 _ON_A_GPU = {"profile", "collect", "calibrate"}
-_SERVES = {"mcp"}
+_SERVES = {"mcp", "viewer"}
 
 
 def _leaves() -> Iterator[tuple[str, click.Command]]:
