@@ -87,7 +87,7 @@ def test_the_pins_are_what_the_package_needs() -> None:
 def test_pages_texts_and_json_need_no_numpy_pandas_pyarrow_or_nvidia_module(
     kind: str, fixtures: Path, tmp_path: Path
 ) -> None:
-    """With these blocked, and the stand-in for rpds, the viewer's commands read a report, a pair, three, and a trace."""
+    """With these blocked, and the stand-in for rpds, the commands read a report, a pair, three, and a trace."""
     names = ("MW_Baseline", "MW_DivToMult")
     reports = [str(fixtures / "published" / f"GPU_workshop__{name}.ncu-rep") for name in names]
     trace = write_trace(tmp_path / "trace.json", [kernel("gemm", 10.0), kernel("gemm", 20.0)])

@@ -6,10 +6,12 @@ import contextlib
 import io
 import os
 import shutil
+import time
 from pathlib import Path
 
-if not hasattr(os, "geteuid"):  # this Pyodide has one user and no word for who acts
+if not hasattr(os, "geteuid"):  # Python for wasm has one user, and one thread
     os.geteuid = os.getuid
+    time.thread_time = time.process_time
 
 PLACE = Path("/reports")
 PAGE = Path("/page.html")

@@ -29,6 +29,7 @@ function hear(answer) {
     fail(`error: ${kind}: ${answer.message}\n\nhint: ${waiting ? "it was started anew: open another file" : "load this page again"}`);
     if (waiting) start();
     waiting = undefined;
+    document.body.dataset.done = number;
   } else if (answer.kind === "done") {
     waiting = undefined;
     document.body.dataset.done = number;
