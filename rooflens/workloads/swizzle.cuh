@@ -4,10 +4,11 @@
 
 namespace swizzle {
 
-// Where the value at a row and a column stands in a tile with rows of so many values, a multiple of 128 bytes.
-template <typename Value, int width>
-__device__ int place(int row, int column) {
-  constexpr int kChunk = 16 / static_cast<int>(sizeof(Value));
+// Where the value at a row and a column stands in a tile with rows of so many values, a multiple of 128 bytes. Unsigned,
+// as then the compiler sees that rows which are 8 apart have their chunks in the same places.
+template <typename Value, unsigned width>
+__device__ unsigned place(unsigned row, unsigned column) {
+  constexpr unsigned kChunk = 16 / sizeof(Value);
   return row * width + (column / kChunk ^ row % 8) * kChunk + column % kChunk;
 }
 

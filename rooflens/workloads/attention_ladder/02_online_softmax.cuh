@@ -1,6 +1,6 @@
 // 02 online softmax: one kernel; a block has 64 queries, takes 64 keys and values at a time, and keeps their scores on chip.
 //
-// Of the scores nothing is written: DRAM sees Q, K, V and the result once, 16 bytes for 4 n FLOP, n FLOP/B for n keys.
+// Of the scores nothing is written: DRAM sees Q, K, V and the result once, 16 bytes for 4 n FLOP, n / 4 FLOP/B for n keys.
 // A step over 64 keys loads 2*64*64*4 = 32 KiB from far and does 4*64*64*64 = 1048576 FLOP with it: 32 FLOP/B from L2.
 // softmax needs the largest score of a row, which is not known before the last tile: see online.cuh.
 // A thread has 8 queries and 4 keys, then 8 queries and 4 columns: 12 loads of 16 bytes for 128 multiply-adds, in both
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
         k_tile[swizzle::place<float, kTile>(down + r * kDown, across + e * kAcross)] = rows[r].weight(scores[r][e]);
       }
     }
-    __syncthreads();
+    __syncwarp();  // who shares a query is in one warp
 #pragma unroll 2
     for (int key = 0; key < kTile; key += kVector) {
       float4 values[kVector];

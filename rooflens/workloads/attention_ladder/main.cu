@@ -1,7 +1,7 @@
 // attention_ladder: softmax(Q K^T / sqrt(width)) V of every head, three times: every rung removes the wall of the one before.
 //
 // The work is the same on all of them, 4 heads length^2 width FLOP (softmax not counted), and so is what has to be read and
-// written: Q, K, V and the result, which `scores` are none of. `--rung` 1 to 3 selects the file of that number.
+// written: Q, K, V and the result; scores are neither. `--rung` 1 to 3 selects the file of that number.
 #include "../common.cuh"
 
 #include "01_naive.cuh"
@@ -21,10 +21,10 @@ double tolerance_of(long long length) {
   return 4.0 * std::sqrt(static_cast<double>(length + kWidth)) * rooflens::kFloatRounding;
 }
 
-// A weight that was rounded to fp16 is off by 2^-11 at most. Of many, again going both ways, less is left by the root of
-// their number; one that is missing is larger still.
+// A weight that was rounded to fp16 is off by 2^-11 at most, either way: of a sum of them, that over the root of their
+// number is left, and four times as much in the worst of thousands of results. A key that is missing is larger still.
 double half_tolerance_of(long long length) {
-  return tolerance_of(length) + 0x1p-10 / std::sqrt(static_cast<double>(length));
+  return tolerance_of(length) + 4.0 * 0x1p-11 / std::sqrt(static_cast<double>(length));
 }
 
 // Compares whole rows: the weights of a row are worked out once.
