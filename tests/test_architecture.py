@@ -70,7 +70,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/roofline model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/verdict_classes model/counters model/knowledge model/verdict model/findings",
-    "model/same_work": "format model/records model/roofline",
+    "model/same_work": "format model/counters model/records model/roofline model/verdict",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
     "model/summary": "format model/verdict_classes model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",

@@ -45,7 +45,13 @@ STORED_AS: Mapping[str, tuple[str, ...]] = {
 """Measure -> the metrics, with one instance an instruction, that a collection asks for to know it."""
 
 
-def hottest(hotspots: Iterable[Hotspot], measure: str, count: int = 3, by: Grain | None = None) -> tuple[Hotspot, ...]:
+MOST_PLACES = 3
+"""Places in the code that a finding names."""
+
+
+def hottest(
+    hotspots: Iterable[Hotspot], measure: str, count: int = MOST_PLACES, by: Grain | None = None
+) -> tuple[Hotspot, ...]:
     """Return the hot spots with most of a measure, most first: by default lines where there are any with it."""
     having = [hotspot for hotspot in hotspots if hotspot.measures.get(measure)]
     grain = by or ("line" if any(hotspot.by == "line" for hotspot in having) else "sass")
@@ -53,7 +59,7 @@ def hottest(hotspots: Iterable[Hotspot], measure: str, count: int = 3, by: Grain
     return tuple(ranked[:count])
 
 
-def places(kernel: Kernel, measure: str, count: int = 3) -> tuple[Place, ...]:
+def places(kernel: Kernel, measure: str, count: int = MOST_PLACES) -> tuple[Place, ...]:
     """Return where a kernel has most of a measure, with the part of its total that is there."""
     total = kernel.code_totals.get(measure)
     if not total:
@@ -133,7 +139,7 @@ def by_producer(waits: Iterable[Wait]) -> list[Wait]:
     return [replace(named[key], samples=sums[key]) for key in sorted(sums, key=lambda key: (-sums[key], key))]
 
 
-def producers(kernel: Kernel, reasons: Iterable[str], count: int = 3) -> tuple[Place, ...]:
+def producers(kernel: Kernel, reasons: Iterable[str], count: int = MOST_PLACES) -> tuple[Place, ...]:
     """Return the lines that most samples of some reasons wait for; instructions where lines are not known.
 
     Args:

@@ -477,12 +477,6 @@ class Kernel(Struct, frozen=True, gc=False):
         part = ratio(counters.get("sm_cycles_active_avg"), elapsed)
         return None if part is None else min(1.0, part)
 
-    @property
-    def dram_clock_part(self) -> float:
-        """DRAM's peak at the profiled clock over that at its own top clock, 0 to 1; 1 where either is unknown."""
-        now, top = (self.counters.get(f"{of}_peak_bytes_per_s") for of in ("dram_bus", "device_dram"))
-        return ratio(now, top) or 1.0
-
 
 def _size(stated: float | None, axes: tuple[int, int, int] | None) -> int | None:
     return int(stated) if stated is not None else prod(axes) if axes else None

@@ -18,38 +18,15 @@ from typing import Literal
 from msgspec import Struct
 
 from rooflens.format import duration, percent, quantity, si, significant
+from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.roofline.work import main_work
-
-SAME = 0.1
-"""Operations of one job differ by less from version to version: padding and index arithmetic change them a little."""
-
-ALIKE = 0.05
-"""Threads, output and bytes closer than this are equal."""
-
-FACTOR = 4.0
-"""Versions of one job differ by less than this factor in instructions, and in operations where a change explains it."""
-
-FACTOR_AS_ASKED = 16.0
-"""The same of a program that was given the same sizes on its command line."""
-
-MULTIPLYING = 0.25
-"""From this part of the issue slots on FMA instructions are what a kernel does."""
-
-LOOPING = 256
-"""Instructions of a warp from which on a kernel loops over its work: what is shorter multiplies for its addresses."""
-
-SIZED = 2.0
-"""Outputs of one size may differ by less than this factor in the bytes of DRAM, by what the caches hold."""
+from rooflens.model.verdict.thresholds import default_thresholds
 
 OF_A_DIVISION = 24.0
 """FLOPs of a division or root at most: twelve multiply-adds around one approximation by the special function unit."""
 
-TOGETHER = (0.6, 1.6)
-"""Bytes grew with the operations where the logarithms of their factors have a ratio between these."""
-
-_WARP_THREADS = 32
 
 _WORD = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
 
@@ -118,7 +95,7 @@ def same_work(before: Analysis, after: Analysis, asked: Asked | None = None) -> 
     ours, theirs = main_work(before), main_work(after)
     if ours.total and theirs.total and ours.unit == theirs.unit:
         return _by_operations(before, after, (ours.total, theirs.total, ours.unit), asked)
-    if _apart_at_most(SAME, ours.total, theirs.total) and named_alike(before, after):
+    if _is_close(ours.total, theirs.total) and named_alike(before, after):
         return _same(f"as many operations, in another type: {si(theirs.total or 0.0, theirs.unit)}")
     instructions = _instructions(before), _instructions(after)
     if instructions[0] and instructions[1] and _issues_alike(before, after):
@@ -185,11 +162,11 @@ def _untold(why: str) -> Work:
 def _by_operations(before: Analysis, after: Analysis, work: tuple[float, float, str], asked: Asked | None) -> Work:
     old, new, unit = work
     amounts = f"{si(new, unit)}, not {si(old, unit)}"
-    if _apart(old, new) <= log(1 + SAME):
+    if _is_close(old, new):
         return _same(f"as many {unit}s: {si(new, unit)}")
-    if asked == "same" and _apart(old, new) <= log(FACTOR_AS_ASKED):
+    if asked == "same" and _apart(old, new) <= 2 * log(default_thresholds().several):
         return _same(f"the same arguments ({amounts})")
-    is_near = asked is None and _apart(old, new) <= log(FACTOR)
+    is_near = asked is None and _apart(old, new) <= log(default_thresholds().several)
     if is_near and unit == "FLOP" and _stores_as_much(before, after) and (gone := _what_went(before, after)):
         return _same(f"an output of the same size, {gone} ({amounts})")
     return _other(f"other work: {amounts}")
@@ -206,8 +183,9 @@ def _what_went(before: Analysis, after: Analysis) -> str:
     seeds = _approximations(more) - _approximations(less)
     if 0 < spared <= OF_A_DIVISION * seeds:
         return "fewer divisions" if less is after else "more divisions"
+    little = default_thresholds().little_share
     double, left = (_flop_of(one, "fp64") for one in (more, less))
-    if double > SAME * (more.flop_total or 0.0) and left <= SAME * double and spared <= double:
+    if double > little * (more.flop_total or 0.0) and left <= little * double and spared <= double:
         return "without fp64" if less is after else "with fp64"
     return ""
 
@@ -242,24 +220,28 @@ def _by_instructions(before: Analysis, after: Analysis, work: tuple[float, float
     if why := _as_much(before, after, _apart(old, new), asked):
         return _same(why)
     threads = _both(before, after, threads_of)
-    is_alike = _apart(old, new) <= log(1 + SAME)
-    if _apart(old, new) > log(FACTOR) or (asked == "other" and not is_alike):
+    is_alike = _is_close(old, new)
+    if _apart(old, new) > log(default_thresholds().several) or (asked == "other" and not is_alike):
         return _other(f"other work: {quantity(new, 'instructions')}, not {quantity(old, 'instructions')}")
     if threads[0] and threads[1] and not _alike(*threads):
         grown = threads[1] / threads[0]
-        if abs(log(new / old / grown)) <= log(1 + SAME):
+        if _is_close(grown, new / old):
             return _other(f"other work: {_times(grown)} threads, each with as many instructions")
     is_grown = _alike(*threads) and not _alike(*_both(before, after, _output_sectors))
     if not is_alike and is_grown and _bytes_follow(before, after, new / old):
         return _other(f"other work: {_times(new / old)} instructions and the bytes")
     if named_alike(before, after):
-        return _same("as many instructions" if is_alike else f"instructions within a factor of {FACTOR:.0f}")
+        return _same(
+            "as many instructions"
+            if is_alike
+            else f"instructions within a factor of {default_thresholds().several:.0f}"
+        )
     return _by_products(before, after)
 
 
 def _as_much(before: Analysis, after: Analysis, apart: float, asked: Asked | None) -> str:
     """Say what tells two kernels to do the same, however differently: what was asked for, or the bytes they move."""
-    if apart > log(FACTOR_AS_ASKED):
+    if apart > 2 * log(default_thresholds().several):
         return ""
     if asked == "same":
         return "the same arguments"
@@ -271,7 +253,7 @@ def _as_much(before: Analysis, after: Analysis, apart: float, asked: Asked | Non
 def _by_products(before: Analysis, after: Analysis) -> Work:
     """Judge kernels whose names tell nothing by how long their FMA pipes worked."""
     is_one_gpu = before.kernel.gpu_model == after.kernel.gpu_model
-    if is_one_gpu and _apart_at_most(SAME, _multiplying(before), _multiplying(after)):
+    if is_one_gpu and _is_close(_multiplying(before), _multiplying(after)):
         return _same("the FMA pipe worked as long")
     return _untold("other names, and FLOPs were not recorded on both sides")
 
@@ -325,7 +307,7 @@ def _stores_as_much(before: Analysis, after: Analysis) -> bool:
     if needed != (None, None):
         return _alike(*needed)
     old, new = (one.levels["dram"].amount_bytes for one in (before, after))
-    is_other_size = bool(old and new) and not _apart_at_most(SIZED - 1, old, new)
+    is_other_size = bool(old and new) and not _apart_at_most(default_thresholds().far_more - 1, old, new)
     stored = _both(before, after, lambda kernel: kernel.counters.get("global_store_sectors"))
     return _alike(*stored) and not is_other_size
 
@@ -333,7 +315,8 @@ def _stores_as_much(before: Analysis, after: Analysis) -> bool:
 def _bytes_follow(before: Analysis, after: Analysis, grown: float) -> bool:
     """Return whether DRAM bytes and operations changed by about the same factor: then the size changed."""
     old, new = (one.levels["dram"].amount_bytes for one in (before, after))
-    return bool(old and new) and TOGETHER[0] <= log((new or 1.0) / (old or 1.0)) / log(grown) <= TOGETHER[1]
+    most, ratio = default_thresholds().far_more, log((new or 1.0) / (old or 1.0)) / log(grown)
+    return bool(old and new) and 1 / most <= ratio <= most
 
 
 def _multiplying(analysis: Analysis) -> float | None:
@@ -344,7 +327,10 @@ def _multiplying(analysis: Analysis) -> float | None:
     instructions, threads = _instructions(analysis), threads_of(analysis.kernel)
     if not (busy and issue and cycles and sms and instructions and threads):
         return None
-    is_product = busy >= MULTIPLYING * issue and instructions >= LOOPING * threads / _WARP_THREADS
+    limits = default_thresholds()
+    is_product = (
+        busy >= limits.quarter_share * issue and instructions >= limits.short_warp_instructions * threads / WARP_THREADS
+    )
     return busy * cycles * sms if is_product else None
 
 
@@ -358,8 +344,13 @@ def does_no_less(one: Analysis, other: Analysis) -> bool:
         return False
     shapes = [(kernel.grid, kernel.block) for kernel in (one.kernel, other.kernel)]
     own, least = _multiplying(one), _multiplying(other)
-    is_close = _apart_at_most(FACTOR - 1, _instructions(one), _instructions(other))
-    return shapes[0] == shapes[1] and is_close and own is not None and own * (1 + SAME) >= (least or float("inf"))
+    is_close = _apart_at_most(default_thresholds().several - 1, _instructions(one), _instructions(other))
+    return (
+        shapes[0] == shapes[1]
+        and is_close
+        and own is not None
+        and own * (1 + default_thresholds().little_share) >= (least or float("inf"))
+    )
 
 
 def as_many_operations(one: Analysis, other: Analysis) -> bool | None:
@@ -367,15 +358,20 @@ def as_many_operations(one: Analysis, other: Analysis) -> bool | None:
     ours, theirs = main_work(one), main_work(other)
     if not ours.total and not theirs.total:
         return None
-    return ours.unit == theirs.unit and _apart_at_most(SAME, ours.total, theirs.total)
+    return ours.unit == theirs.unit and _is_close(ours.total, theirs.total)
 
 
 def _both(before: Analysis, after: Analysis, of: Callable[[Kernel], float | None]) -> tuple[float | None, float | None]:
     return of(before.kernel), of(after.kernel)
 
 
+def _is_close(old: float | None, new: float | None) -> bool:
+    """Return whether amounts are of one job: padding and index arithmetic change them a little."""
+    return _apart_at_most(default_thresholds().little_share, old, new)
+
+
 def _alike(old: float | None, new: float | None) -> bool:
-    return _apart_at_most(ALIKE, old, new)
+    return _apart_at_most(default_thresholds().negligible_share, old, new)
 
 
 def _apart_at_most(part: float, old: float | None, new: float | None) -> bool:

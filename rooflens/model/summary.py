@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from rooflens.format import duration
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, Place, Verdict, held_once, ratio
+from rooflens.model.roofline.roofs import RoofSet, roofs_over
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
@@ -35,6 +36,14 @@ def identity(analysis: Analysis) -> Identity:
     """Identify a kernel by GPU, name, neither of them empty, and report: in two reports it counts as two versions."""
     kernel = analysis.kernel
     return kernel.gpu or UNKNOWN_GPU, kernel.name or "(no name)", kernel.digest
+
+
+def roofs_by_gpu(analyses: Iterable[Analysis]) -> dict[str, RoofSet]:
+    """Find the roofs of each GPU over these kernels: the one set that all planes of a page have."""
+    of: defaultdict[str, list[Analysis]] = defaultdict(list)
+    for analysis in analyses:
+        of[identity(analysis)[0]].append(analysis)
+    return {gpu: roofs_over(own) for gpu, own in of.items()}
 
 
 class Launch(Struct, frozen=True, gc=False):

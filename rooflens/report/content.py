@@ -17,7 +17,7 @@ from rooflens.model.ranking import RANKED_SHOWN, in_rank, opportunities, worth_a
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.same_work import same_work
-from rooflens.model.summary import ranked_launches, rest_of, summarize, total_ns_of, whole
+from rooflens.model.summary import ranked_launches, rest_of, roofs_by_gpu, summarize, total_ns_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.ladder import Ladder
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import Analysis, AnalyzedReport, Run
+    from rooflens.model.roofline.roofs import RoofSet
     from rooflens.model.summary import KernelSummary, Launch, Other
     from rooflens.model.verdict.thresholds import Thresholds
 
@@ -90,6 +91,7 @@ class Content(Struct, frozen=True):
         noun: What a result is called: launch where kernels ran more than once.
         is_judged: False where of no kernel it is known what limits it.
         has_modules: A timeline says of a launch which module of its program it is of.
+        roofs: The roofs of each GPU, over all its launches that are drawn: every plane of the page has these.
     """
 
     title: str
@@ -128,6 +130,7 @@ class Content(Struct, frozen=True):
     noun: str = "launch"
     is_judged: bool = True
     has_modules: bool = False
+    roofs: Mapping[str, RoofSet] = field(default_factory=dict)
 
 
 def build_content(
@@ -197,6 +200,7 @@ def build_content(
         climbers=_climbers(climbed) if climbed else {},
         noun="kernel" if len(kernels) == len(counted) else "launch",
         is_judged=not counted or any(launch.shown_class != "unknown" for launch in counted),
+        roofs=roofs_by_gpu(one.analysis for one in well),
         has_modules=any(place is not None and place.module for place in (one.analysis.in_program for one in drawn)),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache, reduce
-from itertools import chain, islice, product
+from itertools import chain, product
 from math import ceil, inf, isfinite, isnan, nan
 from operator import add
 from typing import NamedTuple, TypeAlias
@@ -19,6 +19,7 @@ from msgspec import Struct
 from rooflens.model.counters.families import (
     CLOCK_OF_UNIT,
     INSTANCES_PER_SM,
+    OF_ACTIVE,
     SM_CYCLES,
     in_sectors,
     spellings,
@@ -313,8 +314,8 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield from _ways_to_mean(base)
         case OverOwnRate() | SumOverRate() | WhileActive() | Waves():
             yield from _ways_by_rate(recipe, stored)
-        case Share(bases=bases):
-            yield from _ways_to_share(bases)
+        case Share(bases=bases, as_is=as_is):
+            yield from _ways_to_share(bases, as_is=as_is)
         case _:
             yield from _ways_by_cycles(recipe)
 
@@ -391,13 +392,15 @@ def _ways_by_rate(recipe: OverOwnRate | SumOverRate | WhileActive | Waves, store
 _PER_SECOND = ".per_second"
 
 
-def _ways_to_share(bases: Iterable[str]) -> Iterator[Way]:
+def _ways_to_share(bases: Iterable[str], *, as_is: bool) -> Iterator[Way]:
     """Yield the ways that use percentages of a period; percentages of active cycles come last."""
     names = [name for base in bases for name in spellings(base)]
     yield from (Way((pct,), "share", pct) for name in names for pct in _pcts(name, "elapsed"))
     for name in names:
         for pct in _pcts(name, "active"):
             yield from _ways_while_active(pct, _PERCENT)
+    for name in names if as_is else ():
+        yield from (Way((pct,), "share", f"{pct}{OF_ACTIVE}") for pct in _pcts(name, "active"))
 
 
 def _ways_while_active(name: str, scale: float) -> Iterator[Way]:
@@ -435,9 +438,6 @@ def _ways_by_cycles(
 _IN_SMS = frozenset({"sm", "smsp", "l1tex"})
 """Units that are active whenever their SM is."""
 
-_MOST_MIXED = 4096
-"""Ways to put a sum together of parts in different forms: the first ones are the most exact."""
-
 
 def _forms_of(base: str) -> Iterator[tuple[Way, ...]]:
     """Yield the ways to an amount by the forms of one metric, the most exact form first.
@@ -469,8 +469,12 @@ def _of_cycles(name: str, unit: str) -> Iterator[Way]:
             yield Way((name, cycles), "of cycles", f"{name} x {cycles}")
 
 
+_READ_AND_WRITTEN = 2
+"""Parts of a sum that may be in different forms: of more, the ways to choose would run into thousands."""
+
+
 def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways to compute an amount: all parts in the same form, then each part in any form.
+    """Yield the ways to compute an amount: all parts in the same form, then each of two in any form.
 
     A metric, and its twin of another unit, go before what counts sectors for bytes.
     """
@@ -485,8 +489,8 @@ def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
                     yield from _summed(product(*(forms[base][form] for base in group)), recipe.scale)
     anyhow = {base: [way for forms in (own, others) for form in forms.get(base, ()) for way in form] for base in bases}
     for group in recipe.groups:
-        if len(group) > 1:
-            yield from _summed(islice(product(*(anyhow[base] for base in group)), _MOST_MIXED), recipe.scale)
+        if len(group) == _READ_AND_WRITTEN:
+            yield from _summed(product(*(anyhow[base] for base in group)), recipe.scale)
 
 
 def _stored_forms(names: Iterable[str], scale: float, stored: Container[str]) -> list[list[Way]]:

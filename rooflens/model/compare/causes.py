@@ -23,15 +23,10 @@ from rooflens.model.same_work import same_work
 from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 
-MOVED_RATIO = 1.05
-"""Intensities and amounts closer to each other than this factor count as equal."""
-
 MOST_NAMED = 3
+"""Causes that a sentence names."""
 _TIMES = 2.0
 """From here on a ratio is written as a factor, below as a per cent."""
-_WIDER = 1.5
-_SEEN = 0.1
-"""A share must change by this much to be a reason."""
 _WEIGHTS = {"switch": 4.0, "flop": 1.5, "sectors": 1.5, "block": 1.2, "bytes": 1.0, "lanes": 1.5, "threads": 0.9}
 """What a reason's size counts: those that a programmer sets first; the others 0.7."""
 
@@ -193,6 +188,7 @@ def _level_of(before: Analysis, after: Analysis) -> str:
 
 def _sectors(old: Kernel, new: Kernel) -> Iterator[Cause]:
     """Compare how many sectors a request takes, where the part of them that is needed changed."""
+    limits = default_thresholds()
     found: dict[bool, list[tuple[str, float, float, str]]] = {True: [], False: []}
     for access in ("load", "store"):
         was, now = (
@@ -202,13 +198,13 @@ def _sectors(old: Kernel, new: Kernel) -> Iterator[Cause]:
         used, uses = _used(old, access), _used(new, access)
         if not was or not now or used is None or uses is None:
             continue
-        if abs(uses - used) >= _SEEN and differs(was, now):
+        if abs(uses - used) >= limits.little_share and differs(was, now):
             # Wider accesses take more sectors a request, and may need all of them.
             is_plain = (now < was) is (uses > used)
             sectors = f"{significant(was)} to {significant(now)} sectors a request"
             shares = f"{percent(used)} to {percent(uses)} of their sectors used"
             found[uses > used].append((f"{access}s", was, now, sectors if is_plain else shares))
-        elif access == "load" and now > _WIDER * was and uses > 1 - _SEEN:
+        elif access == "load" and now > limits.far_more * was and uses > 1 - limits.little_share:
             yield Cause("wide", log(now / was), f"loads {significant(now / was)}x as wide", helps=True)
     for helps, accesses in found.items():
         if accesses:
@@ -270,7 +266,11 @@ def _sum(kernel: Kernel, names: Sequence[str]) -> float | None:
 def _shares(old: Kernel, new: Kernel) -> Iterator[Cause]:
     """Compare shares that say how well the hardware was used: conflicts, lanes, occupancy."""
     conflicts = [_conflicts(kernel) for kernel in (old, new)]
-    if conflicts[0] is not None and conflicts[1] is not None and abs(conflicts[1] - conflicts[0]) >= _SEEN:
+    if (
+        conflicts[0] is not None
+        and conflicts[1] is not None
+        and abs(conflicts[1] - conflicts[0]) >= default_thresholds().little_share
+    ):
         words = f"bank conflicts {percent(conflicts[0])} to {percent(conflicts[1])} of shared memory accesses"
         yield Cause("conflicts", 2 * abs(conflicts[1] - conflicts[0]), words, conflicts[1] < conflicts[0])
     was, now = _both(old, new, "threads_per_inst")
@@ -278,7 +278,7 @@ def _shares(old: Kernel, new: Kernel) -> Iterator[Cause]:
         words = f"{significant(was)} to {significant(now)} of 32 lanes at work"
         yield Cause("lanes", abs(log(now / was)), words, now > was)
     was, now = _both(old, new, "achieved_occupancy")
-    if was and now and abs(now - was) >= _SEEN:
+    if was and now and abs(now - was) >= default_thresholds().little_share:
         yield Cause("occupancy", abs(log(now / was)), f"occupancy {percent(was)} to {percent(now)}", now > was)
 
 
@@ -307,7 +307,7 @@ def _waits(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:
             moved.append((abs(now - was), reason, was, now))
     whole = max(old.counters.get("warp_latency_cycles") or 0.0, new.counters.get("warp_latency_cycles") or 0.0)
     by, reason, was, now = max(moved, default=(0.0, "", 0.0, 0.0))
-    if whole and by >= _SEEN * whole:
+    if whole and by >= default_thresholds().little_share * whole:
         words = f"{STALLS[reason]}: {significant(was)} to {significant(now)} cycles an instruction"
         yield Cause("waits", by, words, is_faster)
 
@@ -317,13 +317,9 @@ def differs(old: float | None, new: float | None) -> bool:
     if old is None or new is None:
         return False
     low, high = sorted((old, new))
-    return high > MOVED_RATIO * low
-
-
-STEPPED_SHARE = 0.02
-"""A share that changed by less than two points is the same to a reader."""
+    return high > (1 + default_thresholds().negligible_share) * low
 
 
 def share_differs(old: float | None, new: float | None) -> bool:
     """Return whether a reader sees two shares as different."""
-    return old is not None and new is not None and abs(new - old) >= STEPPED_SHARE
+    return old is not None and new is not None and abs(new - old) >= default_thresholds().noise_share

@@ -24,14 +24,13 @@ from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, at_wor
 from rooflens.model.same_work import Asked, Work, named_alike, same_work
 from rooflens.model.summary import median_launch
 from rooflens.model.verdict.collecting import split_command
+from rooflens.model.verdict.thresholds import default_thresholds
 
 Recording = Sequence[Analysis]
 Look = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]
 
 Outcome = Literal["faster", "slower", "same", "single", "unknown"]
 
-OTHER_WORK = 0.1
-"""Where kernels that did other work take more of a program's time than this, the programs are not compared."""
 
 _SIZE = re.compile(r"\d+")
 _NAMED_SIZE = re.compile(r"(?:(?<=[-_. ])|\A)(n|m|size|seq|len|ctx|batch)[-_=]?(\d{2,})(?=[-_. ]|\Z)", re.IGNORECASE)
@@ -376,7 +375,7 @@ def programs_apart(changes: Sequence[Change]) -> str:
         whole_ns = sum(getattr(change.timing, side).median_ns or 0.0 for change in (changes if replaced else both))
         others = [change for change in both if change.timing.apart]
         other_ns = sum(getattr(change.timing, side).median_ns or 0.0 for change in others)
-        if other_ns > OTHER_WORK * whole_ns:
+        if other_ns > default_thresholds().little_share * whole_ns:
             longest = max(others, key=lambda change: getattr(change.timing, side).median_ns or 0.0)
             return longest.timing.apart
     return ""
@@ -389,7 +388,7 @@ def is_replaced(changes: Iterable[Change]) -> bool:
         one = change.base or change.head
         flop = (one.flop_total or 0.0) * sum(change.launches) if one else 0.0
         gone, new = (gone + flop * (change.head is None), new + flop * (change.base is None))
-    return min(gone, new) > 0 and max(gone, new) <= (1 + OTHER_WORK) * min(gone, new)
+    return min(gone, new) > 0 and max(gone, new) <= (1 + default_thresholds().little_share) * min(gone, new)
 
 
 def _change(group: Sequence[Match], base: _Parts, head: _Parts, sides: tuple[Side, Side], told: Work | None) -> Change:

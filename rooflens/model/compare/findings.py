@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rooflens.format import factor, is_plural, percent, si, significant
-from rooflens.model.compare.causes import MOVED_RATIO, differs, filled_lanes, share_differs
+from rooflens.model.compare.causes import differs, filled_lanes, share_differs
 from rooflens.model.compare.compare import AS_FAST, DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.same_code import is_same_launch
 from rooflens.model.findings.find import RULES
@@ -350,7 +350,7 @@ def _reached(found: FindingChanges) -> str:
 
 
 def _against_limit(reached: float, limit: Limit, most: float) -> str:
-    if reached > most * MOVED_RATIO:
+    if reached > most and differs(most, reached):
         beaten = f"limit of {factor(most)}: its work" if limit.proven else f"{factor(most)} at its traffic: that"
         return f"more than the {beaten} changed"
     if limit.far:

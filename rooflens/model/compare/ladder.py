@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from rooflens.model.compare.causes import Cause, causes
 from rooflens.model.compare.compare import (
     DEFAULT_THRESHOLD,
-    OTHER_WORK,
     Change,
     Side,
     Spread,
@@ -33,12 +32,10 @@ from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import Analysis, at_work
 from rooflens.model.same_work import UnitTime, Work, time_per_work
 from rooflens.model.summary import median_launch
+from rooflens.model.verdict.thresholds import default_thresholds
 
 ONE_JOB = "one job of one run, by names and amounts"
 """What tells of kernels of one report that they do the same work."""
-
-FOLLOWED = 0.5
-"""Part of the time of a version that a kernel takes to be followed alone."""
 
 
 class Rung(Struct, frozen=True):
@@ -324,7 +321,7 @@ def _is_main(kernel: Ladder, totals: Sequence[Spread]) -> bool:
     """Return whether most sides have a kernel, and it takes half of the time of one."""
     each = zip(kernel.rungs, totals, strict=True)
     shares = [(rung.gpu_time.median_ns or 0.0) / (whole.median_ns or float("inf")) for rung, whole in each]
-    return len(kernel.present) > len(totals) / 2 and max(shares) >= FOLLOWED
+    return len(kernel.present) > len(totals) / 2 and max(shares) >= default_thresholds().most_share
 
 
 def _program_rungs(sides: Sequence[Side], kernels: Sequence[Ladder]) -> list[Rung]:
@@ -420,7 +417,7 @@ def _work_of_all(kernels: Sequence[Ladder], usual: int, at: int) -> Work | None:
     works = [(one.rungs[at], _work(one.rungs[usual], one.rungs[at])) for one in kernels]
     others = [(rung.gpu_time.median_ns or 0.0, work) for rung, work in works if work and not work.is_compared]
     whole_ns = sum(rung.gpu_time.median_ns or 0.0 for rung, _ in works)
-    if sum(time_ns for time_ns, _ in others) > OTHER_WORK * whole_ns:
+    if sum(time_ns for time_ns, _ in others) > default_thresholds().little_share * whole_ns:
         return max(others, key=lambda one: one[0])[1]
     is_any = any(work for _, work in works)
     return Work(same=is_any or None, why="kernels that did the same work" if is_any else "no kernel is on both sides")

@@ -17,9 +17,7 @@ from msgspec.structs import replace
 
 from rooflens.model.compare.compare import Change
 from rooflens.model.records import Analysis, Hotspot
-
-LEAST_PART = 0.1
-"""Lines with less than this fraction of what their kernel lost are left out."""
+from rooflens.model.verdict.thresholds import default_thresholds
 
 SIGMAS = 3.0
 """Samples are counts: a difference of fewer standard deviations than this is chance."""
@@ -65,7 +63,9 @@ def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
         if not known or not (was or by_text):
             continue
         slower_ns += max(slower.lost_ns, 0.0)
-        if slower.lost_ns > max(LEAST_PART * lost_ns, SIGMAS * math.hypot(error_ns, was[2] if was else 0.0)):
+        if slower.lost_ns > max(
+            default_thresholds().little_share * lost_ns, SIGMAS * math.hypot(error_ns, was[2] if was else 0.0)
+        ):
             found.append(slower)
     whole_ns = max(lost_ns, slower_ns)
     return tuple(replace(one, share=one.lost_ns / whole_ns) for one in sorted(found, key=lambda one: -one.lost_ns))

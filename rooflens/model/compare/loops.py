@@ -11,11 +11,10 @@ from msgspec import Struct
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.same_code import is_same_launch
 from rooflens.model.records import Analysis, JudgedLoop
-
-LEAST_DIFFERENCE = 0.05
-"""Parts of warps' time that differ by less are within what samples differ by."""
+from rooflens.model.verdict.thresholds import default_thresholds
 
 MOST_LOOPS = 3
+"""Loops that a comparison names."""
 
 
 class LoopChange(Struct, frozen=True):
@@ -46,7 +45,7 @@ def changed_loops(change: Change) -> tuple[LoopChange, ...]:
     if base is None or head is None or not base.loops or not head.loops or is_same_launch(base, head):
         return ()
     pairs = [LoopChange(one, other, _part(one), _part(other)) for one, other in _matched(base, head)]
-    changed = [pair for pair in pairs if abs(pair.after - pair.before) >= LEAST_DIFFERENCE]
+    changed = [pair for pair in pairs if abs(pair.after - pair.before) >= default_thresholds().negligible_share]
     return tuple(sorted(changed, key=lambda pair: -abs(pair.after - pair.before))[:MOST_LOOPS])
 
 

@@ -22,17 +22,14 @@ from rooflens.model.compare.ladder import Ladder, ladder, pair_name, with_pairs
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.same_code import same_code_words
 from rooflens.model.records import Analysis, AnalyzedReport, Run
+from rooflens.model.verdict.thresholds import default_thresholds
 
 Programs = Mapping[str, Sequence[AnalyzedReport]]
 
-SAME_PROGRAM = 0.9
-"""Part of the launches that must match exactly for two reports to be recordings of a program."""
 
 REPORT_ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
 """How the name of a report may end; what is before it names the program."""
 
-CLOCK_RATIO = 1.03
-"""Mean SM clocks, weighted by GPU time, that are further apart than this factor are warned about."""
 
 _COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 """A number or a date at the end of a file's name."""
@@ -259,7 +256,7 @@ def is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
         return False
     matches = match_launches([a.kernel for a in one], [a.kernel for a in other])
     same = sum(match.how == "same" for match in matches)
-    return same >= SAME_PROGRAM * max(len(one), len(other))
+    return same >= default_thresholds().nearly_all_share * max(len(one), len(other))
 
 
 _ONLY_FILLS = "only kernels that fill inputs"
@@ -383,8 +380,8 @@ def _and(values: Iterable[str]) -> str:
 
 
 def is_apart(before: float | None, after: float | None) -> bool:
-    """Return whether two clocks, or what follows them, differ by more than `CLOCK_RATIO`."""
-    return bool(before and after and max(before / after, after / before) > CLOCK_RATIO)
+    """Return whether two clocks, or what follows them, differ by more than noise."""
+    return bool(before and after and max(before / after, after / before) > 1 + default_thresholds().noise_share)
 
 
 def mean_clock_hz(side: Side) -> float | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.compare import Change
 
 _NAME_WIDTH = 60
+"""Characters of a kernel's name in a sentence."""
 
 LEFT = "clocks, data or noise"
 """What can make a difference where the code is the same."""

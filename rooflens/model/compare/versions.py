@@ -32,21 +32,11 @@ from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport, Run, at_work
 from rooflens.model.same_work import Asked, as_many_operations, does_no_less, halves, named_alike, same_work
 from rooflens.model.summary import KernelSummary, summarize
+from rooflens.model.verdict.thresholds import default_thresholds
 
 MOST_SIDES = 50
 """Versions that one ladder holds."""
 
-SHARED = 0.5
-"""Part of the time that is in kernels of one name where two reports of a folder are versions of a program."""
-
-INSIDE = 0.6
-"""Part of a report's time that kernels which do the same work take, to be a ladder."""
-
-LEAST_INSIDE = 0.01
-"""A kernel with a smaller part of the time is no rung of it."""
-
-SAME_INSTRUCTIONS = 0.02
-"""Executed instructions of two recordings of one program differ by less: spinning and data change them a little."""
 
 _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, REPORT_ENDINGS))})$")
 
@@ -185,11 +175,13 @@ def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) 
     """
     kernels = [kernel for kernel in summarize(at_work(report.analyses)) if kernel.duration_ns]
     whole_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
-    kernels = [kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= LEAST_INSIDE * whole_ns]
+    kernels = [
+        kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= default_thresholds().trace_share * whole_ns
+    ]
     if len({kernel.analysis.kernel.function_name for kernel in kernels}) < 2:
         return None
     for own in _jobs_of(kernels):
-        is_most = sum(one.duration_ns or 0.0 for one in own) >= INSIDE * whole_ns
+        is_most = sum(one.duration_ns or 0.0 for one in own) >= default_thresholds().most_share * whole_ns
         names = {one.analysis.kernel.function_name for one in own}
         if len(names) > 1 and is_most and any(one.analysis.library is None for one in own):
             launched = [_launches(report, one) for one in own]
@@ -325,7 +317,7 @@ def _recordings(reports: Iterable[AnalyzedReport]) -> list[_Version]:
 def _has_same_code(one: _Version, other: _Version) -> bool:
     for name in ("registers_per_thread", "smem_static_per_block_bytes", "executed_inst"):
         low, high = sorted(version.main.kernel.counters.get(name) or 0.0 for version in (one, other))
-        if low and high > (1 + SAME_INSTRUCTIONS) * low:
+        if low and high > (1 + default_thresholds().noise_share) * low:
             return False
     return is_repeated(one.reports[0].analyses, other.reports[0].analyses)
 
@@ -348,13 +340,13 @@ def _in_order(group: Sequence[_Version]) -> list[_Version]:
 def _is_of_one_program(one: _Version, other: _Version) -> bool:
     if program_name(one.run) == program_name(other.run):
         return True
-    is_alike = one.shared(other) >= SHARED or same_work(one.main, other.main).same is True
+    is_alike = one.shared(other) >= default_thresholds().most_share or same_work(one.main, other.main).same is True
     return is_alike and PurePath(one.run.source).parent == PurePath(other.run.source).parent
 
 
 def _is_one_job(group: Sequence[_Version]) -> bool:
     """Return whether most of a group do the same work, or all run one program's kernels at other sizes."""
-    if all(version.shared(group[0]) >= SHARED for version in group):
+    if all(version.shared(group[0]) >= default_thresholds().most_share for version in group):
         return True
     return 2 * max(sum(one.same_work(other) is not False for other in group) for one in group) > len(group)
 

@@ -98,6 +98,7 @@ PIPES: tuple[Counter, ...] = (
         "sm__pipe_tc_cycles_active",
         "sm__inst_executed_pipe_tensor",
         asked=(Ask("quick", later=VOLTA), Ask("standard", base="sm__inst_executed_pipe_tensor", chips=VOLTA)),
+        as_is=False,
     ),
     exact(
         "tensor_active_share",
@@ -119,6 +120,7 @@ PIPES: tuple[Counter, ...] = (
             Ask("deep", _TENSOR_FLOAT, "sm__pipe_tensor_subpipe_hmma_cycles_active", chips=_SUBPIPES),
         ),
         meaning="cycles the {} was busy with floating-point work",
+        as_is=False,
     ),
     share("mio_issue_share", "memory input/output queue", "sm__mio_inst_issued", asked=DEEP),
     share(
@@ -140,7 +142,7 @@ PIPES: tuple[Counter, ...] = (
         "issue_active_share",
         "use of the issue slots",
         (
-            Share(("sm__issue_active", "smsp__issue_active", "sm__inst_issued")),
+            Share(("sm__issue_active", "smsp__issue_active", "sm__inst_issued"), as_is=False),
             WhileActive(("sm__inst_issued.avg.per_cycle_active",), 1 / SCHEDULERS_PER_SM),
             WhileActive(("smsp__issue_active.avg.per_cycle_active", "smsp__inst_issued.avg.per_cycle_active")),
         ),
@@ -149,7 +151,7 @@ PIPES: tuple[Counter, ...] = (
         "executed_share",
         "use of the issue slots by executed instructions",
         (
-            Share(("sm__inst_executed",)),
+            Share(("sm__inst_executed",), as_is=False),
             WhileActive(("sm__inst_executed.avg.per_cycle_active",), 1 / SCHEDULERS_PER_SM),
         ),
     ),
@@ -238,20 +240,25 @@ def nvidias(name: str, what: str, base: str, asked: tuple[Ask, ...] = ()) -> Cou
 
 REPORT: tuple[Counter, ...] = (
     exact("passes", "replay passes ncu needed", "profiler__replayer_passes"),
-    exact(
+    Counter(
         "sol_compute",
         "NVIDIA's compute throughput: its busiest sub-unit, not a roofline position",
-        "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-        "sm__sol_pct",
-        scale=0.01,
+        (
+            Exact(("sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__sol_pct"), 0.01),
+            Share(("sm__throughput",)),
+        ),
         asked=(Ask("deep", "NVIDIA's compute throughput"),),
     ),
-    exact(
+    Counter(
         "sol_memory",
         "NVIDIA's memory throughput: its busiest sub-unit, not a roofline position",
-        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-        "gpu__compute_memory_sol_pct",
-        scale=0.01,
+        (
+            Exact(
+                ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "gpu__compute_memory_sol_pct"),
+                0.01,
+            ),
+            Share(("gpu__compute_memory_throughput",)),
+        ),
         asked=(Ask("deep", "NVIDIA's memory throughput"),),
     ),
     nvidias("sol_memory_access_share", "memory throughput by accesses", "gpu__compute_memory_access_throughput"),

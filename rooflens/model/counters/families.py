@@ -14,6 +14,9 @@ from functools import lru_cache
 
 SECTOR_BYTES = 32.0
 
+OF_ACTIVE = " (of active cycles)"
+"""End of the source of a share that is one of active cycles, where nobody knows for how much of the run these were."""
+
 INSTANCES_PER_SM: Mapping[str, float] = {"sm": 1.0, "l1tex": 1.0, "smsp": 4.0}
 """Units of which every SM has the same number, on every chip from Volta on. Of others, their cycles tell."""
 

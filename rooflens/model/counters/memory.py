@@ -243,6 +243,13 @@ DRAM: tuple[Counter, ...] = (
     ),
 )
 
+
+def _by_operation(base: str) -> tuple[tuple[str, ...], ...]:
+    """Name the parts of L2's sectors by operation, with atomics and without: few kernels have any."""
+    plain = (f"{base}_op_read", f"{base}_op_write")
+    return (*plain, f"{base}_op_atom", f"{base}_op_red"), plain
+
+
 L2: tuple[Counter, ...] = (
     Counter(
         "l2_bytes",
@@ -251,6 +258,7 @@ L2: tuple[Counter, ...] = (
             Amount((("lts__t_sectors_srcunit_tex",),), SECTOR_BYTES),
             Amount((("l1tex__m_xbar2l1tex_read_bytes", "l1tex__m_l1tex2xbar_write_bytes"),)),
             Amount((("l1tex__m_xbar2l1tex_read_sectors", "l1tex__m_l1tex2xbar_write_sectors"),), SECTOR_BYTES),
+            Amount(_by_operation("lts__t_sectors_srcunit_tex"), SECTOR_BYTES),
         ),
         asked=(Ask("quick", "sectors between the SMs and L2"),),
     ),
@@ -279,7 +287,11 @@ L2: tuple[Counter, ...] = (
     Counter(
         "l2_tag_bytes",
         "bytes looked up in the L2 tag stage",
-        (Amount((("lts__t_sectors",),), SECTOR_BYTES), Amount((("lts__t_bytes",),))),
+        (
+            Amount((("lts__t_sectors",),), SECTOR_BYTES),
+            Amount((("lts__t_bytes",),)),
+            Amount(_by_operation("lts__t_sectors"), SECTOR_BYTES),
+        ),
         asked=(Ask("quick", "sectors looked up in the L2 tag stage", forms=LOAD),),
     ),
     Counter(
@@ -340,6 +352,10 @@ L2: tuple[Counter, ...] = (
     ),
 )
 
+_LSU_BYTES = {
+    space: tuple(f"l1tex__t_bytes_pipe_lsu_mem_{space}_op_{op}" for op in ("ld", "st")) for space in ("global", "local")
+}
+
 L1: tuple[Counter, ...] = (
     Counter(
         "l1_tag_bytes",
@@ -351,6 +367,11 @@ L1: tuple[Counter, ...] = (
         "l1_tag_peak_bytes_per_s",
         "peak rate of the L1 tag stage",
         (Peak("l1tex__t_bytes", "l1_clock_hz"), PerSm(WAVEFRONT_BYTES, "l1_clock_hz")),
+    ),
+    Counter(
+        "l1_access_bytes",
+        "bytes of global accesses, and of local ones where these are counted, looked up in the L1 tag stage",
+        (Amount(((*_LSU_BYTES["global"], *_LSU_BYTES["local"]), _LSU_BYTES["global"])),),
     ),
     share("l1_tag_share", "L1 tag stage", "l1tex__t_bytes", "l1tex__t_sectors"),
     amount(

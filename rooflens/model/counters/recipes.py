@@ -58,9 +58,14 @@ class PerSm(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Read a stored per cent of peak as a fraction; per cents of active cycles are scaled to elapsed ones."""
+    """Read a stored per cent of peak as a fraction; per cents of active cycles are scaled to elapsed ones.
+
+    Attributes:
+        as_is: Where the active cycles are unknown, take their per cent as it is: no less, and said in its source.
+    """
 
     bases: tuple[str, ...]
+    as_is: bool = True
 
 
 class CyclesOverTime(NamedTuple):
@@ -245,15 +250,22 @@ def _by_other_names(quantity: str) -> Iterator[Recipe]:
         yield Quotient(name, over, scale) if over else Exact((name,), scale)
 
 
-def share(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), meaning: str = "use of the {}") -> Counter:
+def share(
+    name: str,
+    unit: str,
+    *bases: str,
+    asked: tuple[Ask, ...] = (),
+    meaning: str = "use of the {}",
+    as_is: bool = True,
+) -> Counter:
     """Make a row of per cents of a unit's peak; the bases are tried in order."""
     asked = tuple(replace(ask, meaning=ask.meaning or unit) for ask in asked)
-    return Counter(name, meaning.format(unit), (Share(bases),), asked)
+    return Counter(name, meaning.format(unit), (Share(bases, as_is),), asked)
 
 
-def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = ()) -> Counter:
+def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), as_is: bool = True) -> Counter:
     """Make a row of the share of cycles in which a unit was busy."""
-    return share(name, unit, *bases, asked=asked, meaning="cycles the {} was busy")
+    return share(name, unit, *bases, asked=asked, meaning="cycles the {} was busy", as_is=as_is)
 
 
 def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:

@@ -11,7 +11,7 @@ from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import places
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.mix import mix_of
-from rooflens.model.roofline.opcodes import executed, opcode_group
+from rooflens.model.roofline.opcodes import FP64_DIVISION_INST, executed, opcode_group
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.narrower import could_use_tensor_cores, peak_of, roofs_over_fp32
 
@@ -23,13 +23,11 @@ _BESIDE: Mapping[str, tuple[str, ...]] = {
 """What else goes through the pipe of a precision."""
 
 _FP64_SEEDS = ("MUFU.RCP64H", "MUFU.RSQ64H")
-_REFINING = 7
-"""fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
 
 
 def unfused_arithmetic(facts: Facts) -> Found | None:
     """Say that additions and multiplications are issued separately where one instruction could do both."""
-    limit, opcodes, unfused = facts.limits.fusable_share, facts.kernel.thread_opcodes, []
+    limit, opcodes, unfused = facts.limits.little_share, facts.kernel.thread_opcodes, []
     for dtype, (own, pipe) in _PIPES.items():
         mix = mix_of(facts.kernel, dtype)
         if mix is None:
@@ -68,21 +66,27 @@ def fp64_divisions(facts: Facts) -> Found | None:
     mix = mix_of(facts.kernel, "fp64") if divisions else None
     if mix is None:
         return None
-    part = min(1.0, divisions * _REFINING / mix.total)
-    if part < facts.limits.division_part:
+    part = min(1.0, divisions * FP64_DIVISION_INST / mix.total)
+    if part < facts.limits.limiting_waste_share:
         return None
-    waste = Waste(dict.fromkeys(_PIPES["fp64"], part * (1 - 1 / _REFINING)))
+    waste = Waste(dict.fromkeys(_PIPES["fp64"], part * (1 - 1 / FP64_DIVISION_INST)))
     source = "thread instructions by opcode"
     return Found(
         evidence=(
             Evidence("divisions", float(divisions), "operations", source),
-            Evidence("division_share", part, "share", f"{_REFINING} x divisions / fp64 instructions: {source}"),
+            Evidence(
+                "division_share", part, "share", f"{FP64_DIVISION_INST} x divisions / fp64 instructions: {source}"
+            ),
         ),
         move=f"compute reciprocals once and multiply by them: {si_of(divisions, 'fp64 divisions and roots')} make up "
         f"at least {percent(part)} of the fp64 instructions",
         waste=waste,
         changes="instructions",
     )
+
+
+_SLOW_FP64 = 4
+"""Chips for HPC do fp64 at 1/2 of fp32, the others at 1/32 or 1/64."""
 
 
 def slow_fp64(facts: Facts) -> Found | None:
@@ -100,7 +104,7 @@ def slow_fp64(facts: Facts) -> Found | None:
         slower = facts.measured("fp64_slower", "x", "fp64_slower_factor")
     else:
         return None
-    if slower.value < facts.limits.slow_fp64_ratio:
+    if slower.value < _SLOW_FP64:
         return None
     waste = Waste(dict.fromkeys(_PIPES["fp64"], 1 - 1 / slower.value))
     evidence = [slower]
@@ -129,7 +133,7 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     busy = facts.shares.get("fp32")
     if busy is None or not could_use_tensor_cores(facts.kernel, facts.pipes, facts.limits):
         return None
-    roofs = roofs_over_fp32(facts.kernel, facts.pipes)
+    roofs = roofs_over_fp32(facts)
     if not roofs:
         return None
     dtype = "tf32" if "tf32" in roofs else max(roofs, key=roofs.__getitem__)
@@ -147,11 +151,6 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     )
 
 
-_DEBUG_MOVES = 0.3
-_DEBUG_LOCAL = 0.05
-"""Code without optimisation moves values to and fro and keeps variables in local memory: release builds do neither."""
-
-
 def debug_build(facts: Facts) -> Found | None:
     """Say that the code looks as if it was compiled without optimisation."""
     opcodes = facts.kernel.warp_opcodes
@@ -159,7 +158,7 @@ def debug_build(facts: Facts) -> Found | None:
     if not every:
         return None
     moves, local = executed(opcodes, ("MOV", "MOV32I")) / every, executed(opcodes, ("LDL", "STL")) / every
-    if moves < _DEBUG_MOVES or local < _DEBUG_LOCAL:
+    if moves < facts.limits.contributing_share or local < facts.limits.negligible_share:
         return None
     source = "sass__inst_executed_per_opcode_with_modifier_all"
     return Found(
@@ -172,8 +171,6 @@ def debug_build(facts: Facts) -> Found | None:
 
 _OF_AN_INTEGER_DIVISION: Mapping[str, int] = {"issue": 15, "alu": 6, "fma": 5, "xu": 3}
 """Instructions of an unsigned 32-bit division at least, by unit: a reciprocal in fp32, and two steps to correct it."""
-_CONVERTED = 2
-"""Conversions of such a division: the divisor to fp32, its reciprocal back."""
 
 
 def _integer_divisions(opcodes: Mapping[str, int]) -> float:
@@ -186,7 +183,7 @@ def integer_divisions(facts: Facts) -> Found | None:
     opcodes = facts.kernel.warp_opcodes
     divisions, every = _integer_divisions(opcodes), sum(opcodes.values())
     part = min(1.0, divisions * _OF_AN_INTEGER_DIVISION["issue"] / every) if every else 0.0
-    if part < _DIVIDING:
+    if part < facts.limits.little_share:
         return None
     amounts = {name: pipe.amount for name, pipe in facts.pipes.items() if pipe.unit == "inst" and pipe.amount}
     amounts["issue"] = every
@@ -216,17 +213,13 @@ def integer_divisions(facts: Facts) -> Found | None:
     )
 
 
-_DIVIDING = 0.1
-_CONVERTING = 0.05
-
-
 def conversions(facts: Facts) -> Found | None:
     """Say that much of the instructions convert values between types."""
     opcodes = facts.kernel.warp_opcodes
     every = sum(opcodes.values())
     counted = sum(n for op, n in opcodes.items() if opcode_group(op) == "conversions")
-    part = (counted - _CONVERTED * _integer_divisions(opcodes)) / every if every else 0.0
-    if part < _CONVERTING:
+    part = (counted - (_OF_AN_INTEGER_DIVISION["xu"] - 1) * _integer_divisions(opcodes)) / every if every else 0.0
+    if part < facts.limits.negligible_share:
         return None
     most = max((op for op in opcodes if opcode_group(op) == "conversions"), key=opcodes.__getitem__)
     on_xu = executed(opcodes, ("I2F", "F2I", "F2F", "FRND")) / (
@@ -245,7 +238,6 @@ def conversions(facts: Facts) -> Found | None:
 
 _SKIPPING = re.compile(r"curand_init|skip_?ahead", re.IGNORECASE)
 """cuRAND's functions that start a generator at a place in its sequence, which for XORWOW takes thousands of steps."""
-_STARTING = 0.1
 _GENERATORS = "curand_kernel.h"
 """The file of cuRAND that both starts generators and steps them: a step is a few instructions, a start thousands."""
 
@@ -261,7 +253,7 @@ def curand_init(facts: Facts) -> Found | None:
             by_file += spot.measures.get("samples", 0.0)
     named, total = max(grains.values(), default=0.0), facts.kernel.code_totals.get("samples")
     part, is_named = ratio(max(named, by_file), total) or 0.0, named >= by_file
-    if part < _STARTING:
+    if part < facts.limits.little_share:
         return None
     place = (
         "cuRAND's `curand_init`" if is_named else f"lines of cuRAND's `{_GENERATORS}`, of which `curand_init` is most"

@@ -18,11 +18,9 @@ from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.opcodes import WIDEST_BYTES, executed
 from rooflens.model.verdict.facts import Facts
 
-_SOME_WAIT = 0.02
-"""Warps that wait less than this at barriers may have one at the start alone."""
 _LOADS = ("long_scoreboard", "lg_throttle")
 
 
@@ -33,7 +31,7 @@ def passed_through_global(facts: Facts) -> Found | None:
     if facts.kernel.own_smem_bytes != 0 or not sectors or fetched is None or not facts.counter("global_store_requests"):
         return None
     part = 1 - fetched / (sectors * SECTOR_BYTES)
-    if waiting < _SOME_WAIT or part < facts.limits.limiting_waste_share:
+    if waiting < facts.limits.negligible_share or part < facts.limits.limiting_waste_share:
         return None
     # A waiting kernel waits for these loads, however busy the units on their way are.
     parts = {"l2": part, "l1": part} if facts.limiter is not None else {}
@@ -61,15 +59,11 @@ def _fetched_bytes(facts: Facts) -> float | None:
 
 _VALUES = (4.0, 8.0)
 """Bytes of what is reduced."""
-_AS_PRINTED = 0.03
-"""A print rounds bytes to three digits."""
-_ONE_STORE = 1.05
-_FEW_ELEMENTS = 4
-"""A thread that adds up as many before the block reduces spends most of its time on loads, as it should."""
-_STEP_INSTRUCTIONS = 8
-"""A step in shared memory with its branch, its barrier and its addresses: with fewer it is unrolled or shuffles."""
 _IDLE_STEP = 4
-"""A step of a warp that has nothing to add: it counts, compares, waits at the barrier, and goes back."""
+"""A step of a warp that has nothing to add: it counts, compares, waits at the barrier, and goes back.
+
+One that adds executes two loads, the sum and a store as well: with fewer instructions it is unrolled or shuffles.
+"""
 _WARP_STEPS = int(math.log2(WARP_THREADS))
 _ACCESSES_A_STEP, _SHUFFLES_A_STEP = 3, 1
 """Two loads and a store of shared memory, and the shuffle that stands for them."""
@@ -97,7 +91,7 @@ def _reduction(facts: Facts) -> _Reduction | None:
     threads, blocks, held = facts.counter("block_size"), facts.counter("grid_size"), facts.kernel.own_smem_bytes
     if not threads or not blocks or threads <= WARP_THREADS or held is None:
         return None
-    value = next((value for value in _VALUES if abs(held / threads / value - 1) <= _AS_PRINTED), None)
+    value = next((value for value in _VALUES if abs(held / threads / value - 1) <= facts.limits.noise_share), None)
     if value is None or not _stores_one_value(facts, value, blocks):
         return None
     loaded, elements = _fetched_bytes(facts) or facts.counter("dram_bytes"), None
@@ -116,16 +110,16 @@ def _stores_one_value(facts: Facts, value: float, blocks: float) -> bool:
     if requests is None and facts.kernel.warp_opcodes:
         requests = executed(facts.kernel.warp_opcodes, ("STG", "ST"))
     if requests is not None:
-        return 0 < requests <= _ONE_STORE * blocks
+        return 0 < requests <= (1 + facts.limits.negligible_share) * blocks
     l2, dram = facts.shares.get("l2"), facts.shares.get("dram")
-    is_one = filled is not None and abs(filled / value - 1) <= _AS_PRINTED
+    is_one = filled is not None and abs(filled / value - 1) <= facts.limits.noise_share
     return is_one and l2 is not None and dram is not None and l2 < dram
 
 
 def few_elements(facts: Facts) -> Found | None:
     """Say that each thread loads few elements for all the steps in which its block reduces them."""
     block = _reduction(facts)
-    if block is None or block.elements is None or block.elements.value >= _FEW_ELEMENTS:
+    if block is None or block.elements is None or block.elements.value >= facts.limits.several:
         return None
     return _found(
         facts,
@@ -187,7 +181,7 @@ def _tree(facts: Facts) -> _Reduction | None:
     block = _reduction(facts)
     if block is None or block.instructions is None or executed(facts.kernel.warp_opcodes, ("SHFL",)):
         return None
-    return block if block.instructions.value >= _STEP_INSTRUCTIONS * block.steps else None
+    return block if block.instructions.value >= 2 * _IDLE_STEP * block.steps else None
 
 
 def _of_last_warp(block: _Reduction) -> float:
@@ -218,12 +212,6 @@ def _found(facts: Facts, waste: Waste, evidence: tuple[Evidence, ...], move: str
     )
 
 
-_FEW_BYTES = 16.0
-"""A thread that loads more has as much in flight as one wide load brings."""
-_SPARE_WAVES = 2.0
-"""Threads of a grid with fewer waves cannot do the work of several without leaving SMs empty."""
-
-
 def few_bytes_in_flight(facts: Facts) -> Found | None:
     """Say that each thread loads little while DRAM, the busiest unit, is not full, if no stall was measured."""
     side, waves = facts.memory, facts.counter("waves")
@@ -232,7 +220,7 @@ def few_bytes_in_flight(facts: Facts) -> Found | None:
     threads = (facts.counter("grid_size") or 0.0) * (facts.counter("block_size") or 0.0)
     sectors, fill = facts.counter("global_load_sectors"), facts.counter("global_load_bytes_per_sector")
     each = ratio(sectors and sectors * (fill or SECTOR_BYTES), threads)
-    if each is None or each > _FEW_BYTES or waves is None or waves < _SPARE_WAVES:
+    if each is None or each > WIDEST_BYTES or waves is None or waves / 2 < facts.limits.small_grid_waves:
         return None
     if side.share < facts.limits.contributing_share or (fill or SECTOR_BYTES) < SECTOR_BYTES / 2:
         return None

@@ -15,13 +15,12 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.findings.loops import loops_of, main_product, share_of
 from rooflens.model.records import Does, Kernel, mapping_of
 from rooflens.model.roofline.flops import has_matrix_work, has_newer_instruction
-from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05, tensor_op
+from rooflens.model.roofline.opcodes import WORD_BYTES, is_matrix, is_tcgen05, tensor_op
 
 _CODE, _OPCODES, _COUNTERS, _LAUNCH = "machine code", "opcode counts", "counters", "launch"
 _COPIES = {"LDGSTS": "cp.async", "UBLKCP": "bulk copies", "UTMALDG": "TMA"}
 _BY_WARPGROUP = ("HGMMA", "IGMMA", "BGMMA", "QGMMA")
 _WIDTH = re.compile(r"\.(?:U\.)?(128|64)\b")
-_ONE_WORD = 4
 _SHUFFLES = ("SHFL", "REDUX", "CREDUX")
 _ATOMICS = ("ATOM", "RED.", "REDG", "ATOMG", "ATOMS")
 
@@ -72,7 +71,7 @@ def _by_opcodes(told: _Told, kernel: Kernel, opcodes: Mapping[str, int]) -> None
         "reduces_by", tuple(way for way, codes in ways if any(one.startswith(codes) for one in opcodes)), _OPCODES
     )
     loads = [one for one in opcodes if one.startswith(("LDG", "LD."))]
-    widths = [int(found[1]) // 8 if (found := _WIDTH.search(one)) else _ONE_WORD for one in loads]
+    widths = [int(found[1]) // 8 if (found := _WIDTH.search(one)) else WORD_BYTES for one in loads]
     told.tell("load_bytes", max(widths, default=None), _OPCODES)
     is_older = any(map(is_matrix, opcodes)) and not any(map(_is_newest, opcodes))
     told.tell("older_products", has_newer_instruction(kernel) and is_older, _OPCODES)

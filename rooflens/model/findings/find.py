@@ -39,10 +39,6 @@ KIND_OF = {rule.id: rule.kind for rule in RULES}
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
 
-_WORTH_SAYING = 1.02
-"""Less is within what runs differ by."""
-_WELL_OVER = 1.25
-"""Factors of waits are of less use than those of causes: both are upper bounds, and a cause says what to change."""
 _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 
 
@@ -85,13 +81,13 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
         findings += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     if facts.kernel.rules:
         findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
-    ranked = sorted(findings, key=_rank)
+    ranked = sorted(findings, key=lambda finding: _rank(finding, facts.limits.untold_gain))
     costing = [finding for finding in ranked if finding.severity != "note"]
     demoted = [replace(finding, severity="note", gain=None) for finding in costing[MOST_ADVISED:]]
     return (*costing[:MOST_ADVISED], *demoted, *(finding for finding in ranked if finding.severity == "note"))
 
 
-def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
+def _rank(finding: Finding, untold_gain: float) -> tuple[int, bool, float, bool]:
     """Sort by cost, with NVIDIA's unchecked estimates after ours.
 
     A limiter without a factor comes first, as its cost is larger than can be calculated, for example a grid of one
@@ -100,7 +96,7 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
     is_wait = finding.id.startswith(STALL) or finding.id in FEW_WARPS
-    gain = (finding.factor or untold) / (_WELL_OVER if is_wait else 1.0)
+    gain = (finding.factor or untold) / (untold_gain if is_wait else 1.0)
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
 
@@ -110,14 +106,14 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     is_told, found = found.severity is not None or found.waste is not None, weighed(facts, found)
     factor = None if found.gain is None else max(1.0, min(found.gain, *_most_left(facts, found)))
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
-    if not is_told and factor is not None and factor < _WORTH_SAYING:
+    if not is_told and factor is not None and factor < 1 + facts.limits.noise_share:
         severity = "note"  # what others measured it by leaves less of it than runs differ by
     # Behind a side that was not measured, and may be full, a wait ends where nobody knows; few blocks fill nothing.
     is_open = facts.bound == "latency" and LATENCY in found.bears_on and bool(facts.or_bound) and rule.kind != "blocks"
     is_guess = found.confidence == "low" or is_open
     gain = (
         None
-        if factor is None or severity == "note" or factor < _WORTH_SAYING or is_guess
+        if factor is None or severity == "note" or factor < 1 + facts.limits.noise_share or is_guess
         else Gain(factor, time_ns / factor if time_ns is not None else None, changes=found.changes)
     )
     finding = Finding(
@@ -143,7 +139,7 @@ def _most_left(facts: Facts, found: Found) -> Iterator[float]:
     """
     time_ns, limit = facts.kernel.duration_ns, facts.limit
     yield from (1 / share for unit, share in facts.shares.items() if share and unit not in found.bears_on)
-    if (most := most_of_one_loop(facts.kernel.inside, found.where)) is not None:
+    if (most := most_of_one_loop(facts, found.where)) is not None:
         yield most
     if time_ns is not None:
         yield time_ns / facts.limits.shortest_launch_ns
@@ -173,7 +169,7 @@ def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Sev
     limits, room, waits = facts.limits, facts.room, LATENCY in bears_on
     explains = waits and facts.bound in {"latency", "overhead"}
     if explains and gain is not None and room is not None and room > 1:
-        explains = math.log(gain) >= limits.limiter_part_of_room * math.log(room)
+        explains = math.log(gain) >= limits.quarter_share * math.log(room)
     is_at_limiter = facts.limiter is not None and facts.limiter.resource in bears_on
     if (is_at_limiter or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"

@@ -13,7 +13,8 @@ from rooflens.model.findings.cost import IDLE, LATENCY, WAITS, Waste, speedup, w
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
-from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
+from rooflens.model.hotspots import MOST_PLACES
+from rooflens.model.records import Evidence, Hotspot, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
     allowed_by_registers,
@@ -92,7 +93,7 @@ def small_grid(facts: Facts) -> Found | None:
         filled = filled if an_sm >= 1 else ()
         # With a block on every SM, more blocks only even out the load and hide waits; a limiting unit leaves no waits.
         gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain
-        severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.empty_grid_waves else beside
+        severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.most_share else beside
     how = "launch more blocks: split the work finer, split the reduction, or batch"
     threads = (blocks or 0.0) * (facts.counter("block_size") or 0.0)
     if facts.is_nearly_alone and an_sm and an_sm < 1:
@@ -124,7 +125,7 @@ def tail_wave(facts: Facts) -> Found | None:
     waste = min(idle, computed)
     if waste < facts.limits.tail_idle_share:
         severity = "note"
-    elif waste < facts.limits.tail_share:
+    elif waste < facts.limits.quarter_share:
         severity = "note" if facts.at_roof else "contributes"
     do, kind, numbers = _fill_last_wave(facts, waves)
     return Found(
@@ -138,17 +139,15 @@ def tail_wave(facts: Facts) -> Found | None:
     )
 
 
-_MOST_SHRUNK = 0.5
-"""Threads with half of their registers spill, and tiles of half the size load twice as often: no more is advised."""
-
-
 def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Evidence, ...]]:
     """Say how to avoid the last wave: by enough blocks per SM to save a wave, if they fit; else by its shape."""
     limits, whole = block_limits(facts.kernel), math.ceil(waves)
     now = limits[0][1] if limits else 0.0
     needed = math.ceil(waves * now / (whole - 1)) if whole > 1 else 0
     steps = {name: step_to(facts.kernel, name, needed) for name, blocks in limits if blocks < needed}
-    known = {name: step for name, step in steps.items() if step is not None and step.to >= _MOST_SHRUNK * step.now}
+    known = {
+        name: step for name, step in steps.items() if step is not None and step.to >= facts.limits.most_share * step.now
+    }
     if not needed or not steps or len(known) < len(steps) or _is_full_by_design(facts):
         return "choose a block size that fills the last wave, or write a persistent kernel", "balance", ()
     less = {name: step for name, step in known.items() if step.to < step.now}
@@ -216,7 +215,7 @@ def _most_uneven(facts: Facts, units: tuple[str, ...], of_one: float = 1.0) -> _
 
 
 def _cost(facts: Facts, waste: float) -> Severity | None:
-    return "note" if waste < facts.limits.imbalance_cost_share else None
+    return "note" if waste < facts.limits.little_share else None
 
 
 def load_imbalance(facts: Facts) -> Found | None:
@@ -225,7 +224,7 @@ def load_imbalance(facts: Facts) -> Found | None:
     worst = _most_uneven(facts, _SM_UNITS, sms_a_block)
     if worst is None:
         return _tail_seen(facts) or _idle_seen(facts)
-    if worst.waste < facts.limits.imbalance_share:
+    if worst.waste < facts.limits.negligible_share:
         return _tail_seen(facts) or _empty_seen(facts)
     return Found(
         evidence=(worst.evidence,),
@@ -240,7 +239,7 @@ def load_imbalance(facts: Facts) -> Found | None:
 def _empty_seen(facts: Facts) -> Found | None:
     """Report the imbalance if SMs without a block explain all of it; `small_grid` gives their cost."""
     worst = _most_uneven(facts, _SM_UNITS)
-    if worst is None or worst.waste < facts.limits.imbalance_share:
+    if worst is None or worst.waste < facts.limits.negligible_share:
         return None
     return Found(
         evidence=(worst.evidence,),
@@ -257,7 +256,7 @@ def _tail_seen(facts: Facts) -> Found | None:
     if phases is None or phases.warps_in_tail is None:
         return None
     waste = phases.tail * (1 - phases.warps_in_tail)
-    if waste < facts.limits.imbalance_share:
+    if waste < facts.limits.negligible_share:
         return None
     evidence = (
         Evidence("part of the run after the plateau", phases.tail, "share", "time series"),
@@ -281,7 +280,7 @@ def _idle_seen(facts: Facts) -> Found | None:
         return None
     idle = 1 - active
     waste = idle - (tail_share(waves) or 0.0)
-    if waste < facts.limits.imbalance_cost_share:
+    if waste < facts.limits.little_share:
         return None
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
@@ -296,7 +295,7 @@ def _idle_seen(facts: Facts) -> Found | None:
 def partition_imbalance(facts: Facts) -> Found | None:
     """Say that some L2 slices or DRAM channels take more of the traffic than others."""
     worst = _most_uneven(facts, _MEMORY_UNITS)
-    if worst is None or worst.waste < facts.limits.imbalance_share:
+    if worst is None or worst.waste < facts.limits.negligible_share:
         return None
     return Found(
         evidence=(worst.evidence,),
@@ -406,7 +405,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
     The grid has no more blocks, and fills enough of the slots that its size is not the problem.
     """
     waves, threads = facts.counter("waves"), facts.counter("block_size")
-    if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
+    if waves is None or waves <= facts.limits.most_share or not _has_no_more_blocks(facts):
         return None
     if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts):
         return None
@@ -427,7 +426,7 @@ def _has_warps_enough(facts: Facts) -> bool:
     ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
     if ready is None or issued is None:
         return False
-    return ready >= facts.limits.eligible_warps and issued >= facts.limits.covered_issue_share
+    return ready >= 1 and issued >= facts.limits.bound_share
 
 
 class _Limit(Struct, frozen=True):
@@ -518,13 +517,16 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     kind: MoveKind = "balance"
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
-    is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= _MOST_OF_A_GAP * (allowed - achieved)
+    is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= facts.limits.most_share * (
+        allowed - achieved
+    )
     if is_small:  # `small_grid` reports this
         kind = "blocks"
         fill = f"launch more blocks: the grid fills {percent(waves)} of the block slots"
     elif is_alone and block:
         kind = "shape"
-        fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"
+        fill = f"reduce the block size, such as to {facts.limits.large_block_threads:.0f} threads, as one block "
+        fill += f"of {block:,.0f} fills an SM"
     elif (each := instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
         evidence.append(each)
         executed = count(round(each.value), "instruction")
@@ -539,7 +541,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         evidence += [facts.measured("waves", "waves"), Evidence("time of a wave", each_ns, "ns", "duration / waves")]
         kind = "elements"
         fill = f"loop over several elements per thread, as blocks start and end often: a wave lasts {duration(each_ns)}"
-    elif waves is not None and waves >= _MANY_WAVES and (even := _are_even(facts)) is not None:
+    elif waves is not None and waves > 1 and (even := _are_even(facts)) is not None:
         evidence += [facts.measured("waves", "waves"), even]
         kind = "elements"
         fill = (
@@ -559,48 +561,27 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     )
 
 
-_MANY_WAVES, _EVEN = 8.0, 1.02
-"""From this many waves on, SMs that differ by less share the blocks evenly."""
-
-
 def _are_even(facts: Facts) -> Evidence | None:
     """Return the busiest SM over the mean if SMs are evenly busy; None if they are not, or if unknown."""
     mean, most = facts.counter("sm_cycles_active_avg"), facts.counter("sm_cycles_active_max")
-    if not mean or not most or not 1 <= most / mean < _EVEN:
+    if not mean or not most or not 1 <= most / mean < 1 + facts.limits.noise_share:
         return None
     sources = [facts.kernel.counter_sources.get(f"sm_cycles_active_{end}", "") for end in ("max", "avg")]
     return Evidence("busiest SM over the mean", most / mean, "x", " / ".join(sources))
 
 
-_SHORT_WAVE_NS = 2_000
-"""A block that lasts no longer takes as long to start and to end as a launch does."""
-
-
 def _short_wave_ns(facts: Facts) -> float | None:
     """Return the time of a wave where blocks come and go in many short ones; None otherwise."""
     waves, time_ns = facts.counter("waves"), facts.kernel.duration_ns
-    if waves is None or waves < _MANY_WAVES or time_ns is None:
+    if waves is None or waves <= 1 or time_ns is None:
         return None
-    return time_ns / waves if time_ns / waves < _SHORT_WAVE_NS else None
-
-
-_MOST_OF_A_GAP = 0.5
-"""A last wave that leaves half of the slots empty which are empty in the mean is why they are."""
-MANY_THREADS = 256
-"""Threads of a block from which several fit on every SM."""
+    return time_ns / waves if time_ns / waves < facts.limits.overhead_duration_ns else None
 
 
 def allows_one_block(facts: Facts) -> bool:
     """Return whether an SM holds one large block at a time: until its last warp is done, nothing takes its place."""
     limits, threads = block_limits(facts.kernel), facts.counter("block_size")
-    return bool(limits) and limits[0][1] == 1 and (threads or 0.0) > MANY_THREADS
-
-
-_HALF = 0.5
-"""Resident warps with half their lanes empty hide half of the waits they could."""
-_PLACES = 3
-_PLACE_SHARE = 0.05
-"""Less of the lost lanes in one place than this points nowhere."""
+    return bool(limits) and limits[0][1] == 1 and (threads or 0.0) > facts.limits.large_block_threads
 
 
 def thread_divergence(facts: Facts) -> Found | None:
@@ -639,14 +620,15 @@ def thread_divergence(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=move,
         waste=waste,
-        where=_idle_places(kernel),
+        where=_idle_places(facts),
         severity="note" if by_block else weigh(facts, waste),
         kind="shape" if by_block else None,
     )
 
 
-def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
+def _idle_places(facts: Facts) -> tuple[Place, ...]:
     """Return the lines that lose most lanes, or the instructions if lines are unknown; at most three."""
+    kernel = facts.kernel
     if "warp_inst" not in kernel.code_totals or "thread_inst" not in kernel.code_totals:
         return ()
     total = kernel.code_totals["warp_inst"] * WARP_THREADS - kernel.code_totals["thread_inst"]
@@ -657,8 +639,10 @@ def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
         return spot.measures.get("warp_inst", 0.0) * WARP_THREADS - spot.measures.get("thread_inst", 0.0)
 
     grain = "line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass"
-    ranked = sorted((spot for spot in kernel.hotspots if spot.by == grain), key=lost, reverse=True)[:_PLACES]
-    return tuple(Place(spot, lost(spot) / total) for spot in ranked if lost(spot) >= _PLACE_SHARE * total)
+    ranked = sorted((spot for spot in kernel.hotspots if spot.by == grain), key=lost, reverse=True)[:MOST_PLACES]
+    return tuple(
+        Place(spot, lost(spot) / total) for spot in ranked if lost(spot) >= facts.limits.negligible_share * total
+    )
 
 
 def partial_warps(facts: Facts) -> Found | None:
@@ -670,9 +654,9 @@ def partial_warps(facts: Facts) -> Found | None:
     waste = Waste(dict.fromkeys(facts.pipes, idle))
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
-    holds_back = facts.bound == "latency" and crowded and idle >= _HALF
+    holds_back = facts.bound == "latency" and crowded and idle >= facts.limits.most_share
     is_alone = facts.bound == "latency" and blocks is not None and (blocks < sms if sms is not None else blocks == 1)
-    beside: Severity = "contributes" if idle > _HALF and facts.is_long else "note"
+    beside: Severity = "contributes" if idle > facts.limits.most_share and facts.is_long else "note"
     return Found(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),

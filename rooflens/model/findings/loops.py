@@ -5,14 +5,12 @@ from __future__ import annotations
 from rooflens.format import percent
 from rooflens.model.findings.cost import LATENCY
 from rooflens.model.findings.rule import CODE, FindingRule, Found
+from rooflens.model.hotspots import MOST_PLACES
 from rooflens.model.records import Anatomy, Evidence, Hotspot, Inside, Loop, Place, ratio
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.thresholds import default_thresholds
 
-_LEAST_PHASE = 0.10
-"""A phase with a smaller share of the warps' time costs little."""
-_LEAST_MULTIPLYING = 0.15
 _SOURCE = "samples of the instructions of each loop"
-_MOST_PLACES = 3
 
 
 def loops_of(inside: Inside | None) -> tuple[Loop, ...]:
@@ -32,7 +30,7 @@ def main_product(inside: Inside | None) -> Anatomy | None:
     most = max(multiplying, key=lambda loop: sum(loop.own_flop.values()), default=None)
     if most is None or most.anatomy is None or most.anatomy.is_matrix:
         return None
-    return most.anatomy if share_of(inside, most) >= _LEAST_MULTIPLYING else None
+    return most.anatomy if share_of(inside, most) >= default_thresholds().little_share else None
 
 
 def place_of_product(inside: Inside | None) -> tuple[Place, ...]:
@@ -66,7 +64,7 @@ def unoverlapped_loads(facts: Facts) -> Found | None:
     multiplying = [loop for loop in every if loop.anatomy is not None and loop.anatomy.multiply_adds]
     loads = sum(share_of(inside, loop) for loop in filling)
     products = sum(share_of(inside, loop) for loop in multiplying)
-    if loads < _LEAST_PHASE or products < _LEAST_MULTIPLYING:
+    if min(loads, products) < facts.limits.little_share:
         return None
     where = sorted((place_of_loop(inside, loop) for loop in filling), key=lambda place: -place.share)
     by = "cp.async" if kernel.capability >= (8, 0) else "loads into registers"
@@ -80,19 +78,20 @@ def unoverlapped_loads(facts: Facts) -> Found | None:
         bears_on=frozenset({LATENCY}),
         # At best the shorter phase is hidden behind the longer one.
         gain=facts.without_wait(1 / (1 - min(loads, products))),
-        where=tuple(where[:_MOST_PLACES]),
+        where=tuple(where[:MOST_PLACES]),
         confidence="medium",
         severity="contributes",
     )
 
 
-def most_of_one_loop(inside: Inside | None, where: tuple[Place, ...]) -> float | None:
+def most_of_one_loop(facts: Facts, where: tuple[Place, ...]) -> float | None:
     """Return how much faster a kernel can get at most by a change that affects only these places (Amdahl's law).
 
     Based on the share of the warps' time in the loops and straight parts that contain them; None if unknown, or if
     there may be more places.
     """
-    if inside is None or not inside.loops or not where or sum(place.share for place in where) < _ALL_PLACES:
+    inside, known = facts.kernel.inside, sum(place.share for place in where)
+    if inside is None or not inside.loops or known < facts.limits.nearly_all_share:
         return None
     touched: set[int] = set()
     for place in where:
@@ -105,9 +104,6 @@ def most_of_one_loop(inside: Inside | None, where: tuple[Place, ...]) -> float |
     share = sum(share_of(inside, loop) for loop in inside.loops if loop.id in touched)
     return 1 / (1 - share) if 0 < share < 1 else None
 
-
-_ALL_PLACES = 0.9
-"""Places that hold so much of what a finding is about are all of them."""
 
 LOOPS: tuple[FindingRule, ...] = (
     FindingRule(

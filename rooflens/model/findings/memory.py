@@ -19,8 +19,8 @@ from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
-from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
-from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.occupancy import MOST_REGISTERS, SAME_REGISTERS, SM_REGISTERS, warps_of
+from rooflens.model.roofline.opcodes import WIDEST_BYTES, WORD_BYTES, executed
 from rooflens.model.roofline.roof import roof
 from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
 from rooflens.model.verdict.facts import Facts
@@ -39,17 +39,7 @@ _HARDWARE: Mapping[_Side, tuple[str, str]] = {
     "store": ("global_store_sectors", "global_store_requests"),
 }
 _WIDTH_BITS = re.compile(r"^[US]?(8|16|32|64|128|256)$")
-_DEFAULT_BYTES = 4
-_FAR_MORE = 1.5
-_ONE_MORE = 1.05
-"""Most sectors beyond the ideal for an access to a row that starts within a sector: one, but for rounding."""
-_ROW_SECTORS = 2
-"""Accesses that fill fewer sectors are not rows: an extra sector means that they are scattered."""
-_SECTOR_VALUES = 8
-"""Values of four bytes that fill a sector."""
 _CACHES = frozenset({"l1", "l2"})
-_READ_ON = 0.5
-"""L1 serves most sectors again where each thread reads on in the one that it touched: a wide load takes it whole."""
 
 
 class _Use(Struct, frozen=True):
@@ -108,7 +98,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         kind = "coalesce"
         move = f"let neighbouring threads {verb} neighbouring addresses: {use.said}"
         hits = facts.counter("l1_hit_rate")
-        if side == "load" and hits is not None and hits >= _READ_ON:
+        if side == "load" and hits is not None and hits >= facts.limits.most_share:
             move += f"; or load 16 bytes at once per thread, as L1 serves {percent(hits)} of the sectors again"
     return Found(
         evidence=use.evidence,
@@ -124,7 +114,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
 def _upright_block(block: tuple[int, int, int] | None) -> str:
     """Return the shape of blocks with fewer threads along x than fill a sector, and more along y; else nothing."""
     x, y, z = block or (WARP_THREADS, 1, 1)
-    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < _SECTOR_VALUES and y * z > x else ""
+    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < SECTOR_BYTES // WORD_BYTES and y * z > x else ""
 
 
 def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
@@ -159,7 +149,7 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
         yield from _uses_of_both(facts, side)
     if is_told or used_bytes or not sectors:
         return
-    opcodes, most = facts.kernel.thread_opcodes.items(), facts.limits.sectors_per_request
+    opcodes, most = facts.kernel.thread_opcodes.items(), _WIDEST_SECTORS
     asked_bytes = sum(n * access_bytes(opcode) for opcode, n in opcodes if opcode.partition(".")[0] in _OPCODES[side])
     if asked_bytes:  # an upper bound of the used bytes, as threads may share them
         a_sector = asked_bytes / sectors
@@ -221,7 +211,7 @@ def _wasted_of_both(facts: Facts, side: _Side) -> float | None:
     if not requests:
         return None
     can, other_can = sectors - requests, other_sectors - other_requests
-    is_worse = sectors * other_requests >= _FAR_MORE * other_sectors * requests
+    is_worse = sectors * other_requests >= facts.limits.far_more * other_sectors * requests
     return min(can, touched - ideal if is_worse else touched - ideal - other_can)
 
 
@@ -235,7 +225,7 @@ def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
     loads_are_told = a_request["load"] is not None or facts.counter("global_load_bytes_per_sector") is not None
     stores_are_told = a_request["store"] is not None or facts.counter("global_store_bytes_per_sector") is not None
     only_stores = stores_are_told and not loads_are_told
-    own, most = a_request[side], facts.limits.sectors_per_request
+    own, most = a_request[side], _WIDEST_SECTORS
     if touched and ideal is not None and (side == "store") is only_stores:
         part, source = max(0.0, 1 - ideal / touched), "memory_l2_theoretical_sectors_global, _ideal"
         said = f"global accesses waste {percent(part)} of their {si_of(touched, 'sectors')}"
@@ -261,7 +251,7 @@ def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
 def access_bytes(opcode: str) -> int:
     """Return how many bytes one thread requests with a load or store: 4 unless its opcode says otherwise."""
     widths = [int(match[1]) // 8 for part in opcode.split(".")[1:] if (match := _WIDTH_BITS.match(part))]
-    return widths[-1] if widths else _DEFAULT_BYTES
+    return widths[-1] if widths else WORD_BYTES
 
 
 def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
@@ -283,7 +273,9 @@ def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
         lanes = accesses * threads if threads is not None else math.inf
         rows = [(use.sectors, use.sectors * (1 - use.used), accesses, lanes)]
     return all(
-        lanes >= whole * accesses and more <= _ONE_MORE * accesses and touched - more >= _ROW_SECTORS * accesses
+        lanes >= whole * accesses
+        and more <= (1 + facts.limits.negligible_share) * accesses
+        and touched - more >= 2 * accesses
         for touched, more, accesses, lanes in rows
     )
 
@@ -331,7 +323,7 @@ def _of_l1(facts: Facts, part: float) -> float:
     stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
     if not level.share or not input_share:
         return part
-    if (whole := stages.pop(WHOLE, None)) is not None and whole > input_share * _ONE_MORE:
+    if (whole := stages.pop(WHOLE, None)) is not None and whole > input_share * (1 + facts.limits.negligible_share):
         stages[WHOLE] = whole
     left = max(share if name == LSU_INPUT else share * (1 - part) for name, share in stages.items())
     return max(0.0, 1 - left / level.share)
@@ -423,10 +415,6 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         yield _Conflicts(wavefronts, excess / WAVEFRONT_BYTES, what, source, by_address=False)
 
 
-_CONFLICTS_A_WARP = 8.0
-"""Fewer conflicts in the whole life of a warp are not worth a word, however few accesses it makes."""
-
-
 def _conflicts_alone(facts: Facts) -> Found | None:
     """Say that conflicts were counted where the accesses were not: by the cycles that they take, else by the warps.
 
@@ -442,7 +430,7 @@ def _conflicts_alone(facts: Facts) -> Found | None:
     if part is not None and part >= facts.limits.bank_conflict_share:
         by = Evidence("cycles of an SM with a conflict", part, "share", f"{source} / (SMs x cycles)")
         words = f"bank conflicts take {percent(part)} of the cycles of an SM"
-    elif part is None and each is not None and each >= _CONFLICTS_A_WARP:
+    elif part is None and each is not None and each >= facts.limits.several:
         by = Evidence("conflicts a warp", each, "wavefronts", f"{source} / warps")
         words = f"each warp meets {significant(each)} bank conflicts, in how many accesses was not counted"
     else:
@@ -456,8 +444,9 @@ def _conflicts_alone(facts: Facts) -> Found | None:
     )
 
 
-_WIDEST_WAVEFRONTS = 4.0
-"""Wavefronts of 128 bytes that a coalesced access of 16 bytes a thread takes: no access needs more."""
+_WIDEST_WAVEFRONTS = WARP_THREADS * WIDEST_BYTES / WAVEFRONT_BYTES
+"""Wavefronts that a coalesced access of the widest kind takes: no access needs more."""
+_WIDEST_SECTORS = WARP_THREADS * WIDEST_BYTES / SECTOR_BYTES
 _LSU_EACH_CYCLE: Mapping[str, float] = {
     **dict.fromkeys(("7.0", "8.0", "9.0"), 1.0),
     **dict.fromkeys(("7.5", "8.6", "8.9", "12.0"), 0.5),
@@ -530,16 +519,12 @@ def many_wavefronts(facts: Facts) -> Found | None:
     )
 
 
-_INDEXED = 0.05
-"""Loads of constants below a twentieth of the instructions are parameters and a few tables."""
-
-
 def indexed_constants(facts: Facts) -> Found | None:
     """Say that constants are loaded with an index known only at run time, which fills the address pipe."""
     kernel, busy = facts.kernel, facts.shares.get("adu")
     loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
     # Without a share of their pipe, twice as many are required.
-    if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
+    if not every or loads < (1 if busy is not None else 2) * facts.limits.negligible_share * every:
         return None
     is_indexed = kernel.inside is not None and kernel.inside.indexes_constants
     is_idle = busy is not None and busy < facts.limits.contributing_share
@@ -565,9 +550,6 @@ def indexed_constants(facts: Facts) -> Found | None:
 _PARAMETERS_BY_LOAD = (9, 0)
 """From here on compilers load parameters, too, and not only what is indexed."""
 
-_REGISTER_STEP = 8
-"""Registers are handed out in eights: a cap may leave up to seven of them unused."""
-
 
 def local_memory(facts: Facts) -> Found | None:
     """Say that part of the memory traffic is local memory."""
@@ -588,7 +570,7 @@ def local_memory(facts: Facts) -> Found | None:
         return _uncounted_local_memory(facts, filled)
     if not part:
         return None
-    if part < facts.limits.local_share and not filled:
+    if part < facts.limits.trace_share and not filled:
         return None
     waste = Waste({"l1": part, "l2": part, "dram": part}, waits=part, stalls=("long_scoreboard", "lg_throttle"))
     rows = (("spill_inst", "instructions"), ("spill_requests", "requests"))
@@ -620,14 +602,12 @@ def _of_instructions(facts: Facts, local: float) -> tuple[float | None, str, str
     if every := facts.counter("lsu_inst"):
         return local / every, "loads and stores", "local loads and stores / instructions of the LSU pipe"
     part = ratio(local, facts.counter("executed_inst"))
-    is_at_end = (facts.counter("registers_per_thread") or 0.0) >= _LAST_REGISTERS
-    is_told = part is not None and (part >= _LOCAL_INSTRUCTIONS or is_at_end)
+    is_at_end = (facts.counter("registers_per_thread") or 0.0) > MOST_REGISTERS - SAME_REGISTERS
+    is_told = part is not None and (part >= facts.limits.noise_share or is_at_end)
     return part if is_told else None, _OF_ALL, "local loads and stores / all instructions"
 
 
 _OF_ALL = "instructions"
-_LOCAL_INSTRUCTIONS, _LAST_REGISTERS = 0.02, 250
-"""Local accesses in fifty instructions are a pattern; a thread has 255 registers at most."""
 
 
 def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
@@ -655,7 +635,7 @@ def register_cap(kernel: Kernel) -> int | None:
     threads = kernel.counters.get("block_size")
     if not threads:
         return None
-    cap = SM_REGISTERS // (warps_of(int(threads)) * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    cap = SM_REGISTERS // (warps_of(int(threads)) * WARP_THREADS) // SAME_REGISTERS * SAME_REGISTERS
     return min(MOST_REGISTERS, cap)
 
 
@@ -664,7 +644,7 @@ def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bo
     used = kernel.counters.get("registers_per_thread")
     if not used or cap is None:
         return f"keep it in registers: {said}; keep fewer values live, and index arrays with constants"
-    at_cap, registers = used > cap - _REGISTER_STEP, f"{used:.0f} registers per thread"
+    at_cap, registers = used > cap - SAME_REGISTERS, f"{used:.0f} registers per thread"
     if spills is False or (spills is None and not at_cap):
         raised = "" if at_cap else f", or raise launch bounds or `-maxrregcount` if they cap the {registers}"
         held = f" (it has {registers})" if at_cap else ""
@@ -680,11 +660,6 @@ def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bo
 
 
 _OVER_LINK = {"host_read_rate": "are read from", "host_write_rate": "are written to"}
-_LEAST_HOST_BYTES = 65536
-"""Arguments, semaphores and what the profiler itself writes came to at most 35 kB a launch."""
-_LEAST_HOST_BYTES_PER_S = 1e9
-"""If the link is unknown: single sectors over PCIe 3 with four lanes, the slowest in use."""
-_MOST_FILLS = 0.5
 
 
 def host_memory(facts: Facts) -> Found | None:
@@ -699,7 +674,7 @@ def host_memory(facts: Facts) -> Found | None:
     if host is not None and device is not None and host + device:
         source = "lts__d_sectors_fill_sysmem / (lts__d_sectors_fill_sysmem + lts__d_sectors_fill_device)"
         part = Evidence("host_part_of_fills", host / (host + device), "share", source)
-    severity = _host_severity(facts, rate.value, link.value if link else None, part.value if part else 0.0)
+    severity = _host_severity(facts, link.value if link else None, part.value if part else 0.0)
     if severity is None:
         return None
     words = f"{si(rate.value, rate.unit)} {_OVER_LINK[rate.name]} the host's memory"
@@ -726,29 +701,29 @@ def _host_flow(facts: Facts, way: Literal["read", "write"]) -> tuple[Evidence, E
     """Return the rate in one direction, and its share of the link if known; None if there is hardly any traffic."""
     name, time_ns = f"host_{way}_bytes", facts.kernel.duration_ns
     moved_bytes = facts.counter(name)
-    if moved_bytes is None or moved_bytes < _LEAST_HOST_BYTES or not time_ns:
+    if moved_bytes is None or moved_bytes < facts.limits.noise_bytes or not time_ns:
         return None
     source = facts.measured(name, "B").source
     rate = Evidence(f"host_{way}_rate", moved_bytes / time_ns * NS_PER_S, "B/s", f"{source} / t")
     link = roof("host_link", facts.kernel)
     share = rate.value / link.value if link is not None else None
-    if link is None or share is None or share > facts.limits.share_over_one:
+    if link is None or share is None or share > 1 + facts.limits.noise_share:
         return rate, None
     return rate, Evidence(f"host_{way}_share", share, "share", f"{source} / t / ({link.of})")
 
 
-def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: float) -> Severity | None:
+def _host_severity(facts: Facts, share: float | None, part: float) -> Severity | None:
     """Judge how much the link matters: it limits if it is as full as it can get, and no unit is fuller.
 
     A small share costs time only if warps wait, and mostly for data from there.
     """
-    if share is not None and share >= facts.limits.host_link_share:
+    if share is not None and share >= facts.limits.quarter_share:
         limiter = facts.limiter.share if facts.limiter else 0.0
         if share >= limiter:
             return "limiter"
         return "note" if facts.at_roof else "contributes"
-    some = bytes_per_s >= _LEAST_HOST_BYTES_PER_S if share is None else share >= facts.limits.contributing_cost_share
-    return "contributes" if some and facts.bound == "latency" and part > _MOST_FILLS else None
+    some = share is None or share >= facts.limits.contributing_cost_share
+    return "contributes" if some and facts.bound == "latency" and part > facts.limits.most_share else None
 
 
 _ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
@@ -772,14 +747,14 @@ def contended_atomics(facts: Facts) -> Found | None:
         traffic = 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
     stall = 0.0 if facts.at_roof else stalled(facts, ("long_scoreboard", "lg_throttle", "drain", "membar"))
     cost = max(unit or 0.0, (traffic or 0.0) * facts.shares.get("l2", 0.0), (waits or 0.0) * stall)
-    heavy = (traffic or 0.0) >= limits.atomic_share or (waits or 0.0) >= limits.atomic_share
-    if (unit or 0.0) < limits.atomic_share and not (heavy and cost >= limits.contributing_cost_share):
+    heavy = (traffic or 0.0) >= limits.little_share or (waits or 0.0) >= limits.little_share
+    if (unit or 0.0) < limits.little_share and not (heavy and cost >= limits.contributing_cost_share):
         return None
     evidence, said = [Evidence("atomics", amount, noun.rpartition(" ")[2], source)], si_of(amount, noun)
-    if unit is not None and unit >= limits.atomic_share:
+    if unit is not None and unit >= limits.little_share:
         evidence.append(facts.measured("l2_atomic_share", "share"))
         said += f" keep L2's atomic unit {percent(unit)} busy"
-    elif traffic is not None and traffic >= limits.atomic_share:
+    elif traffic is not None and traffic >= limits.little_share:
         evidence.append(Evidence("atomic_traffic_share", traffic, "share", "2 x atomic sectors / sectors in L2"))
         said += f" are {percent(traffic)} of the traffic between SMs and L2"
     elif waits is not None:
@@ -801,11 +776,6 @@ def contended_atomics(facts: Facts) -> Found | None:
     )
 
 
-_NEXT_TO_NOTHING = 0.05
-_FAR_BUSIER = 3.0
-_MANY_BLOCKS = 1_000.0
-
-
 def _serialised_in_l2(facts: Facts) -> Found | None:
     """Say that atomics may queue up, where none were counted: all SMs have work, and only L2 is at work for them.
 
@@ -813,7 +783,7 @@ def _serialised_in_l2(facts: Facts) -> Found | None:
     """
     l2, l1, dram = map(facts.shares.get, ("l2", "l1", "dram"))
     l1 = facts.counter("sol_l1_active_share") if l1 is None else l1
-    compute, blocks = facts.counter("sol_compute"), facts.counter("grid_size") or 0.0
+    compute = facts.counter("sol_compute")
     active, time_ns = facts.kernel.active_part, facts.kernel.duration_ns
     names = ("atomic_inst", "l2_atomic_sectors", "l2_atomic_share")
     if (
@@ -826,10 +796,10 @@ def _serialised_in_l2(facts: Facts) -> Found | None:
         return None
     if facts.kernel.warp_opcodes or time_ns is None or time_ns < facts.limits.short_duration_ns:
         return None
-    is_idle = max(l2, l1, dram, compute) < _NEXT_TO_NOTHING
-    if not is_idle or blocks < _MANY_BLOCKS or (active or 0.0) < 1 - _NEXT_TO_NOTHING:
+    is_idle = max(l2, l1, dram, compute) < facts.limits.negligible_share
+    if not is_idle or (active or 0.0) < 1 - facts.limits.negligible_share:
         return None
-    if l2 < _FAR_BUSIER * max(l1, dram):
+    if l2 < facts.limits.several * max(l1, dram):
         return None
     return Found(
         evidence=(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rooflens.format import percent, significant
+from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.cost import Waste
 from rooflens.model.findings.loops import main_product, place_of_product
@@ -18,18 +19,13 @@ from rooflens.model.records import Anatomy, Bottleneck, Evidence, MoveKind, rati
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
+from rooflens.model.roofline.opcodes import WORD_BYTES, executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label, unit_label
 
 DELIVERY = frozenset({"l1", "smem", "lsu", "mio", "adu"})
 """Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
 _LOADS = frozenset({"LDG", "LD", "LDS", "LDC", "LDGSTS"})
-_OPERAND_BYTES = 4.0
-_LEAST_ARITHMETIC = 0.02
-"""A kernel with less of its peak in arithmetic is about moving data."""
-_SERVED_AGAIN = 4.0
-"""Operands are reused if caches and shared memory deliver this many times the bytes of DRAM."""
 _A_RUNG = 0.5
 """Each step halves at least what is fetched a result: 2 x 2 results need half the operands of four single ones."""
 _A_STEP_OF_WARPS = 0.75
@@ -58,7 +54,12 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     of_levels = sum(facts.levels[name].amount_bytes or 0.0 for name in ("l1", "smem")) or None
     delivered = _loaded_bytes(kernel.thread_opcodes) if kernel.thread_opcodes else of_levels
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
-    if not fused or delivered is None or share < _LEAST_ARITHMETIC or (again is not None and again < _SERVED_AGAIN):
+    if (
+        not fused
+        or delivered is None
+        or share < facts.limits.noise_share
+        or (again is not None and again < facts.limits.several)
+    ):
         return None
     body = main_product(kernel.inside)
     each = _fetched_bytes(body) if body is not None else delivered / fused
@@ -66,9 +67,9 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel.warp_opcodes)
     # Once threads reuse operands as well as they can, with wide loads, the next step is sharing them within a warp.
     is_wide = (is_tiled if body is not None else bool(executed(kernel.warp_opcodes, {"LDS"}))) and not is_narrow
-    is_last = each < _OPERAND_BYTES / 2 and is_tiled and is_wide
+    is_last = each < WORD_BYTES / 2 and is_tiled and is_wide
     is_near = share >= limiter.share * (_A_STEP_OF_WARPS if is_last else _A_RUNG)
-    if is_near or (each < _OPERAND_BYTES / 2 and not is_last):
+    if is_near or (each < WORD_BYTES / 2 and not is_last):
         return None
     full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of "
     full += f"the arithmetic peak, {significant(each)} bytes fetched per multiply-add"
@@ -77,7 +78,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     kind: MoveKind = "results"
     if not is_last and not is_tiled:
         kind = "tile"
-    elif not is_last and each < _OPERAND_BYTES and is_narrow:
+    elif not is_last and each < WORD_BYTES and is_narrow:
         kind = "wide"
     of_warps = "arrange the threads of a warp as a tile, such as 8 x 4, so that they share what they load"
     from_shared = " from shared memory" if kind == "wide" else ""
@@ -112,9 +113,9 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
         return None
     pipe = max(busy, key=lambda name: busy[name])
     refilled = facts.levels["l1"].stages.get("from_l2", facts.shares.get("l2"))
-    if refilled is None or not _LEAST_ARITHMETIC <= busy[pipe] < limiter.share * _A_RUNG:
+    if refilled is None or not facts.limits.noise_share <= busy[pipe] < limiter.share * _A_RUNG:
         return None
-    if refilled * _SERVED_AGAIN > limiter.share:
+    if refilled * facts.limits.several > limiter.share:
         return None
     full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy while the "
     full += f"{resource_label(pipe)} is {percent(busy[pipe])} busy, and the path from L2 to the SMs {percent(refilled)}"
@@ -138,10 +139,6 @@ _STEPS: Mapping[MoveKind, str] = {
     "results": "let each thread compute several results, such as 2 x 2, from what it loads",
     "wide": "load 16 bytes at once",
 }
-_LOADS_A_RESULT = 8.0
-"""A thread that loads this many values for each one it stores sums over operands, as a product does."""
-_SEVERAL = 4.0
-_SECTORS_OF_SINGLE_VALUES = 4.0
 
 
 def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
@@ -151,15 +148,15 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
     known = [counters.get(name) for name in names]
     loads, stores, sectors, blocks, threads = (value or 0.0 for value in known)
     again = ratio(sectors * SECTOR_BYTES, facts.levels["dram"].amount_bytes)
-    if not stores or not blocks or not threads or again is None or again < _SERVED_AGAIN:
+    if not stores or not blocks or not threads or again is None or again < facts.limits.several:
         return None
     results, each, width = stores / (blocks * warps_of(threads)), loads / stores, sectors / loads
-    if results < 1 or each < _LOADS_A_RESULT:
+    if results < 1 or each < 2 * facts.limits.several:
         return None
     kind: MoveKind = "results"
     if kernel.own_smem_bytes == 0 and not counters.get("smem_conflict_bytes"):
         kind = "tile"
-    elif results >= _SEVERAL and width <= _SECTORS_OF_SINGLE_VALUES:
+    elif results >= facts.limits.several and width <= WARP_THREADS * WORD_BYTES / SECTOR_BYTES:
         kind = "wide"
     return Found(
         evidence=(

@@ -21,14 +21,13 @@ from rooflens.model.counters.families import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
 SIBLING = "sibling_faster"
 _KIND: MoveKind = "algorithm"
-_SAME, _VERY_SAME, _LIKE = 0.05, 0.01, 0.5
-"""Amounts of the same work differ by a twentieth; by a hundredth where outputs do not agree, or are not known."""
+_SAME = 0.05
+"""Amounts of the same work differ by a twentieth."""
 _CELL = log((1 + _SAME) / (1 - _SAME))
-_FASTER = 1.2
 _WORDS = re.compile(r"[a-z]{4,}")
 
 
@@ -77,7 +76,7 @@ def with_siblings(analyses: Sequence[Analysis], limits: Thresholds) -> tuple[Ana
         by_size.setdefault((*done.kind, _cell(done.amount)), []).append(done)
     found = []
     for one, done in zip(analyses, every, strict=True):
-        best = None if done is None or one.library is not None else _fastest_alike(done, by_size)
+        best = None if done is None or one.library is not None else _fastest_alike(done, by_size, limits.untold_gain)
         found.append(one if best is None else _with_sibling(one, *best))
     return tuple(found)
 
@@ -90,7 +89,9 @@ def _cell(amount: float) -> int:
     return floor(log(amount) / _CELL)
 
 
-def _fastest_alike(one: _Done, by_size: Mapping[_Cell, Sequence[_Done]]) -> tuple[Analysis, Confidence] | None:
+def _fastest_alike(
+    one: _Done, by_size: Mapping[_Cell, Sequence[_Done]], least_gain: float
+) -> tuple[Analysis, Confidence] | None:
     """Return the fastest kernel that does the same work, and how certain that is; None if there is none.
 
     The first match is the fastest, so that a kernel is mostly held against very few.
@@ -98,7 +99,7 @@ def _fastest_alike(one: _Done, by_size: Mapping[_Cell, Sequence[_Done]]) -> tupl
     least, most = one.amount * (1 - _SAME), one.amount * (1 + _SAME)
     near = [by_size.get((*one.kind, cell), ()) for cell in range(_cell(least), _cell(most) + 1)]
     for other in merge(*near, key=attrgetter("order")):
-        if one.time_ns < _FASTER * other.time_ns:
+        if one.time_ns < least_gain * other.time_ns:
             return None
         if least <= other.amount < most and (sure := _match(one, other)) is not None:
             return other.analysis, sure
@@ -128,8 +129,9 @@ def _match(one: _Done, other: _Done) -> Confidence | None:
         return "low" if is_output_same and one.words & other.words else None
     if is_output_same:
         return "medium"
-    is_output_like = not stored or not written or _differ(stored, written) <= _LIKE
-    return "low" if is_output_like and _differ(one.amount, other.amount) <= _VERY_SAME else None
+    is_output_like = not stored or not written or _differ(stored, written) <= default_thresholds().most_share
+    is_amount_same = _differ(one.amount, other.amount) <= default_thresholds().noise_share
+    return "low" if is_output_like and is_amount_same else None
 
 
 def _differ(one: float, other: float) -> float:

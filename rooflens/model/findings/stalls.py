@@ -22,8 +22,9 @@ from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.hotspots import STALL, places, producers
 from rooflens.model.records import Evidence, Inside, Kernel, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
+from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.pipelined import deeper
 from rooflens.model.verdict.sentences import resource_label, unit_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
 
@@ -35,8 +36,6 @@ Atomics that add are no such store: a histogram has them, too, and no block wait
 """
 _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
 """Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
-_SMALL_BLOCK = 128
-"""Blocks of four warps wait little for each other."""
 _MEASURED_AS = {
     reason: (f"{STALL}{reason}_cycles", f"{STALL}{reason}_share", SAMPLED_AS.get(reason, reason))
     for reason in STALLS
@@ -48,7 +47,6 @@ _NEUTRAL = {
     "mio_throttle": "MIO queue full",
 }
 """What a move says instead of the general words, which name what the kernel may not use at all."""
-_MAJORITY = 0.5
 
 
 def stall(
@@ -66,7 +64,7 @@ def stall(
     issued = facts.kernel.counters.get("issue_active_per_cycle", facts.shares.get("issue"))
     if share is None or share <= facts.limits.dominant_stall:
         return None
-    if issued is not None and issued >= facts.limits.full_issue_share:
+    if issued is not None and issued >= facts.limits.at_roof_share:
         return None
     what, counter = _NEUTRAL.get(reason, STALLS[reason]), f"stall_{reason}_cycles"
     words = f"warps spend {percent(share)} of their time {_doing(what)}"
@@ -147,6 +145,10 @@ def instructions_a_warp(facts: Facts) -> Evidence | None:
     return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
 
 
+_USUAL_WAIT_CYCLES = 3
+"""NVIDIA, Volta tuning guide: an FMA follows the one that it depends on after 4 cycles; one of them issues."""
+
+
 def is_usual_wait(facts: Facts) -> bool:
     """Return whether fixed latencies take no more cycles than is usual; False if that was not measured.
 
@@ -155,7 +157,7 @@ def is_usual_wait(facts: Facts) -> bool:
     share, between = facts.stall_shares.get("wait"), facts.counter("warp_latency_cycles")
     if share is None or between is None:
         return False
-    return share <= _MAJORITY and share * between <= facts.limits.usual_wait_cycles
+    return share <= facts.limits.most_share and share * between <= _USUAL_WAIT_CYCLES
 
 
 _QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...] = (
@@ -199,16 +201,13 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     return _of_kind(found, kind)
 
 
-def _loops_over_tiles(opcodes: Mapping[str, int], warps: float) -> bool:
+def _loops_over_tiles(facts: Facts, warps: float) -> bool:
     """Return whether each warp repeatedly loads tiles into shared memory, with a barrier before their use."""
-    if not warps or uses_tensor_cores(opcodes):
+    opcodes = facts.kernel.warp_opcodes
+    if not warps or facts.does.uses_tensor_cores:
         return False
     tile = (executed(opcodes, names) for names in (("BAR",), ("LDS",), ("STS",), ("LDG",)))
-    return all(count >= _TILES * warps for count in tile)
-
-
-_TILES = 4
-"""A warp with fewer barriers than that has no loop over tiles: a reduction has one or two."""
+    return all(count >= facts.limits.several * warps for count in tile)
 
 
 def _in_flight(inside: Inside | None) -> tuple[int, int] | None:
@@ -233,18 +232,16 @@ def long_scoreboard(facts: Facts) -> Found | None:
     return replace(found, move=f"{found.move}; {words}", evidence=(*found.evidence, loads))
 
 
-_NEARLY_FULL = 0.8
-"""A unit this busy is not told to be idle."""
-
-
 def _long_scoreboard(facts: Facts) -> Found | None:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
-    copies = copies and not copies_asynchronously(facts.kernel.warp_opcodes)
+    copies = copies and not facts.does.copies
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     blocks, block = facts.counter("grid_size") or 0.0, facts.counter("block_size") or 0.0
-    if _loops_over_tiles(facts.kernel.warp_opcodes, blocks * warps_of(block)):
+    if (facts.does.stages or 1) > 1:
+        do = f"keep more tiles in flight, {deeper(facts)}"
+    elif _loops_over_tiles(facts, blocks * warps_of(block)):
         by = "with cp.async" if copies else "into registers"
         do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
@@ -257,7 +254,11 @@ def _long_scoreboard(facts: Facts) -> Found | None:
             reuse = f"let each thread compute several results from what it loads, to take load off {queue}"
             return _of_kind(stall(facts, "long_scoreboard", reuse), "results")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
-        busy = f", as {label} is only {share} busy" if limiter.share < _NEARLY_FULL else f" ({label} is {share} busy)"
+        busy = (
+            f", as {label} is only {share} busy"
+            if limiter.share < facts.limits.at_roof_share
+            else f" ({label} is {share} busy)"
+        )
         do = f"keep more bytes in flight, {how}{busy}"
     return stall(facts, "long_scoreboard", do)
 
@@ -286,7 +287,11 @@ def barrier(facts: Facts) -> Found | None:
         counted = (("coherent loads", loads), ("coherent stores", stores))
         extra = tuple(Evidence(name, float(count), "instructions", source) for name, count in counted)
         return _of_kind(stall(facts, "barrier", do, extra=extra), "elements")
-    smaller = f" or launch smaller blocks than {block:,.0f} threads" if block and block > _SMALL_BLOCK else ""
+    smaller = (
+        f" or launch smaller blocks than {block:,.0f} threads"
+        if block and block > facts.limits.small_block_threads
+        else ""
+    )
     do = f"give the warps of a block equal work between barriers, use fewer barriers{smaller}"
     return stall(facts, "barrier", do)
 
@@ -297,7 +302,7 @@ def wait(facts: Facts) -> Found | None:
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
         return stall(facts, "wait", do)
     found = stall(facts, "wait", "more warps would fill these waits, which are no longer than those of any kernel")
-    return replace(found, severity="note") if found else None
+    return replace(found, severity="note", kind="occupancy") if found else None
 
 
 def imc_miss(facts: Facts) -> Found | None:

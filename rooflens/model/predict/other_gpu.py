@@ -25,7 +25,6 @@ from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_o
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.narrower import (
     SCALAR,
-    WORTH_FROM,
     could_use_tensor_cores,
     is_product_on_cuda_cores,
     pipe_in_type,
@@ -194,7 +193,7 @@ class WhatIf(Struct, frozen=True):
     @property
     def worth(self) -> bool | None:
         """Whether the other type is worth it; None without one, or without a prediction."""
-        return None if self.dtype is None or self.factor is None else self.factor > WORTH_FROM
+        return None if self.dtype is None or self.factor is None else self.factor > default_thresholds().limiter_gain
 
     @property
     def measured_ns(self) -> float | None:

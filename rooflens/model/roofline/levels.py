@@ -58,12 +58,12 @@ _NEARLY = 0.005
 
 AMOUNTS: dict[str, tuple[str, ...]] = {
     "dram": ("dram_bytes", "sysmem_bytes"),
-    "l2": ("l2_bytes",),
-    "l1": ("l1_tag_bytes", "l1_writeback_bytes"),
+    "l2": ("l2_bytes", "l2_tag_bytes"),
+    "l1": ("l1_tag_bytes", "l1_writeback_bytes", "l1_access_bytes"),
 }
 """Level -> counters of the bytes it moved, best first; shared memory's are chosen apart.
 
-L1's write-back sees the returns of loads only.
+L1's write-back sees the returns of loads only. What L2 looks up holds what does not come from the SMs, too.
 """
 
 _ASYNC_COPIES_FROM = (8, 0)
@@ -145,7 +145,8 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
             # On a discrete GPU system memory lies behind PCIe, which is another roof than DRAM's.
             if amount == "sysmem_bytes" and kernel.compute_capability not in SOC_CAPABILITIES:
                 amount = ""
-            moved = _Moved(counters.get(amount), kernel.counter_sources.get(amount))
+            accuracy: Accuracy = "lower" if amount == "l1_access_bytes" else "exact"
+            moved = _Moved(counters.get(amount), kernel.counter_sources.get(amount), accuracy)
         amount_bytes, stages = moved.amount_bytes, _stages_of(level, kernel)
         if level == "smem" and not stages and amount_bytes is not None and of_level and duration_ns:
             stages[ACCESSES] = amount_bytes / (of_level.value * duration_ns / 1e9)

@@ -149,7 +149,7 @@ def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
 @lru_cache(maxsize=1024)
 def _most_registers(blocks: int, size: float, held: float) -> int | None:
     """Return how many registers a thread may have for so many blocks; launches of few shapes ask again and again."""
-    fewer = range(MOST_REGISTERS // _SAME_REGISTERS * _SAME_REGISTERS, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
+    fewer = range(MOST_REGISTERS // SAME_REGISTERS * SAME_REGISTERS, _FEWEST_REGISTERS - 1, -SAME_REGISTERS)
     return next((count for count in fewer if blocks_by_registers(count, size, held) >= blocks), None)
 
 
@@ -185,7 +185,7 @@ _SM_WARPS: Mapping[str, float] = {
 _SMEM_UNIT = 256
 """Largest unit, in bytes, in which shared memory is allocated to a block."""
 _REGISTER_UNIT = 256
-_SAME_REGISTERS = 8
+SAME_REGISTERS = 8
 """Registers are given to a warp 256 at a time: this many values for a thread take as many."""
 _FEWEST_REGISTERS = 16
 """A thread is advised no fewer."""
@@ -232,8 +232,8 @@ def _fewer_registers(kernel: Kernel) -> Step | None:
 @lru_cache(maxsize=1024)
 def _fewer_registers_of(registers: float, block: float, held: float) -> Step | None:
     now = blocks_by_registers(registers, block, held)
-    most = (math.ceil(registers) - 1) // _SAME_REGISTERS * _SAME_REGISTERS
-    fewer = range(most, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
+    most = (math.ceil(registers) - 1) // SAME_REGISTERS * SAME_REGISTERS
+    fewer = range(most, _FEWEST_REGISTERS - 1, -SAME_REGISTERS)
     to = next((count for count in fewer if blocks_by_registers(count, block, held) > now), None)
     return None if to is None else Step(registers, to, blocks_by_registers(to, block, held), "registers")
 
@@ -370,7 +370,7 @@ def occupancy_curves(kernel: Kernel) -> tuple[Curve, ...]:
     if sm is None or not allowed or not registers or not threads:
         return ()
     now = sm.occupancy(registers, threads, sm.smem_blocks)
-    caps = (*range(_SAME_REGISTERS, MOST_REGISTERS, _SAME_REGISTERS), MOST_REGISTERS)
+    caps = (*range(SAME_REGISTERS, MOST_REGISTERS, SAME_REGISTERS), MOST_REGISTERS)
     by_registers = [(float(value), sm.occupancy(value, threads, sm.smem_blocks)) for value in caps]
     sizes = range(WARP_THREADS, MOST_THREADS + 1, WARP_THREADS)
     by_block = [(float(value), sm.occupancy(registers, value, sm.smem_blocks)) for value in sizes]

@@ -35,6 +35,12 @@ THREAD_FLOP: dict[str, tuple[str, int]] = {
 }
 """Opcode without modifiers -> dtype and FLOP of a thread instruction; `...2` opcodes work on packed pairs."""
 
+FP64_DIVISION_INST = 7
+"""fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
+
+WORD_BYTES, WIDEST_BYTES = 4, 16
+"""What a thread loads or stores at once: a word where the opcode says nothing else, and four of them at most."""
+
 GROUPS: dict[str, str] = {
     "matrix products": r"(?:HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)|UTC[A-Z]*MMA",
     "FP64": r"D(?:ADD|MUL|FMA|SETP|MNMX|SET|SEL)",
@@ -163,14 +169,6 @@ _BY_WARPGROUP = ("HGMMA", "IGMMA", "BGMMA", "QGMMA", "UTMALDG", "UBLKCP", "UTCHM
 def works_by_warpgroups(table: Mapping[str, int]) -> bool:
     """Return whether warpgroups multiply, or TMA copies: such a kernel fills an SM with few warps, by design."""
     return any(count and opcode.startswith(_BY_WARPGROUP) for opcode, count in table.items())
-
-
-_COPIES = ("LDGSTS", "UBLKCP", "UTMALDG")
-
-
-def copies_asynchronously(table: Mapping[str, int]) -> bool:
-    """Return whether copies go to shared memory past registers, by cp.async or TMA."""
-    return any(count and opcode.startswith(_COPIES) for opcode, count in table.items())
 
 
 def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:

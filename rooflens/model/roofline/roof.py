@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.records import Kernel, Roof, RoofClock, held_once
+from rooflens.model.records import Kernel, Roof, RoofClock, held_once, ratio
 from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of
-from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES
+from rooflens.model.roofline.units import PIPE_ROWS, SOC_CAPABILITIES, STAGES, is_of_active
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
@@ -41,6 +41,8 @@ DTYPE_OF_COUNTER = {"fp16_bf16_tf32": "fp16", "fp4_fp6": "fp6", "fp4_fp6_fp8": "
 CONTROLLERS_LEAD = frozenset({"10.0", "10.3"})
 """Chips on which NVIDIA's per cent of DRAM is that of its controllers, and not of its bus."""
 
+FULL_CLOCK_FROM_RATIO = 1.1
+"""A published bandwidth so far over that of the run is DRAM's at its own top clock; datasheets are rounded."""
 LEAST_SHARE = 0.005
 """A peak is made of a rate and its per cent from here on: ncu prints per cents to hundredths."""
 
@@ -132,8 +134,24 @@ def roof(unit: str, kernel: Kernel) -> Roof | None:
 
 
 def at_top_clock(kernel: Kernel) -> Roof | None:
-    """Find the roof of DRAM at its own top clock, which may be above that of the run; else that of the run."""
-    return _by_driver(kernel) or roof("dram", kernel)
+    """Find the roof of DRAM at its own top clock, which may be above that of the run; else that of the run.
+
+    The driver tells it. Where only a rate and its per cent tell that of the run, as in a print, the datasheet does.
+    """
+    now, sheet = roof("dram", kernel), datasheet_of(kernel.gpu)
+    if (top := _by_driver(kernel)) is not None or now is None or sheet is None or now.source != "rate":
+        return top or now
+    published = _of_sheet("dram", kernel, sheet)
+    return published if published is not None and published.value > FULL_CLOCK_FROM_RATIO * now.value else now
+
+
+def dram_clock_part(kernel: Kernel) -> float:
+    """Return DRAM's peak at the clock of the run over that at its own top clock, 0 to 1; 1 where either is unknown."""
+    if "device_dram_peak_bytes_per_s" in kernel.counters:
+        now, top = (kernel.counters.get(f"{of}_peak_bytes_per_s") for of in ("dram_bus", "device_dram"))
+        return ratio(now, top) or 1.0
+    run, highest = roof("dram", kernel), at_top_clock(kernel)
+    return 1.0 if run is None or highest is None else run.value / highest.value
 
 
 def reported(unit: str, kernel: Kernel) -> Roof | None:
@@ -154,14 +172,16 @@ def _of_rate(unit: str, kernel: Kernel) -> Roof | None:
     counters, sources = kernel.counters, kernel.counter_sources
     for row in _COUNTED.get(unit, ()):
         share, per_s = counters.get(row.share), kernel.per_s(counters.get(row.amount))
-        if per_s and share is not None and share >= LEAST_SHARE and not _is_another_unit(row, kernel):
+        if per_s and share is not None and share >= LEAST_SHARE and not _is_another(row, kernel):
             of = f"{sources.get(row.amount, row.amount)} / t / {sources.get(row.share, row.share)}"
             return Roof(per_s / share, row.unit, "rate", "profiled", held_once(of))
     return None
 
 
-def _is_another_unit(row: _Counted, kernel: Kernel) -> bool:
-    """Return whether the per cent is that of DRAM's controllers, while the bytes are those of its bus."""
+def _is_another(row: _Counted, kernel: Kernel) -> bool:
+    """Return whether a per cent is not that of the rate: of active cycles, or of DRAM's controllers and not its bus."""
+    if is_of_active(kernel, row.share):
+        return True
     source = kernel.counter_sources.get(row.share, "")
     is_throughput = row.share == "dram_bus_share" and "dram_throughput" in source.replace("dram__", "dram_")
     return is_throughput and kernel.compute_capability in CONTROLLERS_LEAD

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from rooflens.model.records import LEVELS, Analysis, Pipe, Roof, RoofSource
 from rooflens.model.roofline.flops import instruction_roofs
-from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.roof import FULL_CLOCK_FROM_RATIO, at_top_clock
+from rooflens.model.roofline.standing import standings
 from rooflens.model.roofline.work import main_work
 
 ROOF_FROM_SHARE = 0.01
@@ -23,7 +24,6 @@ SAME_ROOF_RATIO = 1.02
 BAND_FROM_RATIO = 1.03
 """Roofs whose launches differ by more than this get a band from the lowest to the highest."""
 
-FULL_CLOCK_FROM_RATIO = 1.1
 """DRAM whose top clock gives more than this over the profiled one gets a second roof."""
 
 
@@ -69,6 +69,28 @@ class Peak(Struct, frozen=True):
     attainable_per_s: float | None = None
     instruction: str = ""
     full_clock_per_s: float | None = None
+
+
+class RoofSet(Struct, frozen=True):
+    """The roofs of several kernels: the diagonal ones, fastest first, and the flat ones, highest first.
+
+    Attributes:
+        clocks_hz: Lowest and highest SM clock of these kernels, both the median where they are alike; None if no
+            report states it.
+    """
+
+    levels: tuple[RoofLine, ...] = ()
+    pipes: tuple[RoofLine, ...] = ()
+    clocks_hz: tuple[float, float] | None = None
+
+
+def roofs_over(analyses: Iterable[Analysis]) -> RoofSet:
+    """Find the roofs of those kernels that have a place; of all where none has."""
+    known = list(analyses)
+    # A short copy at an idle clock must not bend the roofs of the kernels that are drawn under them.
+    drawn = [analysis for analysis in known if standings(analysis)] or known
+    clocks_hz = [hz for analysis in drawn if (hz := analysis.kernel.counters.get("sm_clock_hz"))]
+    return RoofSet(level_roofs(drawn), pipe_roofs(drawn), _range(clocks_hz))
 
 
 def level_roofs(analyses: Iterable[Analysis]) -> tuple[RoofLine, ...]:
@@ -165,3 +187,14 @@ def _merged(one: RoofLine, other: RoofLine) -> RoofLine:
         instruction=one.instruction or other.instruction,
         full_clock=one.full_clock or other.full_clock,
     )
+
+
+def _range(clocks: Sequence[float]) -> tuple[float, float] | None:
+    """Find the range of clocks, or the median twice where no band is drawn: a line is at the median of the peaks."""
+    from statistics import median  # noqa: PLC0415 - only where a plane is drawn
+
+    if not clocks:
+        return None
+    low, high = min(clocks), max(clocks)
+    middle = median(clocks)
+    return (middle, middle) if high / low < BAND_FROM_RATIO else (low, high)

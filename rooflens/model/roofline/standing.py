@@ -8,6 +8,7 @@ would be full.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 from msgspec import Struct
@@ -82,8 +83,12 @@ def standings(analysis: Analysis) -> tuple[Standing, ...]:
 
 
 def standing(analysis: Analysis) -> Standing | None:
-    """Place a kernel where it is judged: the level that binds it, else the one with the nearest roof."""
-    found = standings(analysis)
+    """Place a kernel where it is judged; None if it stands nowhere."""
+    return judged(standings(analysis))
+
+
+def judged(found: Sequence[Standing]) -> Standing | None:
+    """Return where a kernel is judged: at the level that binds it, else at the one with the nearest roof."""
     limits = [one for one in found if one.is_limit]
     return min(limits or found, key=lambda one: one.roof_per_s or inf, default=None)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from rooflens.model.counters.families import OF_ACTIVE
+from rooflens.model.records import Kernel
+
 SOC_CAPABILITIES = frozenset({"7.2", "8.7", "10.1", "11.0", "12.1"})
 """Chips that share the host's memory and have no DRAM counters: Xavier, Orin, Thor (both its numbers) and GB10."""
 
@@ -103,3 +106,13 @@ PIPE_ROWS: tuple[PipeRow, ...] = (
         "tensor_pipe", "tensor pipe", "cycle", ("tensor_busy_share", "tensor_float_busy_share"), runs=("tensor_*",)
     ),
 )
+
+SHARES = frozenset(
+    {"sol_compute", "sol_memory", *(stage.share for stage in STAGES), *(one for row in PIPE_ROWS for one in row.shares)}
+)
+"""Counters of shares, of single units and of NVIDIA's two sides."""
+
+
+def is_of_active(kernel: Kernel, share: str) -> bool:
+    """Return whether the counter of a share holds one of active cycles, which is no less than that of the run."""
+    return kernel.counter_sources.get(share, "").endswith(OF_ACTIVE)

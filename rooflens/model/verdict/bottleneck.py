@@ -20,7 +20,7 @@ from rooflens.model.roofline.pipes import are_pipes_seen
 from rooflens.model.roofline.roof import at_top_clock, roof
 from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, SHARED_DATA
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.unmeasured import COMPUTE_PER_CENTS
+from rooflens.model.verdict.unmeasured import COMPUTE_PER_CENTS, HALF_A_PER_CENT, ONE_UNIT
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
 """What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is counted as L1's input stage."""
@@ -35,12 +35,6 @@ _MEMORY_PER_CENTS = (
     "sol_l1_share",
     "sol_l1_active_share",
 )
-_SAME_PER_CENT = 0.005
-"""Per cents of one unit that were rounded, or made from those of active cycles, differ by no more."""
-_ROUNDED = 0.02
-"""So much of a share made from one of active cycles: cycles and clocks are rounded, too."""
-_ONE_UNIT = 0.00025
-"""Two per cents that are equal to the digits printed are of one unit."""
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
 _COUNTED = tuple(
@@ -85,13 +79,13 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
     if are_caches_seen and stand_in is not None and stand_in.resource != "dram":
         stand_in = None
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
-        is_that = unit is not None and stand_in is not None and stand_in.share - unit[1] < _SAME_PER_CENT
+        is_that = unit is not None and stand_in is not None and stand_in.share - unit[1] < HALF_A_PER_CENT
         if unit is None or not is_that or stand_in is None or stand_in.resource is not None:
             return stand_in
     name, share = unit
     if name == "l1" and (levels["l1"].leading_stage or "data") in _SERVES_BOTH:
         wavefronts = levels["l1"].stages.get("data", share)
-        if (levels["smem"].share or 0.0) > facts.limits.smem_part_of_l1 * wavefronts:
+        if (levels["smem"].share or 0.0) > facts.limits.most_share * wavefronts:
             name = "smem"
     return _named(name, unit[0], share, facts.shares.get(name))
 
@@ -163,7 +157,7 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     own = {name: facts.shares[name] for name in facts.pipes if name in facts.shares and name not in NEVER_LEAD}
     own |= {"issue": max(issue)} if issue else {}
     nearest = min(own, key=lambda name: abs(own[name] - per_cent), default="")
-    if own and abs(own[nearest] - per_cent) <= _SAME_PER_CENT + _ROUNDED * per_cent:
+    if own and abs(own[nearest] - per_cent) <= HALF_A_PER_CENT + facts.limits.noise_share * per_cent:
         return Bottleneck(nearest, own[nearest])
     return Bottleneck(_named_pipe(facts.kernel, own), per_cent)
 
@@ -172,8 +166,8 @@ def _is_of_loads_and_stores(counters: Mapping[str, float], per_cent: float) -> b
     """Return whether NVIDIA's per cent of the SM measures memory instructions, which go to L1."""
     memory, pipes = counters.get("sol_memory"), counters.get("sol_sm_memory_share")
     other = memory if pipes is None else pipes
-    is_one = other is not None and abs(per_cent - other) <= _ONE_UNIT
-    return is_one and memory is not None and memory >= per_cent - _ONE_UNIT
+    is_one = other is not None and abs(per_cent - other) <= ONE_UNIT
+    return is_one and memory is not None and memory >= per_cent - ONE_UNIT
 
 
 def _named_pipe(kernel: Kernel, own: Mapping[str, float]) -> str | None:
@@ -253,4 +247,4 @@ def _explained(facts: Facts, key: str, busy: float) -> str:
         and (name in runs or ("tensor_*" in runs and name.startswith("tensor_") and name != key))
     }
     name = max(works, key=works.__getitem__, default=key)
-    return name if works.get(name, 0.0) >= facts.limits.pipe_explained * busy else key
+    return name if works.get(name, 0.0) >= facts.limits.matrix_pipe_share * busy else key

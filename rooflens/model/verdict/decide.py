@@ -17,6 +17,7 @@ from rooflens.format import percent
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
+from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -40,7 +41,7 @@ from rooflens.model.verdict.sentences import (
     longest_wait,
     verdict_sentence,
 )
-from rooflens.model.verdict.unmeasured import unmeasured
+from rooflens.model.verdict.unmeasured import ONE_UNIT, unmeasured
 from rooflens.model.verdict_classes import Bound
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
@@ -48,6 +49,7 @@ _DOUBTS = frozenset(
     {
         "short_and_replayed",
         "share_over_one",
+        "share_of_active_cycles",
         "clocks_moved",
         "dram_clock_low",
         "partial_counters",
@@ -95,10 +97,6 @@ WHAT_FILLS_A_UNIT = frozenset(
 """Findings about what fills a unit. Without any, relieving a full unit goes before waits and warps."""
 FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
 """Findings of too few warps: more of them hide a wait as more loads in flight do, and neither causes the other."""
-_LOW_OCCUPANCY = 0.25
-"""A quarter of the warp slots: where nothing else is known, fewer warps count as the reason for waiting."""
-_ONE_UNIT = 0.002
-"""Per cents of one unit differ by their rounding to hundredths, and by a thousandth between passes."""
 
 
 def decide(facts: Facts) -> Facts:
@@ -176,14 +174,14 @@ def _class_of(facts: Facts) -> tuple[Bound, Bottleneck | None]:
 def _are_one_unit(memory: Bottleneck, compute: Bottleneck) -> bool:
     """Return whether NVIDIA's two per cents are of the unit that both cover, the input of L1 by the LSU pipe."""
     is_unnamed = memory.resource is None and compute.resource is None
-    return is_unnamed and abs(memory.share - compute.share) < _ONE_UNIT
+    return is_unnamed and abs(memory.share - compute.share) < ONE_UNIT
 
 
 def _shows_waiting(facts: Facts) -> bool:
     """Return whether launch, stalls or NVIDIA's rule show a reason for waiting, where no unit was measured."""
     kernel, limits = facts.kernel, facts.limits
     few_blocks = kernel.counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
-    few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < _LOW_OCCUPANCY
+    few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < limits.quarter_share
     stalled = max((share for reason, share in kernel.stalls.items() if reason not in _READY), default=0.0)
     said = read_nvidia(kernel.rules).bottleneck or ""
     return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
@@ -196,7 +194,7 @@ def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
     is that of the path back to the SMs, so only what comes back counts.
     """
     kernel, limits, name = facts.kernel, facts.limits, limiter.resource or ""
-    if name == "dram" and limiter.share * kernel.dram_clock_part < limits.at_roof_device_share:
+    if name == "dram" and limiter.share * dram_clock_part(kernel) < limits.at_roof_device_share:
         return False
     level, pipe = facts.levels.get(name), facts.pipes.get(name)
     attainable = level.attainable_per_s if level else pipe.attainable_per_s if pipe else None
@@ -266,7 +264,7 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
     if "memory" in facts.unseen:
         causes = [cause for cause in causes if cause.id not in FEW_WARPS]
     gains = [cause.gain for cause in causes if cause.severity == "limiter"]
-    least = 0.0 if room is None else facts.limits.explaining_part_of_room * math.log(room)
+    least = 0.0 if room is None else facts.limits.most_share * math.log(room)
     return any(gain is None or room is None or math.log(gain.factor) >= least for gain in gains)
 
 
@@ -304,11 +302,15 @@ def _in_order(
     where no stall says that they are what lacks. What needs another kernel goes behind what a full unit does in vain.
     Where the launch leaves nearly the whole GPU idle, more blocks go first, though nobody can tell what they bring.
     """
-    of_limiter = math.inf if facts.at_roof else _UNTOLD
-    untold = {finding.id: finding.factor or (_UNTOLD if finding.severity == "limiter" else 1.0) for finding in costing}
+    limits = facts.limits
+    of_limiter = math.inf if facts.at_roof else limits.untold_gain
+    untold = {
+        finding.id: finding.factor or (limits.untold_gain if finding.severity == "limiter" else 1.0)
+        for finding in costing
+    }
     has_waste = any(finding.kind in _WASTE for finding in costing)
     wasted = [
-        finding.gain.factor if finding.gain else _UNTOLD
+        finding.gain.factor if finding.gain else limits.untold_gain
         for finding in costing
         if facts.limiter is not None
         and finding.severity == "limiter"
@@ -323,7 +325,7 @@ def _in_order(
         is_few_warps = move.finding in FEW_WARPS
         ahead = list(wasted) if move.kind in _REWRITING else []
         if at_limiter and (is_few_warps or (move.finding or "").startswith("stall_")):
-            ahead.append(_UNTOLD)
+            ahead.append(limits.untold_gain)
         if unmeasured and is_few_warps and has_waste:
             ahead.append(0.0)
         return move.finding == NVIDIA_RULE, -min(factor, *ahead, math.inf), bool(ahead)
@@ -338,8 +340,6 @@ _MEASURED = re.compile(r"\d ?%|\dx\b|\d [kMGT]?(?:B|FLOP)\b")
 _WASTE = frozenset({"coalesce", "pad", "spill", "divergence", "shape"})
 _REWRITING = frozenset({"tile", "results", "elements", "shuffle"})
 """What a full unit does in vain goes before what needs another kernel: that would waste as much."""
-_UNTOLD = 1.25
-"""A move of the limiter without a modelled gain goes before those that bring less, and before all where it is full."""
 
 
 def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
@@ -348,15 +348,14 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
     at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(limiter.resource, levels["l1"]) else limiter.resource
-        asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
-        at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
+        at_limiter = advice.memory_moves(facts, level)
         queued = sum(facts.stall_shares.get(reason, 0.0) for reason in _QUEUED)
         if limiter.resource is None and queued >= facts.limits.dominant_stall:
             shared = "take load off shared memory, with larger fragments per warp and wider accesses"
             waits = f"{shared}: warps spend {percent(queued)} of their time waiting for it (MIO queue)"
             at_limiter = (Move(waits, "results"), *at_limiter)
     elif limiter is not None:
-        at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
+        at_limiter = advice.compute_moves(facts, limiter)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
     if costing:
         is_told = is_filling or any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from rooflens.format import percent
 from rooflens.model.records import Finding, ratio
 from rooflens.model.roofline.flops import has_newer_instruction
+from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.sentences import resource_label
@@ -49,7 +50,7 @@ def _at_dram(facts: Facts, costing: set[str]) -> str:
     if share is None or costing & NEEDLESS_BYTES:
         return ""
     limits = facts.limits
-    full = share * facts.kernel.dram_clock_part / limits.best_copy_share
+    full = share * dram_clock_part(facts.kernel) / limits.best_copy_share
     reached = ratio(level.bytes_per_s, level.attainable_per_s) or full
     return f"{percent(share)} of {resource_label('dram', facts.kernel.gpu)}" if reached >= limits.done_share else ""
 

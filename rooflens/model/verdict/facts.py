@@ -21,13 +21,9 @@ from rooflens.model.records import (
     ratio,
 )
 from rooflens.model.roofline.flops import Flops
+from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.verdict.thresholds import Thresholds
 from rooflens.model.verdict_classes import Bound
-
-_FAR_LONGER = 10
-"""So many times the longest launch: what a kernel takes is then no matter of launching it."""
-_FEW_SMS = 0.1
-"""A GPU with work for fewer of its SMs is hardly used, whatever the others do."""
 
 
 class Facts(Struct, frozen=True):
@@ -91,12 +87,12 @@ class Facts(Struct, frozen=True):
         blocks, sms, size = map(self.counter, ("grid_size", "sm_count", "block_size"))
         an_sm = ratio(blocks, sms)
         is_a_warp = bool(blocks and size and blocks * size <= WARP_THREADS)
-        return self.is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < _FEW_SMS))
+        return self.is_long and (is_a_warp or (an_sm is not None and 0 < an_sm < self.limits.little_share))
 
     @property
     def is_long(self) -> bool:
         """Whether it runs for far longer than a launch takes."""
-        return (self.kernel.duration_ns or 0.0) >= _FAR_LONGER * self.limits.overhead_duration_ns
+        return (self.kernel.duration_ns or 0.0) * self.limits.little_share >= self.limits.overhead_duration_ns
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None if the report does not hold it."""
@@ -129,7 +125,7 @@ class Facts(Struct, frozen=True):
             return None
         # A plain copy leaves a tenth of DRAM's peak: a kernel that fills it gets no farther.
         side = self.memory.share if self.memory is not None and self.memory.resource == "dram" else 0.0
-        dram = (self.shares.get("dram") or side) * self.kernel.dram_clock_part
+        dram = (self.shares.get("dram") or side) * dram_clock_part(self.kernel)
         allowed = [time_ns / self.limits.overhead_duration_ns, self.limits.copy_share / dram if dram else factor]
         return max(1.0, min((factor, *allowed) if room is None else (factor, room, *allowed)))
 

@@ -9,8 +9,8 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Kernel, held_once
 from rooflens.model.roofline.levels import fullest
-from rooflens.model.roofline.opcodes import copies_asynchronously
-from rooflens.model.roofline.roof import SCALAR_DTYPES
+from rooflens.model.roofline.roof import SCALAR_DTYPES, dram_clock_part
+from rooflens.model.roofline.units import SHARES, is_of_active
 from rooflens.model.verdict.facts import Facts
 
 
@@ -29,8 +29,6 @@ _L2_LOOKUPS = "lts__t_sectors"
 """Source of L2 bytes that counts look-ups; what crossed between L1 and L2 is counted in both directions."""
 _RETURNING_ATOMIC = re.compile(r"ATOMG?\b")
 """Opcodes of atomics on global memory that return a value; each touches a sector or more. RED returns none."""
-_SOME_FILLS = 0.01
-"""L1 fills above 1 % of their peak, with nothing written back, are asynchronous copies and not noise."""
 
 
 def find_flags(facts: Facts) -> tuple[str, ...]:
@@ -44,8 +42,8 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     if cycles and clock_hz and duration_ns:
         spread = abs(cycles / (duration_ns / 1e9) / clock_hz - 1)
     # Copies past L1's write-back are told by their opcodes, or by fills without any return.
-    is_filled = counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS and not counters.get("l1_writeback_bytes")
-    copies_past_l1 = is_filled or copies_asynchronously(kernel.warp_opcodes)
+    is_filled = counters.get("l1_from_l2_share", 0.0) > limits.trace_share and not counters.get("l1_writeback_bytes")
+    copies_past_l1 = is_filled or bool(facts.does.copies)
     is_short = duration_ns is not None and duration_ns < limits.short_duration_ns
     is_fp32_known = facts.flops.complete and "fp32" not in facts.flops.uncounted
     is_known, is_scalar_known = not kernel.failed, any(item.dtype_key in SCALAR_DTYPES for item in work)
@@ -62,19 +60,19 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         "partial_counters": kernel.status == "partial",
         "not_a_kernel": kernel.workload != "kernel",
         "dram_writes_stay_in_l2": to_l2
-        and to_l2 >= limits.resident_write_bytes
+        and to_l2 >= limits.noise_bytes
         and to_dram is not None
-        and to_dram < to_l2 * limits.resident_write_share,
-        "dram_clock_low": kernel.dram_clock_part < 1 - limits.dram_clock_drop,
+        and to_dram < to_l2 * limits.trace_share,
+        "dram_clock_low": dram_clock_part(kernel) < 1 - limits.little_share,
         "no_dram_counters": "dram_bytes" not in counters and levels["dram"].amount_bytes is not None,
         "l1_misses_async_copies": levels["l1"].amount_bytes is not None
         and "l1_tag_bytes" not in counters
         and copies_past_l1,
-        "atomics_cross_twice": _atomic_part(kernel) > limits.uncounted_l2_share,
+        "atomics_cross_twice": _atomic_part(kernel) > limits.noise_share,
         "smem_bytes_lower_bound": levels["smem"].accuracy == "lower",
         "smem_bytes_upper_bound": levels["smem"].accuracy == "upper",
         "smem_tensor_width_unknown": counters.get("smem_tensor_wavefronts"),
-        "bank_conflicts": delivered and replayed is not None and replayed / delivered > limits.conflict_share,
+        "bank_conflicts": delivered and replayed is not None and replayed / delivered > limits.limiting_waste_share,
         "no_flop_counters": is_known and not is_scalar_known and (has_shares or has_bytes),
         "sol_pair_only": is_known
         and not is_scalar_known
@@ -89,10 +87,12 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         "one_side_only": is_known and (has_compute or has_memory or shown) and not (has_compute and has_memory),
         "no_flop": is_known and is_fp32_known and not any(item.ops for item in work if item.is_counted),
         "peak_from_datasheet": is_known and any(item.ops and item.peak_source == "datasheet" for item in work),
+        "share_of_active_cycles": is_known
+        and any(is_of_active(kernel, name) for name in SHARES.intersection(counters)),
         "slower_while_profiled": slowdown is not None and slowdown > limits.slowdown,
         "short_and_replayed": is_short and counters.get("passes", 0.0) > 1,
-        "share_over_one": unit is not None and unit[1] > limits.share_over_one,
-        "clocks_moved": duration_ns is not None and not is_short and spread > limits.clock_spread,
+        "share_over_one": unit is not None and unit[1] > 1 + limits.noise_share,
+        "clocks_moved": duration_ns is not None and not is_short and spread > limits.negligible_share,
     }
     return held_once(tuple(sorted({*facts.flops.flags, *(flag for flag, is_held in holds.items() if is_held)})))
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Inside, JudgedLoop, Loop, ratio
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.model.verdict_classes import Bound
 
 LEAST_SHARE = 0.05
@@ -30,11 +30,7 @@ _DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
     "issue": ("warp_inst",),
 }
 """Level or pipe -> measures of the work that it does."""
-_NEARLY_ALL = 0.9
-"""DRAM bytes are unknown by loop: they go to the loop that makes nearly all accesses, else to none."""
 _READY = frozenset({"selected", "not_selected"})
-_SMALL_PART = 0.15
-"""A loop with less arithmetic than this, of its own and of the kernel's, is there for something else."""
 _ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
 
 
@@ -163,7 +159,7 @@ def _part(whole: _Whole, loop: Loop, unit: str) -> float | None:
     if (measures := _DRIVEN_BY.get(unit)) is not None:
         own = sum(loop.own.get(measure, 0.0) for measure in measures)
         part = ratio(own, sum(whole.measures.get(measure, 0.0) for measure in measures))
-        return None if unit == "dram" and (part or 0.0) < _NEARLY_ALL else part
+        return None if unit == "dram" and (part or 0.0) < default_thresholds().nearly_all_share else part
     dtype = whole.dtypes.get(unit)
     return None if dtype is None else ratio(loop.own_flop.get(dtype, 0.0), whole.flop.get(dtype, 0.0))
 
@@ -181,14 +177,14 @@ def job_of(loop: Loop, flop: float) -> str:
         loop: The loop, or a straight part.
         flop: Operations of the whole kernel.
     """
-    body = loop.anatomy
+    body, limits = loop.anatomy, default_thresholds()
     if body is None:
         # A loop that was unrolled in full is a straight part, too: arithmetic at the end of the code is no epilogue.
-        computes = sum(loop.own_flop.values()) >= _SMALL_PART * flop > 0
+        computes = sum(loop.own_flop.values()) >= limits.little_share * flop > 0
         return "computes" if computes else {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
     arithmetic = sum(count for group, count in body.by_kind.items() if group in _ARITHMETIC)
-    does_arithmetic = arithmetic >= _SMALL_PART * body.instructions
-    if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= _SMALL_PART * flop):
+    does_arithmetic = arithmetic >= limits.quarter_share * body.instructions
+    if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= limits.little_share * flop):
         return "multiplies"
     if does_arithmetic:
         return "computes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -30,7 +31,7 @@ _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|^(?:ampere|volta|turing|maxwell|pascal|hopper|sm\d+)_\w*gemm"
         ),
     ),
-    ("CUTLASS", re.compile(r"^[^<(]*\bcutlass(?:_|::|\d)|\bGemmUniversal<|\bCollectiveMma<")),
+    ("CUTLASS", re.compile(r"^(?:[^<(]*\bcutlass::\w+<\s*(?:class |struct )?)?cutlass_(?:\d|tensorop|simt)")),
     (
         "CUB",
         re.compile(
@@ -39,12 +40,17 @@ _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("Thrust", re.compile(r"^[^<(]*\bthrust::")),
     ("PyTorch", re.compile(r"\bat::native::|\bat::cuda::|\bpytorch_flash::")),
-    ("FlashAttention", re.compile(r"\bflash_(?:fwd|bwd)\w*_kernel<Flash_\w+_traits")),
+    (
+        "FlashAttention",
+        re.compile(r"\bflash_(?:fwd|bwd)\w*_kernel<Flash_\w+_traits|\bflash::enable_sm\d|\bFlashAttn(?:Fwd|Bwd)Sm\d"),
+    ),
     ("NCCL", re.compile(r"\bnccl(?:Kernel|DevKernel)")),
 )
 """Library -> what the names of its kernels hold: as the compiler writes them, with namespaces where there are any.
 
-Types of CUTLASS, CUB and Thrust are in the templates of their users' kernels as well: only a kernel's own name tells.
+Types of CUTLASS, CUB and Thrust are in the templates of their users' kernels as well: only a kernel's own name tells. A
+kernel of CUTLASS that somebody instantiates from its templates (`cutlass::device_kernel<MyGemm>`) is theirs, and what
+they can change; those that libraries ship have names of their own (`cutlass_80_tensorop_s1688gemm_...`).
 """
 _PRODUCT = re.compile(r"gemm|gemv|nvjet|xmma|conv|cutlass|matmul|winograd", re.IGNORECASE)
 _NARROW_PRODUCT = re.compile(r"(?:^|_)[isu][48](?:_|$)|i8i8|int8|e[245]m[123]|fp[48]|nvf4|mxf[468]", re.IGNORECASE)
@@ -55,6 +61,7 @@ _NARROW_TENSOR = ("tensor_int8", "tensor_int4", "tensor_fp8", "tensor_fp6", "ten
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def library_of(name: str, function_name: str) -> str | None:
     """Name the library that a kernel is part of; None if its name tells none."""
     names = f"{name} {function_name}"
@@ -64,6 +71,7 @@ def library_of(name: str, function_name: str) -> str | None:
 ONLY_FILLS = "this report holds only kernels that fill inputs"
 
 
+@lru_cache(maxsize=1024)
 def role_of(name: str, function_name: str, library: str | None) -> Role:
     """Say what a kernel is to its reader: an input's filler, a copy, a library's, or one whose code can be changed."""
     names = f"{name}\n{function_name}"
@@ -113,7 +121,7 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     elif is_product:
         is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
-        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(kernel, facts.pipes)):
+        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(facts)):
             other = f"call {library} with {max(roofs, key=roofs.__getitem__)}, if accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
             moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))

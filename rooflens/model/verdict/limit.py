@@ -29,30 +29,19 @@ from rooflens.model.roofline.flops import (
     SCALAR_COUNTERS,
     TENSOR_NOISE_SHARE,
     Work,
-    has_matrix_work,
     has_newer_instruction,
     instruction_roofs,
 )
-from rooflens.model.roofline.opcodes import opcode_group
-from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.opcodes import FP64_DIVISION_INST, opcode_group
+from rooflens.model.roofline.roof import at_top_clock, dram_clock_part
+from rooflens.model.roofline.units import is_of_active
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict.unmeasured import HALF_A_PER_CENT
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
 """Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""
-_NEAR_THE_RIDGE = 0.25
-"""Matrix work that needs this part of the time of its traffic moves more than a tiled product would."""
-_ASKED_AGAIN = 1.5
-"""Operands are reused if L2 is asked for this many times the bytes of DRAM."""
-_NOTHING_BUT_PRODUCTS = 0.95
-"""Multiply-adds in the arithmetic of a matrix product; stencils add and multiply apart as well."""
-_OF_A_DIVISION = 7
-"""fp64 instructions of a division at least: where some are divisions, a seventh of the pipe's work is left."""
-_MOST_WITHOUT_ARITHMETIC = 50.0
-"""Where operations are not counted, traffic of less than 2 % of the time says only that the kernel is not about it."""
-_HALF_A_PER_CENT = 0.005
-"""NVIDIA rounds its per cents of a peak to whole ones: 19 % are 18.5 % at least."""
 
 ARITHMETIC, TRAFFIC = "arithmetic", "traffic"
 INTEGERS, LAUNCH = "integer arithmetic", "the shortest launch"
@@ -101,7 +90,7 @@ def find_limit(facts: Facts) -> Limit:
     proven = [side for side in known if side.proven]
     if proven and floor.is_far_from(time_ns):
         floor = _longest(proven)
-    if not known or (not arithmetic and not _is_idle(facts) and time_ns > _MOST_WITHOUT_ARITHMETIC * floor.floor_ns):
+    if not known or (not arithmetic and not _is_idle(facts) and facts.limits.noise_share * time_ns > floor.floor_ns):
         what = "a floor of its integer work" if facts.flops.complete else "counts of its arithmetic"
         return Limit(missing=f"{what} (`sass__inst_executed_per_opcode_with_modifier_all`)")
     # What a share or a rounded counter puts above the time is the time.
@@ -167,13 +156,13 @@ def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side
     half = facts.shares.get("fp16_pipe") or (side.share if side is not None and side.resource == "fp16_pipe" else 0.0)
     if half > TENSOR_NOISE_SHARE:  # it also loads constants
         yield _Side(half * time_ns, f"FP16 {ARITHMETIC}")
-    double = facts.shares.get("fp64_pipe")
+    double = None if is_of_active(kernel, "fp64_busy_share") else facts.shares.get("fp64_pipe")
     if "fp64" not in counted and double:
         lanes = min(1.0, (facts.counter("threads_per_inst") or WARP_THREADS) / WARP_THREADS)
-        yield _Side(double * lanes * time_ns / _OF_A_DIVISION, f"FP64 {ARITHMETIC}", proven=True)
+        yield _Side(double * lanes * time_ns / FP64_DIVISION_INST, f"FP64 {ARITHMETIC}", proven=True)
     nvidia = read_nvidia(kernel.rules)
     for dtype, per_cent in (("fp32", nvidia.fp32_pct_of_peak), ("fp64", nvidia.fp64_pct_of_peak)):
-        if dtype not in counted and per_cent is not None and (least := per_cent / 100 - _HALF_A_PER_CENT) > 0:
+        if dtype not in counted and per_cent is not None and (least := per_cent / 100 - HALF_A_PER_CENT) > 0:
             yield _Side(least * time_ns, _label(dtype), proven=True)
 
 
@@ -217,7 +206,7 @@ def _bytes(facts: Facts, time_ns: float) -> _Side | None:
         return None
     wanted = not_local if measured is None else ratio(moved_bytes, measured)
     part = min(1.0, 1.0 if wanted is None else wanted)
-    return _Side(share * facts.kernel.dram_clock_part * time_ns * part, DRAM_TRAFFIC)
+    return _Side(share * dram_clock_part(facts.kernel) * time_ns * part, DRAM_TRAFFIC)
 
 
 def _asked_bytes(facts: Facts) -> float | None:
@@ -297,16 +286,17 @@ def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -
         if (facts.counter("dram_read_bytes") or 0.0) > held or moved > 2 * held:
             return True
     math_ns = max((side.floor_ns for side in arithmetic), default=moved_ns)
-    if moved_ns <= math_ns or not _is_matrix_product(facts.kernel):
+    if moved_ns <= math_ns or not _is_matrix_product(facts):
         return False
     asked = ratio(facts.levels["l2"].amount_bytes, facts.levels["dram"].amount_bytes)
-    return math_ns >= _NEAR_THE_RIDGE * moved_ns if asked is None else asked >= _ASKED_AGAIN
+    return math_ns >= facts.limits.quarter_share * moved_ns if asked is None else asked >= facts.limits.far_more
 
 
-def _is_matrix_product(kernel: Kernel) -> bool:
+def _is_matrix_product(facts: Facts) -> bool:
     """Return whether the arithmetic is sums of products: on tensor cores, or by nothing but fused multiply-adds."""
-    counts = [[kernel.counters.get(name, 0.0) for name in names] for names in SCALAR_COUNTERS.values()]
-    return has_matrix_work(kernel) or any(each[-1] > _NOTHING_BUT_PRODUCTS * sum(each) for each in counts)
+    counts = [[facts.counter(name) or 0.0 for name in names] for names in SCALAR_COUNTERS.values()]
+    least = 1 - facts.limits.negligible_share
+    return facts.does.uses_tensor_cores or any(each[-1] > least * sum(each) for each in counts)
 
 
 _DATA_WORK = frozenset({"IADD3", "IADD", "LOP3", "LOP", "SHF", "SHL", "SHR", "BFE", "BFI", "PRMT", "VABSDIFF", "VIADD"})

@@ -12,10 +12,8 @@ from rooflens.model.records import Kernel, Pipe
 from rooflens.model.roofline.mix import mix_of
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.roofline.roof import roof
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import Thresholds
-
-WORTH_FROM = 1.1
-"""How many times faster a type must promise to be: below that, conversions and lost digits cost more than it wins."""
 
 SCALAR = ("fp64", "fp32")
 """Types that CUDA cores compute; narrower ones are widened when they are loaded."""
@@ -31,7 +29,7 @@ def is_product_on_cuda_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: 
     if mix is None or on_tensor or uses_tensor_cores(kernel.warp_opcodes):
         return False
     special = sum(threads for opcode, threads in kernel.thread_opcodes.items() if opcode.startswith("MUFU"))
-    return mix.fma >= limits.matrix_fma_part * mix.total and special <= limits.matrix_special_part * mix.fma
+    return mix.fma >= limits.nearly_all_share * mix.total and special <= limits.trace_share * mix.fma
 
 
 def could_use_tensor_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: Thresholds) -> bool:
@@ -49,14 +47,15 @@ def peak_of(kernel: Kernel, pipes: Mapping[str, Pipe], key: str) -> float | None
     return other.value if other is not None else None
 
 
-def roofs_over_fp32(kernel: Kernel, pipes: Mapping[str, Pipe]) -> dict[str, float]:
+def roofs_over_fp32(facts: Facts) -> dict[str, float]:
     """Return the types worth it for an fp32 product on CUDA cores, each with its tensor roof over that of fp32.
 
     Empty if there is none, or peaks are not known.
     """
+    kernel, pipes = facts.kernel, facts.pipes
     fp32 = peak_of(kernel, pipes, "fp32")
     over = {dtype: (peak_of(kernel, pipes, f"tensor_{dtype}") or 0.0) / fp32 for dtype in _FOR_FP32} if fp32 else {}
-    return {dtype: factor for dtype, factor in over.items() if factor > WORTH_FROM}
+    return {dtype: factor for dtype, factor in over.items() if factor > facts.limits.limiter_gain}
 
 
 def pipe_in_type(pipe: str, dtype: str, *, product: bool) -> str:

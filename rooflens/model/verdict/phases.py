@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rooflens.model.records import RESIDENT, Phases, Series
+from rooflens.model.verdict.thresholds import default_thresholds
 
-_NEAR = 0.85
-"""Samples from this part of the high level on are on the plateau: units flicker by a tenth within one phase."""
 _DIP = 2
 """So many samples in a row below it do not end a plateau."""
-_LEAST = 0.2
-"""A stretch shorter than this part of the run is a peak and no plateau."""
 
 
 def find_phases(series: Series | None) -> Phases | None:
@@ -46,10 +43,11 @@ def _plateau(share: Sequence[float]) -> tuple[int, int] | None:
     """Find the longest stretch near the level that a tenth of the samples reach: its first sample, and its end."""
     from statistics import quantiles  # noqa: PLC0415 - as above
 
+    limits = default_thresholds()
     high = quantiles(share, n=10)[-1] if len(share) > 1 else 0.0
     if high <= 0:
         return None
-    near = [i for i, value in enumerate(share) if value >= _NEAR * high]
+    near = [i for i, value in enumerate(share) if value >= limits.plateau_share * high]
     runs = [[near[0]]]
     for i in near[1:]:
         if i - runs[-1][-1] > _DIP + 1:
@@ -57,4 +55,4 @@ def _plateau(share: Sequence[float]) -> tuple[int, int] | None:
         runs[-1].append(i)
     longest = max(runs, key=lambda run: run[-1] - run[0])
     first, end = longest[0], longest[-1] + 1
-    return (first, end) if end - first >= _LEAST * len(share) else None
+    return (first, end) if end - first >= limits.limiting_waste_share * len(share) else None

@@ -11,15 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rooflens.format import count, percent
 from rooflens.model.records import Move
 from rooflens.model.roofline.occupancy import block_smem_bytes, sm_smem_bytes
+from rooflens.model.roofline.opcodes import WIDEST_BYTES
 from rooflens.model.verdict.facts import Facts
-
-_IDLE_FROM = 0.05
-"""Less use of the tensor pipe may be `HFMA2.MMA`, which is no matrix instruction."""
-_TILE_BYTES = 64_000
-_TILE_REGISTERS, _TILE_THREADS = 128, 256
-"""A block of such a tile is alone on its SM, or nearly so, by design."""
-_CHEAP = 0.1
-"""One more block for this part of the registers is nothing that a tile has to be cut for."""
 
 _STAGES = (
     ((12, 0), "TMA or `cp.async` into two or more buffers; CUTLASS `Stages`; Triton `num_stages`"),
@@ -37,7 +30,11 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
         share = facts.compute.share
     levels = {name: facts.shares[name] for name in facts.levels if name in facts.shares}
     top = max(levels.values(), default=None)
-    if facts.library is not None or share is None or not _IDLE_FROM <= share < facts.limits.done_share:
+    if (
+        facts.library is not None
+        or share is None
+        or not facts.limits.negligible_share <= share < facts.limits.done_share
+    ):
         return ()
     if top is not None and top >= facts.limits.at_roof_share:
         return ()
@@ -46,33 +43,43 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     copying, reading = (sum(facts.stall_shares.get(reason, 0.0) for reason in reasons) for reasons in _WAITS)
     moves = [Move(_overlap(facts, idle, copying), "overlap")]
     barriers = facts.stall_shares.get("barrier", 0.0)
-    if barriers >= _DUE:
+    if barriers >= facts.limits.little_share:
         moves.append(
             Move(f"wait for fewer warps, or less often: {percent(barriers)} of the waiting is barriers", "barrier")
         )
-    if not facts.stall_shares or copying >= _DUE:
+    if not facts.stall_shares or copying >= facts.limits.little_share:
         waits = f"{percent(copying)} of the waiting is for global memory" if copying else idle
-        moves.append(Move(f"keep more tiles in flight, {_deeper(facts)}: {waits}", "inflight"))
-    is_wide = (facts.does.load_bytes or 0) >= _WIDEST_LOAD
-    if not is_wide and (not facts.stall_shares or copying + reading >= _DUE):
+        move = Move(f"keep more tiles in flight, {deeper(facts)}: {waits}", "inflight")
+        # Where tiles are staged already, and waited for, more of them come before all that would run beside them.
+        moves.insert(0 if _is_staged(facts) else len(moves), move)
+    is_wide = (facts.does.load_bytes or 0) >= WIDEST_BYTES
+    if not is_wide and (not facts.stall_shares or copying + reading >= facts.limits.little_share):
         waits = f"{percent(reading)} of the waiting is for shared memory" if reading else idle
         operands = "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
         moves.append(Move(f"{operands}: {waits}", "wide"))
     return tuple(moves)
 
 
+def _is_staged(facts: Facts) -> bool:
+    """Return whether copies of further tiles are under way by design, and waits tell how long they take."""
+    return (facts.does.stages or 1) > 1 and bool(facts.stall_shares)
+
+
 def _overlap(facts: Facts, idle: str, copying: float) -> str:
     """Say what to do while tensor cores multiply: what the kernel's copies do not do already."""
-    stages = facts.does.stages or 1
-    if stages > 1 and facts.stall_shares and copying < _DUE:
-        copies = f"copies in {stages} stages are hardly waited for"
-        return f"do softmax or epilogue of one tile while another multiplies, as {copies}: {idle}"
+    if _is_staged(facts):
+        waits = (
+            ""
+            if copying >= facts.limits.little_share
+            else f", as copies in {count(facts.does.stages or 0, 'stage')} are hardly waited for"
+        )
+        return f"do softmax or epilogue of one tile while another multiplies{waits}: {idle}"
     how = next(words for since, words in _STAGES if facts.kernel.capability >= since)
     under = "; put softmax or epilogue of one tile under the product of another"
     return f"copy the next tiles, or do the other arithmetic, while this one multiplies: {idle} ({how}{under})"
 
 
-def _deeper(facts: Facts) -> str:
+def deeper(facts: Facts) -> str:
     """Say how to keep more tiles in flight: in the stages that shared memory has room for beside today's."""
     stages, tiles = facts.does.stages, facts.does.tile_bytes
     whole, block = sm_smem_bytes(facts.kernel), block_smem_bytes(facts.kernel.counters)
@@ -86,8 +93,6 @@ def _deeper(facts: Facts) -> str:
     return f"in {stages + 1} stages and not {stages}, as shared memory has room for {stages + room}"
 
 
-_DUE = 0.10
-"""From this part of the waiting on its reason is worth a move."""
 _WAITS = (("long_scoreboard", "lg_throttle"), ("short_scoreboard", "mio_throttle"))
 """Reasons to wait for copies from global memory, and for reads of shared memory."""
 
@@ -98,15 +103,11 @@ def fitting(facts: Facts, moves: Iterable[Move]) -> Iterator[Move]:
     for move in moves:
         if move.kind == "results" and move.finding is None and _holds_results(facts):
             continue
-        if move.kind == "tile" and move.finding is None and (does.tile_bytes or 0.0) >= _TILE_BYTES:
+        if move.kind == "tile" and move.finding is None and (does.tile_bytes or 0.0) >= facts.limits.large_tile_bytes:
             continue
         if move.kind == "tensor" and does.uses_tensor_cores and does.older_products is False:
             continue
         yield move
-
-
-_WAITING, _IDLE_UNITS = 0.6, 0.6
-_WIDEST_LOAD = 16
 
 
 def beside_waits(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
@@ -116,7 +117,7 @@ def beside_waits(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
     """
     if (
         facts.is_nearly_alone
-        or (facts.does.load_bytes or 0) >= _WIDEST_LOAD
+        or (facts.does.load_bytes or 0) >= WIDEST_BYTES
         or facts.does.uses_tensor_cores
         or facts.library is not None
     ):
@@ -124,7 +125,7 @@ def beside_waits(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:
     kinds = [move.kind for move in moves]
     top = max((share for name, share in facts.shares.items() if name in facts.levels), default=None)
     waiting = facts.stall_shares.get("long_scoreboard", 0.0)
-    if "wide" not in kinds and "inflight" in kinds and waiting >= _WAITING and (top or 0.0) < _IDLE_UNITS:
+    if "wide" not in kinds and "inflight" in kinds and waiting >= facts.limits.bound_share > (top or 0.0):
         at = kinds.index("inflight") + 1
         said = f"load 16 bytes at once: {percent(waiting)} of the waiting is for global memory"
         return (*moves[:at], Move(said, "wide"), *moves[at:])
@@ -155,9 +156,11 @@ def is_large_tile(facts: Facts) -> bool:
     """
     does, threads = facts.does, facts.counter("block_size") or 0.0
     registers = does.registers or 0.0
-    is_large = (does.tile_bytes or 0.0) >= _TILE_BYTES or (registers >= _TILE_REGISTERS and threads >= _TILE_THREADS)
+    is_large = (does.tile_bytes or 0.0) >= facts.limits.large_tile_bytes or (
+        registers >= facts.limits.tile_registers and threads >= facts.limits.large_block_threads
+    )
     share = facts.tensor_share or 0.0
-    return (is_large or share > _IDLE_FROM) and not _is_next_block_cheap(facts)
+    return (is_large or share > facts.limits.negligible_share) and not _is_next_block_cheap(facts)
 
 
 def _is_next_block_cheap(facts: Facts) -> bool:
@@ -165,7 +168,7 @@ def _is_next_block_cheap(facts: Facts) -> bool:
     others = [facts.counter(f"blocks_limit_{what}") for what in ("smem", "warps", "blocks")]
     if not registers or not blocks or any(limit is not None and limit <= blocks for limit in others):
         return False
-    return registers * (1 - blocks / (blocks + 1)) <= _CHEAP * registers
+    return registers * (1 - blocks / (blocks + 1)) <= facts.limits.little_share * registers
 
 
 def with_tensor_moves(facts: Facts, moves: Sequence[Move]) -> tuple[Move, ...]:

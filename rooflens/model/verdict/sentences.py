@@ -11,43 +11,32 @@ from msgspec.structs import replace
 from rooflens.format import MISSING, count, duration, factor, percent, si, significant
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
+from rooflens.model.records import FAR, LEVELS, Analysis, Bottleneck, Finding, Gain, Level, Limit, Roof, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.roof import at_top_clock
+from rooflens.model.roofline.standing import Binding
 from rooflens.model.roofline.units import LSU_INPUT, PIPE_ROWS, WHOLE
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import LAUNCH
-from rooflens.model.verdict.unmeasured import COMPUTE, MEMORY, OTHER_PIPES
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.model.verdict.unmeasured import COMPUTE, MEMORY, ONE_UNIT, OTHER_PIPES
 from rooflens.model.verdict_classes import Bound, is_open
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 NOT_MEASURED = "cause not measured"
-_FEW_REASONS = 10
-"""Full collections count seventeen reasons to stall or more; lists of people's own choice have a handful."""
 """The cause of a kernel that waits, where nothing measured says most of why."""
 _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 """Words, with their article, that a sentence uses instead of the label."""
 _STAGES = {LSU_INPUT: "load/store slots", "data": "data passes", WHOLE: "stage not named"}
 """Stages in the words of what a kernel uses of them: an instruction takes a slot, and its data a pass of 128 bytes."""
 _UNITS = re.compile(r"\b(lsu|l2)\b")
-_ENOUGH_READY = 1.0
-"""One warp that is ready in every cycle is what a scheduler can issue."""
 _START_AND_END = "2 to 3 \u00b5s"
 """What any launch takes to fill the GPU and to drain it."""
-_SHOWN_SHARE = 0.01
-_DISAGREE = 1.5
-_TWICE = (1.6, 2.4)
 _WHOLE_PAIRS = frozenset({"8.6", "8.9", "12.0"})
 """Chips whose GDDR memory is read by pairs of sectors."""
-_WORTH_NAMING = 0.1
-_ROUNDED = 0.01
-_MOSTLY_WORKING = 0.9
-"""SMs that idle for a tenth of the run make each unit look less busy than it is for the blocks that run."""
-_ONE_UNIT = 0.0003
-"""NVIDIA's per cents that differ by no more than their rounding are of one unit."""
 
 
 @lru_cache(maxsize=1024)
@@ -61,9 +50,22 @@ def resource_label(resource: str | None, *gpus: str | None) -> str:
     return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
 
 
+def origin(roof: Roof | None) -> str:
+    """Say behind a peak that it is not the run's own: ` by the datasheet`, ` at its rated clock`; else empty."""
+    if roof is None or roof.is_measured:
+        return ""
+    return " by the datasheet" if roof.source == "datasheet" else " at its rated clock"
+
+
 def stage_label(stage: str) -> str:
     """Name what a stage of a memory level counts: `load/store slots`, `data passes`, `bank reads`, `to L2`."""
     return _STAGES.get(stage) or _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
+
+
+def binding_label(binding: Binding) -> str:
+    """Name what is full before a drawn roof: `L1 load/store slots`, `ALU pipe`."""
+    unit = resource_label(binding.unit)
+    return f"{unit} {stage_label(binding.stage)}" if binding.stage else unit
 
 
 def _stage_words(stage: str, busy: float, moving: float | None, taking: float | None) -> str:
@@ -73,9 +75,9 @@ def _stage_words(stage: str, busy: float, moving: float | None, taking: float | 
     """
     share = percent(busy)
     if stage == WHOLE:
-        if moving is not None and abs(moving - busy) <= _ONE_UNIT:
+        if moving is not None and abs(moving - busy) <= ONE_UNIT:
             return f"{share} busy moving data"
-        if taking is not None and abs(taking - busy) <= _ONE_UNIT:
+        if taking is not None and abs(taking - busy) <= ONE_UNIT:
             return f"{share} busy with requests"
         return f"{share} busy, in a stage that the report does not name"
     return f"{share} of {_STAGES[stage]} used" if stage in _STAGES else f"its {stage_label(stage)} stage {share} busy"
@@ -167,7 +169,7 @@ def today_words(verdict: Verdict, gpu: str | None) -> str:
     It is a fact of the unit, and no factor of what can be won: asking less of the unit beats it.
     """
     today, least_ns = verdict.today, verdict.limit.floor_ns or 0.0
-    if today is None or today.share * FAR < 1 or today.floor_ns <= _SEEN_APART * least_ns:
+    if today is None or today.share * FAR < 1 or today.floor_ns <= default_thresholds().limiter_gain * least_ns:
         return ""
     unit = resource_label(today.resource, gpu)
     return f"with today's instructions and traffic {duration(today.floor_ns)}: {unit} is {percent(today.share)} busy"
@@ -181,14 +183,12 @@ def _relieved(resource: str | None) -> str:
     return f"moves fewer bytes through {where}" if resource in LEVEL_LABELS else f"has less work for {where}"
 
 
-_SEEN_APART = 1.1
-_SEEN_AT_ALL = 1.03
-"""A limit that is this much over what today's traffic allows is told apart from it, and what may be part of why."""
-
-
 def at_full_clock(analysis: Analysis) -> str:
     """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
-    is_higher = analysis.verdict.limit.by == "DRAM traffic" and _over_profiled_clock(analysis) > _SEEN_AT_ALL
+    is_higher = (
+        analysis.verdict.limit.by == "DRAM traffic"
+        and _over_profiled_clock(analysis) > 1 + default_thresholds().noise_share
+    )
     return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
 
 
@@ -211,10 +211,10 @@ def limit_in_short(analysis: Analysis) -> str:
     if limit.by != "DRAM traffic" or limit.proven or not limit.factor or not today:
         return words
     clock = at_full_clock(analysis)
-    if not (analysis.verdict.at_roof or clock) or limit.factor < _SEEN_APART * today:
+    if not (analysis.verdict.at_roof or clock) or limit.factor < default_thresholds().limiter_gain * today:
         return words
     faster = max(1.0, _over_profiled_clock(analysis))
-    fewer = "with fewer bytes" if limit.factor > _SEEN_AT_ALL * today * faster else ""
+    fewer = "with fewer bytes" if limit.factor > (1 + default_thresholds().noise_share) * today * faster else ""
     hows = " and ".join(filter(None, (clock, fewer)))
     return f"at today's traffic{' and clock' if clock else ''} {factor(today)}; {factor(limit.factor)} {hows}"
 
@@ -307,8 +307,12 @@ def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
         shares: Each reason that was counted, with its part of the time of a warp.
         title: What the wait is called.
     """
-    is_sure = len(shares) >= _FEW_REASONS or 1 - sum(shares.values()) <= shares[largest]
+    is_sure = len(shares) >= len(STALLS) // 2 or 1 - sum(shares.values()) <= shares[largest]
     return title if is_sure else f"{title}, of the waits counted"
+
+
+_WAITS = {form: {f"stall_{why}_{form}": why for why in STALLS} for form in ("share", "cycles")}
+"""Form of a count of waits -> its counters, each with its reason."""
 
 
 def longest_wait(facts: Facts) -> str | None:
@@ -316,8 +320,9 @@ def longest_wait(facts: Facts) -> str | None:
 
     Cycles for each issued instruction compare the waits, though their part of a warp's time may not be known.
     """
-    for form in ("share", "cycles"):
-        counted = {why: amount for why in STALLS if (amount := facts.counter(f"stall_{why}_{form}")) is not None}
+    counters = facts.kernel.counters
+    for form, names in _WAITS.items():
+        counted = {why: counters[name] for name, why in names.items() if name in counters}
         waits = [why for why in counted if why != "not_selected"]
         if waits:
             longest = max(waits, key=counted.__getitem__)
@@ -360,7 +365,7 @@ def _on_the_plateau(facts: Facts) -> str:
         return ""
     bound = "Memory-bound at" if limiter.resource in facts.levels else "Compute-bound by"
     rest = (("ramp", phases.ramp), ("tail", phases.tail))
-    after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
+    after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= facts.limits.little_share)
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
     average = f"{percent(limiter.share)} on average"
     where = _spoken(limiter.resource, facts.kernel.gpu)
@@ -398,7 +403,7 @@ def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
     parts = [facts.counter(f"sol_memory_{what}_share") for what in ("access", "request")]
     if level.bytes_per_s is not None and level.peak_bytes_per_s:
         of_rates = level.bytes_per_s / level.peak_bytes_per_s
-        rates = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+        rates = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}{origin(level.roof)}"
     if limiter.unit:
         part = f" ({percent(of_rates)})" if _are_one(of_rates, level.share) else ""
         through = f"{rates}{part} through" if rates else "filling" if facts.at_roof else "fills"
@@ -424,6 +429,7 @@ def _of_the_pipe(facts: Facts, limiter: Bottleneck) -> str:
         return f"{share} busy"
     about = "about " if pipe.source == "estimated" else ""
     numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
+    numbers += origin(pipe.roof)
     if _are_one(pipe.amount_per_s / pipe.peak_per_s, limiter.share):
         return f"{numbers} ({share})"
     return f"{numbers}, {'its pipe ' if limiter.unit else ''}{share} busy"
@@ -431,7 +437,7 @@ def _of_the_pipe(facts: Facts, limiter: Bottleneck) -> str:
 
 def _are_one(part: float | None, share: float | None) -> bool:
     """Return whether two fractions are one per cent to whoever reads it."""
-    return part is not None and share is not None and abs(part - share) <= _ROUNDED
+    return part is not None and share is not None and abs(part - share) <= default_thresholds().trace_share
 
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
@@ -468,7 +474,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
 def _few_ready(counters: Mapping[str, float]) -> str:
     """Say how few warps a scheduler can choose from; empty where they are enough, or not counted."""
     ready = counters.get("eligible_warps_per_cycle")
-    return "" if ready is None or ready >= _ENOUGH_READY else f"only {significant(ready)} warps ready per scheduler"
+    return "" if ready is None or ready >= 1 else f"only {significant(ready)} warps ready per scheduler"
 
 
 def few_blocks(counters: Mapping[str, float]) -> str:
@@ -493,7 +499,12 @@ def _busiest_words(facts: Facts) -> str:
     share = top.share if top is not None else 0.0
     words = f"no {'measured ' if facts.unseen else ''}unit above {percent(share).removeprefix('<')}"
     working, unit = facts.kernel.active_part, top and (top.unit or top.resource)
-    if facts.unseen or unit in {None, "dram", "l2"} or not working or not share <= working < _MOSTLY_WORKING:
+    if (
+        facts.unseen
+        or unit in {None, "dram", "l2"}
+        or not working
+        or not share <= working < facts.limits.nearly_all_share
+    ):
         return words
     return f"{words} ({percent(share / working)} while SMs have work)"
 
@@ -534,12 +545,12 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
             is_named = side.resource is not None
             lines.append(f"{named}{filled}" if is_named else f"busiest {what} unit, not named: {percent(side.share)}")
     for name, level in facts.levels.items():
-        if level.share is None or level.share < _SHOWN_SHARE:
+        if level.share is None or level.share < facts.limits.trace_share:
             continue
         line = f"{_spoken(name, kernel.gpu)} {level_share_words(level)}"
         if level.amount_bytes is not None and level.peak_bytes_per_s is not None and level.bytes_per_s is not None:
             rate, peak = si(level.bytes_per_s, "B/s"), si(level.peak_bytes_per_s, "B/s")
-            line += f": {si(level.amount_bytes, 'B')} at {rate} of {peak}"
+            line += f": {si(level.amount_bytes, 'B')} at {rate} of {peak}{origin(level.roof)}"
             line += f", attainable {si(level.attainable_per_s, 'B/s')}" if level.attainable_per_s else ""
         lines.append(line)
     lines += _disagreements(facts)
@@ -561,11 +572,15 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
 def _disagreements(facts: Facts) -> Iterator[str]:
     """Say where two counters of one unit differ by far, and why."""
     own, nvidias = facts.shares.get("l1"), facts.counter("sol_l1_share")
-    if own and nvidias and nvidias > _DISAGREE * own and own >= _SHOWN_SHARE:
+    if own and nvidias and nvidias > facts.limits.far_more * own and own >= facts.limits.trace_share:
         unseen = f"{percent(nvidias)}, {factor(nvidias / own)} the busiest stage with a counter"
         yield f"NVIDIA's own L1 throughput disagrees: it reads {unseen}"
     moved = ratio(facts.counter("dram_read_bytes"), facts.counter("l2_read_miss_bytes"))
-    if facts.kernel.compute_capability in _WHOLE_PAIRS and moved is not None and _TWICE[0] <= moved <= _TWICE[1]:
+    if (
+        facts.kernel.compute_capability in _WHOLE_PAIRS
+        and moved is not None
+        and abs(moved / 2 - 1) <= facts.limits.limiting_waste_share
+    ):
         yield f"DRAM reads {factor(moved)} the sectors that missed in L2: it moves 64 bytes at a time"
 
 

@@ -18,6 +18,20 @@ from rooflens.checking import parse_toml
 class Thresholds(Struct, frozen=True):
     """Limits of the classes; shares are fractions, 0 to 1. `thresholds.toml` says where each comes from."""
 
+    most_share: float
+    nearly_all_share: float
+    quarter_share: float
+    little_share: float
+    negligible_share: float
+    noise_share: float
+    trace_share: float
+    noise_bytes: float
+    untold_gain: float
+    far_more: float
+    several: float
+    small_block_threads: float
+    large_block_threads: float
+    large_tile_bytes: float
     at_roof_share: float
     at_roof_device_share: float
     copy_share: float
@@ -28,53 +42,25 @@ class Thresholds(Struct, frozen=True):
     balanced_lead: float
     overhead_duration_ns: float
     small_grid_waves: float
-    empty_grid_waves: float
-    eligible_warps: float
     dominant_stall: float
-    usual_wait_cycles: float
-    tail_share: float
-    full_issue_share: float
     full_occupancy_share: float
-    covered_issue_share: float
     occupancy_gap_share: float
     short_warp_instructions: float
-    imbalance_share: float
-    imbalance_cost_share: float
     tail_idle_share: float
     limiter_gain: float
-    limiter_part_of_room: float
-    explaining_part_of_room: float
+    plateau_share: float
     short_duration_ns: float
     slowdown: float
-    share_over_one: float
-    dram_clock_drop: float
-    clock_spread: float
-    resident_write_bytes: float
-    resident_write_share: float
-    conflict_share: float
-    uncounted_l2_share: float
-    sectors_per_request: float
-    pipe_explained: float
     issue_filled: float
-    smem_part_of_l1: float
     open_room: float
-    integer_flop_part: float
     shortest_launch_ns: float
     contributing_share: float
     contributing_cost_share: float
     limiting_waste_share: float
     wasted_sector_share: float
-    local_share: float
-    host_link_share: float
     bank_conflict_share: float
     active_threads: float
-    atomic_share: float
-    fusable_share: float
-    division_part: float
-    slow_fp64_ratio: float
     matrix_pipe_share: float
-    matrix_fma_part: float
-    matrix_special_part: float
 
     @property
     def digest(self) -> str:

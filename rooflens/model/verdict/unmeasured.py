@@ -28,12 +28,13 @@ _LEVEL_PER_CENTS: Mapping[str, tuple[str, ...]] = {
 """Level -> NVIDIA's per cents of it."""
 _SEES_L1 = frozenset({"data", SHARED_DATA, LSU_INPUT, WHOLE})
 """Stages that fill up where L1 does: what is looked up in it, or returned by it, may be little while these are full."""
+HALF_A_PER_CENT = 0.005
+"""Per cents that NVIDIA rounds to whole ones are off by no more: 19 % are 18.5 % at least."""
+ONE_UNIT = 0.0003
+"""Two per cents that are equal to the digits printed are of one unit."""
 _FILLS_L2 = 0.4
 """Blocks on this part of the SMs can fill L2: an SM takes 64 bytes a cycle, and L2 returns 28 to 64 for each."""
 
-_FEW_WARPS = 0.125
-"""An eighth of the slots for warps: of public launches with fewer blocks than SMs and fewer warps than that none is at
-a unit (0 of 28, of 10 programs)."""
 _FEWEST_SLOTS = 32
 """Slots for warps of an SM of CC 7.5: no chip from Volta on has fewer."""
 
@@ -111,7 +112,7 @@ def _that_blocks_can_fill(
     if part is None or part >= 1:
         return memory, compute
     warps = (kernel.block_threads or MOST_THREADS) / WARP_THREADS
-    if part * warps < _FEW_WARPS * (warp_slots(kernel) or _FEWEST_SLOTS):
+    if part * warps < facts.limits.little_share * (warp_slots(kernel) or _FEWEST_SLOTS):
         return (), ()
     if part >= facts.limits.bound_share:
         return memory, compute

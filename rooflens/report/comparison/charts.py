@@ -11,16 +11,29 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.records import Analysis
-from rooflens.model.roofline.work import main_work
+from rooflens.model.roofline.roofs import RoofSet
+from rooflens.model.roofline.standing import Standing, standing
+from rooflens.model.summary import identity
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.document import spans
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import Spec, unchecked
-from rooflens.report.plane.places import Place, places, roofs_over
-from rooflens.report.plane.simple import Dot, Drawn, Line, finished, plane_spec, rowed, ticks, time_label
+from rooflens.report.plane.simple import (
+    Dot,
+    Drawn,
+    bar_of,
+    finished,
+    plane_spec,
+    roof_words,
+    roofs_of,
+    rowed,
+    ticks,
+    time_label,
+)
 from rooflens.report.words.change import kernel_names
+from rooflens.report.words.labels import UNITS
 from rooflens.report.words.ladder import kernel_title, limiter
 
 MAX_DRAWN = 12
@@ -106,102 +119,71 @@ def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> d
     return {"name": short, "full": name, "kind": kind, "from": start_ns, "to": end_ns, "words": words}
 
 
-def arrows_spec(program: Program, *, title: str) -> Spec | None:
+def arrows_spec(program: Program, roofs: Mapping[str, RoofSet], *, title: str) -> Spec | None:
     """Draw the roofline with each kernel before and after; None if no kernel has a place.
 
-    On one GPU at one clock both sides share the roofs of the head. Elsewhere heights are shares of each kernel's own
+    On one GPU at one clock both sides share the roofs of the page. Elsewhere heights are shares of each kernel's own
     roof, for FLOP/s would move with the hardware.
+
+    Args:
+        program: Both sides.
+        roofs: Those of each GPU of the page.
+        title: Stands over the chart.
     """
     in_shares = bool(unlike(program.comparison))
-    paths = [pair for row in program.rows[:MAX_DRAWN] if (pair := _pair(program, row, in_shares=in_shares))]
-    named = [
-        tuple(_called(dot) if at == len(pair) - 1 and place < MAX_NAMED else dot for at, dot in enumerate(pair))
-        for place, pair in enumerate(paths)
-    ]
-    if not named:
+    pairs = [pair for row in program.rows[:MAX_DRAWN] if (pair := _pair(program, row, in_shares=in_shares))]
+    if not pairs:
         return None
-    heads = [one for row in program.rows for one in (row.change.head or row.change.base,) if one]
-    drawn = [one for one in heads if places(one)]
-    levels = {_level(one) for one in drawn}
-    roofs = roofs_over(drawn)
-    slopes = [
-        Line(f"{resource_label(next(iter(roof.keys)), drawn[0].kernel.gpu)} {fmt.si(roof.peak, 'B/s')}", roof.peak)
-        for roof in roofs.levels
-        if levels & set(roof.keys)
-    ]
-    flats = [
-        Line(f"{resource_label(next(iter(roof.keys)))} {fmt.si(roof.peak, 'FLOP/s')}", roof.peak)
-        for roof in roofs.pipes
-    ]
-    undrawn = len(program.comparison.changes) - len(named)
+    named = [replace(pair[-1], label=pair[-1].name) for pair in pairs[:MAX_NAMED]]
+    dots = (*named, *(dot for at, pair in enumerate(pairs) for dot in (pair[:-1] if at < MAX_NAMED else pair)))
+    gpu = identity(next(one for row in program.rows for one in (row.change.head, row.change.base) if one))[0]
+    slopes, flats = roofs_of(roofs.get(gpu, RoofSet()), (dot.level for dot in dots), gpu)
+    undrawn = len(program.comparison.changes) - len(pairs)
     more = (
         (f"{fmt.count(undrawn, 'kernel')} not drawn: without FLOPs, or with smaller differences.",) if undrawn else ()
     )
     return plane_spec(
         Drawn(
             title,
-            tuple(dot for pair in named for dot in pair),
-            ("Hollow: before. Filled: after. Area: GPU time.", *more),
-            () if in_shares else tuple(slopes),
-            () if in_shares else tuple(flats),
-            tuple(tuple((dot.x, dot.y) for dot in pair) for pair in named if len(pair) > 1),
+            dots,
+            ("Faint: before. Each at the level that binds it. Area: GPU time.", *more),
+            slopes,
+            flats,
+            tuple(tuple(dot.at for dot in pair) for pair in pairs if len(pair) > 1),
             shares=in_shares,
         )
     )
 
 
-def _called(dot: Dot) -> Dot:
-    return replace(dot, label=fmt.cut_middle(dot.name, NAME_WIDTH))
-
-
-def _level(analysis: Analysis) -> str:
-    """Choose a kernel's level: the one that bounds it, else DRAM, else the first known."""
-    known = [place.level for place in places(analysis)]
-    wanted = (analysis.verdict.resource, "dram")
-    return next((level for level in wanted if level in known), known[0] if known else "")
-
-
 def _pair(program: Program, row: Row, *, in_shares: bool) -> tuple[Dot, ...]:
-    """Place a kernel before and after at the level that bounds it now."""
+    """Place a kernel before and after."""
     timing, change = row.timing, row.change
-    bounding = change.head or change.base
-    level = _level(bounding) if bounding else ""
     longest = max(program.total.base.median_ns or 0.0, program.total.head.median_ns or 0.0) or 1.0
     found = []
     for side, analysis, spread in (("before", change.base, timing.base), ("after", change.head, timing.head)):
-        place = next((one for one in places(analysis) if one.level == level), None) if analysis else None
-        if analysis is not None and place is not None and (height := _height(place, in_shares=in_shares)):
-            found.append(_dot(row, side, analysis, place, (height, (spread.median_ns or 0.0) / longest)))
+        at = standing(analysis) if analysis else None
+        height = at and (at.share if in_shares else at.per_s)
+        if analysis and at and height:
+            dot = _dot(row, side, analysis, at)
+            bar = bar_of(at, in_shares=in_shares)
+            found.append(replace(dot, y=height, bar=bar, part=min((spread.median_ns or 0.0) / longest, 1.0)))
     return tuple(found)
 
 
-def _height(place: Place, *, in_shares: bool) -> float | None:
-    if not in_shares:
-        return place.flop_per_s
-    return place.flop_per_s / place.roof_flop_per_s if place.roof_flop_per_s else None
-
-
-def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[float, float]) -> Dot:
+def _dot(row: Row, side: str, analysis: Analysis, at: Standing) -> Dot:
     limits = dict(zip(("before", "after"), row.limiters, strict=True))[side]
-    unit = main_work(analysis).unit
+    unit = UNITS[at.unit]
     facts = {
         "Side": side,
-        "Place": f"{fmt.intensity(place.intensity_flop_per_byte)}, {fmt.si(place.flop_per_s, f'{unit}/s')}",
-        "Level": resource_label(place.level, analysis.kernel.gpu),
+        "Place": f"{fmt.intensity(at.intensity, unit)}, {fmt.si(at.per_s, f'{unit}/s')}",
+        "Level": resource_label(at.level, analysis.kernel.gpu),
+        "Its roof": roof_words(at, unit),
         "Limiter": limiter_words(limits) if limits else "",
         "Time": fmt.duration(analysis.gpu_time_ns),
         "Change": row.sentence,
     }
-    height, part = drawn
-    return Dot(
-        place.intensity_flop_per_byte,
-        height,
-        analysis.verdict.shown_class,
-        row.name,
-        part=min(part, 1.0),
-        is_filled=side == "after",
-        facts=facts,
-    )
+    shown = analysis.verdict.shown_class
+    return Dot(at.intensity, at.per_s, shown, row.name, is_faint=side == "before", level=at.level, facts=facts)
 
 
 @unchecked

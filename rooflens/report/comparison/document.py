@@ -7,6 +7,7 @@ numbers of each kernel on both sides.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from rooflens.format import (
@@ -28,6 +29,9 @@ from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.loops import LoopChange, changed_loops
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.records import LEVELS, Analysis
+from rooflens.model.roofline.roofs import RoofSet
+from rooflens.model.roofline.standing import standing
+from rooflens.model.summary import roofs_by_gpu
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import Fact, is_synthetic, recorded, unlike
 from rooflens.report.comparison.rows import (
@@ -60,9 +64,8 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.path.chart import path_chart
+from rooflens.report.path.chart import PageRoofs, path_chart
 from rooflens.report.path.placing import has_path
-from rooflens.report.plane.places import places
 from rooflens.report.words.change import change_sentence, kernel_names, looked_at, total_sentence
 from rooflens.report.words.inside import loop_place
 from rooflens.report.words.ladder import (
@@ -127,17 +130,26 @@ def comparison_document(
         blocks.append(paragraph(f"Defaults: {defaults}."))
     if len(ladders) > 1 and not any(one.pairs for one in ladders):
         blocks.append(Columns(((_overview(ladders),),)))
+    roofs = cache(lambda: _roofs(ladders))
     for i, ladder in enumerate(sorted(ladders, key=lambda one: not one.pairs)):
         if not ladder.pairs:
-            blocks += _blocks(ladder, drawn.get(id(ladder)))
+            blocks += _blocks(ladder, drawn.get(id(ladder)), roofs)
             continue
-        blocks += ladder_blocks(ladder, f"sides-{i}")
+        blocks += ladder_blocks(ladder, f"sides-{i}", roofs)
         shown = [drawn[id(pair)] for pair in ladder.pairs if id(pair) in drawn]
-        blocks += [Columns((tuple(_blocks(pair.comparison, pair)),)) for pair in shown]
+        blocks += [Columns((tuple(_blocks(pair.comparison, pair, roofs)),)) for pair in shown]
     if unpaired:
         blocks.append(bullets([one.words for one in unpaired]))
     method = tuple(map(paragraph, (_MATCHED, _judged(ladders), _DRAWN, _LIMITERS)))
     return (*blocks, Columns(((Folded("How to read this page", method),),)))
+
+
+def _roofs(ladders: Sequence[Ladder]) -> Mapping[str, RoofSet]:
+    """Find the roofs of each GPU over all that a page may draw: its planes share them."""
+    rungs = (rung.analysis for ladder in ladders for one in (ladder, *ladder.kernels) for rung in one.rungs)
+    sides = (one for ladder in ladders for change in ladder.changes for one in (change.base, change.head))
+    found = {id(one): one for one in (*rungs, *sides) if one and not one.kernel.failed}
+    return roofs_by_gpu(found.values())
 
 
 def heading(ladders: Sequence[Ladder]) -> tuple[str, list[str], str]:
@@ -226,13 +238,13 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
     return Table(columns, tuple(rows), label="All programs")
 
 
-def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
+def ladder_blocks(ladder: Ladder, key: str, roofs: PageRoofs) -> Iterator[Block]:
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
     yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
     if following := try_next(ladder):
         yield Paragraph((following,), "answer")
     said = (ladder_bars(ladder), paragraph(sentence_case(subject(ladder))))
-    way = ((path_chart(ladder, f"path-{key}"),),) if has_path(ladder) else ()
+    way = ((path_chart(ladder, f"path-{key}", roofs),),) if has_path(ladder) else ()
     yield Columns((said, *way), told=True)
     if ladder.fastest and len(ladder.kernels) > 1:
         yield _over_sides(ladder, key)
@@ -256,7 +268,7 @@ def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
         yield bullets([*found])
 
 
-def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
+def _blocks(comparison: Ladder, drawn: Program | None, roofs: PageRoofs) -> Iterator[Block]:
     """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
     yield Heading((Span(comparison.program, "literal"), f": {total_sentence(comparison)}"), 3)
     times = f"{comparison.shared.base.words} -> {comparison.shared.head.words}"
@@ -284,7 +296,7 @@ def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
     if comparison.warnings:
         yield bullets([*comparison.warnings])
     if drawn:
-        yield from _drawn(drawn)
+        yield from _drawn(drawn, roofs)
 
 
 def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words, ...]:
@@ -363,13 +375,13 @@ def _one_sided(comparison: Ladder) -> Words:
     return (*said, " These times are in neither sum above.") if comparison.alone else tuple(said)
 
 
-def _drawn(program: Program) -> Iterator[Block]:
+def _drawn(program: Program, roofs: PageRoofs) -> Iterator[Block]:
     """Draw where the time went and the roofline, and list the numbers of each kernel on both sides."""
     mark = ": synthetic data" if program.is_synthetic else ""
     charts = [("Where the time went", _waterfall(program, mark))]
     sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
-    if any(places(one) for one in sides):
-        charts.append(("Roofline, before and after", _roofline(program, mark)))
+    if any(map(standing, sides)):
+        charts.append(("Roofline, before and after", _roofline(program, mark, roofs)))
     yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
     yield Columns(((Folded("Launches, intensity and shares of each kernel", (_numbers(program),)),),))
 
@@ -399,14 +411,14 @@ def _waterfall(program: Program, mark: str) -> Chart:
     )
 
 
-def _roofline(program: Program, mark: str) -> Chart:
-    """Draw each kernel where it was and is."""
+def _roofline(program: Program, mark: str, roofs: PageRoofs) -> Chart:
+    """Draw each kernel where it was and is, under the roofs of the page."""
 
     def draw() -> Mapping[str, Any] | None:
         from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
         gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.at_work)
-        return arrows_spec(program, title=f"{', '.join(gpus)}{mark}")
+        return arrows_spec(program, roofs(), title=f"{', '.join(gpus)}{mark}")
 
     why = unlike(program.comparison)
     shares = f"Heights are shares of each kernel's own roof, not FLOP/s: {why}, so there is no roof for both sides."

@@ -11,15 +11,13 @@ from rooflens import format as fmt
 from rooflens.model.predict.forecast import Forecast, Row, forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.plane.simple import Dot, Drawn, Line, Spot
+from rooflens.report.plane.roofs import named_flat, named_slope
+from rooflens.report.plane.simple import At, Dot, Drawn
 from rooflens.report.words.forecast import crossing_words, sizes_text
 from rooflens.report.words.labels import BOUND_LABELS
 
 APART_DECADES = 0.09
 """Of longer sweeps only steps that stand so far from the one before are drawn; the others would make a thick line."""
-
-NAMES_APART_DECADES = 0.4
-"""Parts that stand nearer to each other share one name."""
 
 MOST_NAMED = 5
 """Parts of a composite operation that are named at their dots, the longest first."""
@@ -40,7 +38,7 @@ def planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]] = ()) -> tup
     return tuple(replace(plane, also=spots) for plane in alone)
 
 
-def _ridges(plane: Drawn) -> Iterator[Spot]:
+def _ridges(plane: Drawn) -> Iterator[At]:
     yield from ((flat.peak / slope.peak, flat.peak) for flat in plane.flats for slope in plane.slopes)
 
 
@@ -55,8 +53,8 @@ def _plane(row: Row, places: Mapping[int, str]) -> Drawn:
     return Drawn(
         title="",
         dots=(*dots, *crossings, *(one for one in measured[:1])),
-        slopes=(Line(f"DRAM {fmt.si(slope, 'B/s')}", slope),),
-        flats=tuple(Line(f"{resource_label(key)} {fmt.si(peak, 'FLOP/s')}", peak) for key, peak in _pipes(row)),
+        slopes=(named_slope(("dram",), slope, None),),
+        flats=tuple(named_flat((key,), peak) for key, peak in _pipes(row)),
         paths=(tuple((dot.x, dot.y) for dot in walked),) if len(walked) > 1 else (),
         links=(tuple((dot.x, dot.y) for dot in measured),) if measured else (),
         rings=tuple((dot.x, dot.y) for dot in crossings),
@@ -87,7 +85,7 @@ def _steps(row: Row) -> tuple[Dot, ...]:
     first, *others = (
         replace(dot, label=dot.name) if at in {0, len(chosen) - 1} else dot for at, dot in enumerate(chosen)
     )
-    return (first, *others[:-1], *(replace(last, is_below=True) for last in others[-1:]))
+    return (first, *others)
 
 
 def _parts(whole: Forecast) -> tuple[Dot, ...]:
@@ -105,16 +103,9 @@ def _parts(whole: Forecast) -> tuple[Dot, ...]:
         )
         for part in placed
     ]
-    groups: list[list[int]] = []
-    for at, dot in enumerate(dots):
-        near = next((group for group in groups if _decades_apart(dots[group[0]], dot) < NAMES_APART_DECADES), None)
-        if near is None:
-            groups.append([at])
-        else:
-            near.append(at)
-    for first, *others in groups[:MOST_NAMED]:
+    for first, *others in Drawn("", tuple(dots)).together()[:MOST_NAMED]:
         more = f" and {len(others)} more" if others else ""
-        dots[first] = replace(dots[first], label=f"{dots[first].name}{more}", is_below=True)
+        dots[first] = replace(dots[first], label=f"{dots[first].name}{more}")
     return tuple(dots)
 
 
@@ -151,7 +142,7 @@ def _measured(row: Row) -> list[Dot]:
         return []
     rate, top = result.flop / result.measured_s, result.roof_flop_per_s or 0.0
     said = f"measured: {fmt.percent(rate / top)} of its roof"
-    return [Dot(result.intensity, rate, "unknown", said, label=said, is_below=True), Dot(result.intensity, top, "", "")]
+    return [Dot(result.intensity, rate, "unknown", said, label=said), Dot(result.intensity, top, "", "")]
 
 
 def _pipes(row: Row) -> tuple[tuple[str, float], ...]:

@@ -77,6 +77,11 @@ def css_variables(inks: Inks, *, dark: bool) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in (neutral | bounds).items())
 
 
+def fills(*, dark: bool) -> list[str]:
+    """List what fills the sign of each class: nothing where it is hollow."""
+    return ["transparent" if is_hollow(at) else look.dark if dark else look.light for at, look in LOOKS.items()]
+
+
 def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
     """Make the Vega-Lite configuration of one theme; chart specs themselves hold no colour."""
     return {
@@ -85,7 +90,10 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
         "padding": 4,
         "view": {"stroke": None},
         "mark": {"color": inks.ink},
-        "range": {"category": [look.dark if dark else look.light for look in LOOKS.values()]},
+        "range": {
+            "category": [look.dark if dark else look.light for look in LOOKS.values()],
+            "ordinal": fills(dark=dark),
+        },
         "axis": {
             "domain": False,
             "grid": True,

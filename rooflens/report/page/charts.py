@@ -14,10 +14,9 @@ from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
 from rooflens.report.document import Column, Table
-from rooflens.report.page.inset import inset
 from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.simple import roof_words
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
-from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import clock_text
@@ -50,7 +49,6 @@ class RooflineFigure(Struct, frozen=True):
         heading: Its name: a roofline, or bars where no kernel has a point.
         caption: GPU and clock.
         level_choices: What its points can be shown at, as `Plane.choices` has it; bars show all levels.
-        has_boost: Whether its roofs at boost clock can be shown.
         sides: How busy memory and compute were in its kernels, where none has a point.
         figure: None when no launch has a point or a share.
     """
@@ -61,7 +59,6 @@ class RooflineFigure(Struct, frozen=True):
     caption: str
     level_choices: tuple[str, ...]
     default_level: str
-    has_boost: bool
     sides: Sides
     figure: Drawing | None
 
@@ -108,7 +105,7 @@ def _picked(placed: Plane, first: Iterable[str]) -> str:
 
 
 def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synthetic: bool) -> RooflineFigure:
-    clock, found = clock_text(placed.clocks_hz), boost(placed)
+    clock = clock_text(placed.roofs.clocks_hz)
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
     heading = "Roofline"
     if not placed.points:
@@ -118,8 +115,6 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
     if placed.unplaced:
         unplaced = fmt.count(placed.unplaced, "launch")
         notes.append(f"{unplaced} without FLOPs or bandwidth shares cannot be placed; they are in the table.")
-    if found and found.sentence:
-        notes.append(found.sentence)
     figure = None
     if placed.placed:
         figure = Drawing(
@@ -137,7 +132,6 @@ def _roofline_figure(key: str, placed: Plane, picked: str, sides: Sides, *, synt
         caption=caption,
         level_choices=placed.choices if placed.points else (),
         default_level=default_level(placed),
-        has_boost=found is not None,
         sides=sides,
         figure=figure,
     )
@@ -193,10 +187,10 @@ def _plane_table(placed: Plane) -> Table:
                 (
                     fmt.cut_middle(point.launch.shown, 48),
                     placed.level_names[point.level],
-                    fmt.intensity(point.intensity_flop_per_byte, point.unit),
-                    fmt.si(point.flop_per_s, f"{point.unit}/s"),
-                    fmt.si(point.roof_flop_per_s, f"{point.unit}/s"),
-                    fmt.percent(point.share),
+                    fmt.intensity(point.intensity, point.counts),
+                    fmt.si(point.per_s, f"{point.counts}/s"),
+                    roof_words(point, point.counts),
+                    fmt.percent(point.bandwidth_share),
                 )
                 for point in points[:MAX_DATA_ROWS]
             ),
@@ -231,5 +225,4 @@ def charts(figures: Sequence[RooflineFigure], *, collects: str, aggregated: bool
         aggregated=aggregated,
         failed_count=failed_count,
         figures=figures,
-        inset_of=lambda figure: inset(figure.plane, figure.default_level),
     )

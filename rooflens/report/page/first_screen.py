@@ -28,7 +28,7 @@ from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
 from rooflens.report.page.headline import after_move
-from rooflens.report.page.ladder import ladder_section, leading_ladder_asks, way
+from rooflens.report.page.ladder import ladder_section, leading_ladder_asks, way_of
 from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
     Ranked,
@@ -111,7 +111,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         "report/first_screen",
         answer=answer,
         total_ns=content.total_ns,
-        way=way(content.ladder) if content.ladder else "",
+        way=way_of(content.ladder, content) if content.ladder else "",
         charts=charts(
             figures,
             collects=collecting(content, lacking) if lacking else "",

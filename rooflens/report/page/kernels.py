@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
+from rooflens.model.roofline.standing import standing
 from rooflens.model.roofline.work import Unit, main_work
 from rooflens.model.summary import KernelSummary, Launch, best_move, cautions, known_sum
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
@@ -21,7 +22,6 @@ from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.page.cards.card import Cards, cards
-from rooflens.report.plane.places import places
 from rooflens.report.templates import render
 from rooflens.report.words.labels import UNITS
 
@@ -91,7 +91,7 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
         ),
         Column("bound", "Verdict", "Verdict", is_number=False),
         Column("leader", "Busiest unit", "Share of its peak (fraction)", also="Busiest unit"),
-        Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", hint=_ROOF_HINT),
+        Column("roof", "Of its roof", "Rate over its roof (fraction)", hint=_ROOF_HINT),
         Column("cause", "Cause", "Cause", shown=False, is_number=False),
         Column("move", "First move", "First move", shown=False, is_number=False),
     )
@@ -124,7 +124,7 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
     """Write the cells of a kernel; `label` is what sets its report apart."""
     analysis, verdict = group.analysis, group.analysis.verdict
     unit, gpu, busiest = main_work(analysis).unit, group.gpu, verdict.bottleneck
-    roofs = [place.flop_per_s / place.roof_flop_per_s for place in places(analysis) if place.roof_flop_per_s]
+    at = standing(analysis)
     words = "failed" if group.is_failed else verdict.shown_class
     own = {
         "name": Cell(fmt.cut_middle(group.shown, NAME_WIDTH), fmt.cut_middle(group.name, TITLE_WIDTH)),
@@ -136,7 +136,7 @@ def written(group: KernelSummary, label: str, offered: Iterable[Column]) -> list
         "leader": Cell(fmt.MISSING)
         if busiest is None
         else Cell(bottleneck_words(busiest, gpu), _raw(busiest.share), resource_label(busiest.resource, gpu)),
-        "roof": _number(max(roofs, default=None), fmt.percent),
+        "roof": _number(at.share if at else None, fmt.percent),
         "cause": _words("" if group.is_failed else verdict.cause or ""),
         "move": _words("" if group.is_failed else best_move(verdict)),
         LIMIT: Cell(
@@ -197,7 +197,7 @@ def filled(offered: Iterable[Column], rows: Sequence[Sequence[Cell]]) -> list[tu
 _KEPT = frozenset({"name", "launches", "time", "bound"})
 """Columns that a list has even where they are empty."""
 
-_ROOF_HINT = "achieved rate over the lowest roof above it, of any memory level or of its pipes"
+_ROOF_HINT = "achieved rate over what it is measured against in the roofline: a roof, or what is full before it"
 
 
 def intensity_cell(per_byte: float | None, unit: Unit) -> Cell:

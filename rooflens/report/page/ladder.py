@@ -18,23 +18,26 @@ from rooflens.report.writers.html import to_html
 
 
 def ladder_section(
-    ladder: Ladder, links: Sequence[str] = (), *, named: bool = False, key: str = "", has_next: bool = True
+    ladder: Ladder,
+    links: Sequence[str] = (),
+    *,
+    way: Markup | None = None,
+    has_next: bool = True,
 ) -> Markup:
     """Show the versions of a program one below the other, and what to try next on the fastest.
 
     Args:
         ladder: The versions.
         links: What each is linked to in the page; none where it is empty.
-        named: Put the program's name into the heading, and draw its way beside it.
-        key: What its chart is called.
+        way: Its way, to be drawn beside it, with the program's name in the heading; None where both stand elsewhere.
         has_next: Say what to try next.
     """
-    way = named and has_path(ladder)
+    named = way is not None
     return render(
         "report/versions",
         headline=f"{ladder.program}: {headline(ladder)}" if named else sentence_case(headline(ladder)),
         bars=Markup(to_html((ladder_bars(ladder, links),))),  # noqa: S704 - escaped by the writer
-        way=Markup(to_html((path_chart(ladder, f"path-{key}"),))) if way else "",  # noqa: S704 - likewise
+        way=way or "",
         subject=subject(ladder),
         against=held_against(ladder),
         next_move=try_next(ladder) if has_next else "",
@@ -48,24 +51,26 @@ def _asks(ladder: Ladder) -> bool:
     return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
-def way(ladder: Ladder) -> Markup:
-    """Draw the way of a ladder; nothing where it has none."""
+def way_of(ladder: Ladder, content: Content, key: str = "path") -> Markup:
+    """Draw the way of a ladder under the roofs of the page; nothing where it has none."""
     if not has_path(ladder):
         return Markup()
-    return Markup(to_html((path_chart(ladder, "path"),)))  # noqa: S704 - escaped by the writer
+    return Markup(to_html((path_chart(ladder, key, lambda: content.roofs),)))  # noqa: S704 - escaped by the writer
 
 
-def named_ladders(several: Sequence[Ladder], *, lead: bool = False) -> Markup:
+def named_ladders(several: Sequence[Ladder], content: Content, *, lead: bool = False) -> Markup:
     """Show ladders one below the other, each with its program's name.
 
     Args:
         several: The ladders.
+        content: The page they stand on.
         lead: They stand first in the page, which says once what to collect: so the first that lacks anything does.
     """
     asking = [at for at, one in enumerate(several) if _asks(one)]
     silent = asking[1:] if lead else asking
     return Markup("\n").join(
-        ladder_section(one, named=True, key=str(at), has_next=at not in silent) for at, one in enumerate(several)
+        ladder_section(one, way=way_of(one, content, f"path-{at}"), has_next=at not in silent)
+        for at, one in enumerate(several)
     )
 
 
@@ -76,4 +81,4 @@ def leading_ladder_asks(content: Content) -> bool:
 
 def ladders(content: Content) -> Markup:
     """Show programs in versions among other reports, and kernels of one report that do the same work."""
-    return Markup() if content.ladders_lead else named_ladders(content.other_ladders)
+    return Markup() if content.ladders_lead else named_ladders(content.other_ladders, content)

@@ -96,7 +96,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
         origin(content),
         [
             program_map(content) if len(content.kernels) > 1 else Markup(),
-            *([named_ladders(content.ladders, lead=True)] if content.ladders_lead else []),
+            *([named_ladders(content.ladders, content, lead=True)] if content.ladders_lead else []),
             selectors(
                 rows,
                 pickers(rows, content.report_labels.values(), has_modules=content.has_modules),

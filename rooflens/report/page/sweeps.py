@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.predict.measured import Checked
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, timed
-from rooflens.model.roofline.roofs import RoofLine, level_roofs, pipe_roofs
+from rooflens.model.roofline.roofs import RoofLine, RoofSet, pipe_roofs
 from rooflens.model.summary import identity
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
 from rooflens.report.plane.marks import Spec
-from rooflens.report.plane.simple import Dot, Drawn, Line, plane_spec
+from rooflens.report.plane.roofs import flat_roof, slope_roof
+from rooflens.report.plane.simple import Dot, Drawn, plane_spec
 from rooflens.report.templates import render
 from rooflens.report.words.expectations import LADDERS, sizes_text
 from rooflens.report.words.labels import BOUND_LABELS
@@ -96,8 +96,8 @@ class Sweep(Struct, frozen=True):
     Attributes:
         varied: Name of the size that is varied.
         kept: Sizes that all cases share.
-        memory: The roof of DRAM; None if no report holds one.
-        pipes: The flat roofs of the pipes that did the work, the highest first.
+        memory: The page's roof of DRAM; None if no report holds one.
+        pipes: The page's flat roofs of the pipes that did the work, the highest first.
     """
 
     operation: str
@@ -153,7 +153,7 @@ def find_sweeps(content: Content) -> tuple[Sweep, ...]:
     families: defaultdict[Hashable, dict[tuple[int, ...], _Report]] = defaultdict(dict)
     for report in _reports(content):
         families[report.family].setdefault(tuple(report.parameters.values()), report)
-    found = (_sweep(list(reports.values())) for reports in families.values())
+    found = (_sweep(list(reports.values()), content.roofs) for reports in families.values())
     return tuple(sweep for sweep in found if sweep is not None and len(sweep.placed) >= LEAST_STEPS)
 
 
@@ -170,7 +170,7 @@ def _reports(content: Content) -> Iterator[_Report]:
             yield _Report(checked, analyses, gpus.pop(), tuple(keys[checked.digest]))
 
 
-def _sweep(reports: Sequence[_Report]) -> Sweep | None:
+def _sweep(reports: Sequence[_Report], roofs: Mapping[str, RoofSet]) -> Sweep | None:
     """Put the cases of one family in order; None if they are not a sweep."""
     names = list(reports[0].parameters)
     varying = [name for name in names if len({report.parameters[name] for report in reports}) > 1]
@@ -181,7 +181,8 @@ def _sweep(reports: Sequence[_Report]) -> Sweep | None:
     if not varying or not rising:
         return None
     varied = _varied(ordered, varying)
-    analyses = [analysis for report in ordered for analysis in report.analyses]
+    own = pipe_roofs(analysis for report in ordered for analysis in report.analyses)
+    worked, page = {key for roof in own for key in roof.keys}, roofs.get(ordered[0].gpu, RoofSet())
     return Sweep(
         operation=ordered[0].checked.prediction.operation,
         dtypes=tuple(dict.fromkeys(report.checked.prediction.dtype for report in ordered)),
@@ -189,8 +190,8 @@ def _sweep(reports: Sequence[_Report]) -> Sweep | None:
         varied=varied,
         kept={name: ordered[0].parameters[name] for name in names if name not in varying},
         steps=tuple(_step(report, varied) for report in ordered),
-        memory=next((roof for roof in level_roofs(analyses) if "dram" in roof.keys), None),
-        pipes=pipe_roofs(analyses),
+        memory=next((roof for roof in page.levels if "dram" in roof.keys), None),
+        pipes=tuple(roof for roof in page.pipes if worked.intersection(roof.keys)),
     )
 
 
@@ -363,16 +364,14 @@ def sweep_plane(sweep: Sweep, groups: Mapping[str, str] = MappingProxyType({})) 
         sweep: Cases of a program, in order.
         groups: The kernel of each launch's key.
     """
-    dots = tuple(_dot(at, step, groups) for at, step in enumerate(sweep.placed))
+    dots = tuple(_dot(step, groups) for step in sweep.placed)
     pairs = [(_place_of(step), ring) for step in sweep.placed if (ring := _predicted(step))]
     memory = sweep.memory
     return Drawn(
         sweep.title,
         dots,
-        slopes=(Line(f"{resource_label(memory.keys[0])} {fmt.si(memory.peak, 'B/s')}", memory.peak),) if memory else (),
-        flats=tuple(
-            Line(f"{resource_label(pipe.keys[0])} {fmt.si(pipe.peak, 'FLOP/s')}", pipe.peak) for pipe in sweep.pipes
-        ),
+        slopes=(slope_roof(memory, sweep.gpu),) if memory else (),
+        flats=tuple(map(flat_roof, sweep.pipes)),
         paths=(tuple(_place_of(step) for step in sweep.placed),) if len(sweep.placed) > 1 else (),
         links=tuple(pairs),
         rings=tuple(ring for _, ring in pairs),
@@ -380,7 +379,7 @@ def sweep_plane(sweep: Sweep, groups: Mapping[str, str] = MappingProxyType({})) 
     )
 
 
-def _dot(at: int, step: Step, groups: Mapping[str, str]) -> Dot:
+def _dot(step: Step, groups: Mapping[str, str]) -> Dot:
     x, y = _place_of(step)
     facts = {
         "Verdict": BOUND_LABELS[step.bound],
@@ -392,9 +391,7 @@ def _dot(at: int, step: Step, groups: Mapping[str, str]) -> Dot:
     }
     keys = tuple(step.keys)
     group = groups.get(keys[0], "") if keys else ""
-    return Dot(
-        x, y, step.bound, step.label, step.short, DOT_PART, is_below=bool(at % 2), keys=keys, group=group, facts=facts
-    )
+    return Dot(x, y, step.bound, step.label, step.short, DOT_PART, keys=keys, group=group, facts=facts)
 
 
 def _roof_text(step: Step) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rooflens.model.compare.ladder import Ladder, Rung
-from rooflens.model.records import Analysis
-from rooflens.report.plane.places import Place, places
+from rooflens.model.roofline.standing import Standing, standing
 
 
 def walker(ladder: Ladder) -> Ladder:
@@ -24,19 +23,10 @@ def has_path(ladder: Ladder) -> bool:
     return len(placed(ladder)) > 1
 
 
-def placed(ladder: Ladder) -> list[tuple[int, Rung, Place]]:
+def placed(ladder: Ladder) -> list[tuple[int, Rung, Standing]]:
     """Return the versions that are compared and have a place, with their numbers, and the library's."""
-    found = []
-    for number, rung in enumerate(walker(ladder).shown, 1):
-        at = _place(rung.analysis) if rung.analysis and not rung.apart else None
-        if at is not None:
-            found.append((number, rung, at))
-    return found
-
-
-def _place(analysis: Analysis) -> Place | None:
-    """Place a kernel at the level that binds it, else at its busiest, at DRAM, or at the first that it has."""
-    known = {place.level: place for place in places(analysis)}
-    bottleneck = analysis.verdict.bottleneck
-    wanted = (analysis.verdict.resource, bottleneck.resource if bottleneck else None, "dram", *known)
-    return next((known[level] for level in wanted if level in known), None)
+    return [
+        (number, rung, at)
+        for number, rung in enumerate(walker(ladder).shown, 1)
+        if rung.analysis and not rung.apart and (at := standing(rung.analysis))
+    ]

@@ -8,13 +8,17 @@ from typing import Any
 import altair as alt
 
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.marks import Param, expressions
-from rooflens.report.plane.viewport import SLOT
+from rooflens.report.plane.marks import Param, expressions, values
+from rooflens.report.plane.plane import Domain
+from rooflens.report.plane.viewport import SLOT, decades
 
 LABELS_APART_PX = 6
 
-ACROSS_PX, UP_PX = 150, 64
+ACROSS_PX, UP_PX = 100, 64
 """Pixels of a decade, across and up, from which 2 and 5 are labelled too."""
+
+_TURN = "-atan2(h / spanY, w / spanX) * 57.2958"
+"""Expression of the degrees by which the names of slopes are turned."""
 
 DOTS = "dots"
 """Name of the layer that a plane is zoomed by."""
@@ -38,12 +42,24 @@ def seen(ranged: str) -> list[Param]:
     names = enumerate(("x0", "x1", "y0", "y1"))
     ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : base[{i}]" for i, name in names}
     spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10"}
-    turn = "-atan2(h / spanY, w / spanX) * 57.2958"
-    return [*expressions(ranged=ranged, base="ranges[ranged]", slot=SLOT, **ends, **spans, turn=turn), _ZOOM]
+    return [*expressions(ranged=ranged, base="ranges[ranged]", slot=SLOT, **ends, **spans, turn=_TURN), _ZOOM]
 
 
-def axes(units: Sequence[str]) -> Mapping[str, alt.X | alt.Y]:
-    """Encode intensity and performance with their axes; one layer of a plane says it for all."""
+def still(x_domain: Domain, y_domain: Domain) -> list[Param]:
+    """Declare the same of a plane that is seen as it is."""
+    ends = [*x_domain, *y_domain]
+    spans = {"spanX": decades(x_domain), "spanY": decades(y_domain)}
+    named = dict(zip(("x0", "x1", "y0", "y1"), ends, strict=True))
+    return [*values(base=ends, **named, **spans), *expressions(slot=SLOT, turn=_TURN)]
+
+
+def axes(units: Sequence[str], *, in_shares: bool = False) -> Mapping[str, alt.X | alt.Y]:
+    """Encode intensity and performance with their axes; one layer of a plane says it for all.
+
+    Args:
+        units: What the work of the plane is counted in.
+        in_shares: Heights are shares of each dot's own roof.
+    """
     across: dict[str, Any] = {
         "tickCount": text.TICKS,
         "gridOpacity": text.grid_opacity("spanX"),
@@ -57,8 +73,10 @@ def axes(units: Sequence[str]) -> Mapping[str, alt.X | alt.Y]:
     up: dict[str, Any] = {
         "tickCount": text.TICKS,
         "gridOpacity": text.grid_opacity("spanY"),
-        "labelExpr": text.tick_label(text.WORK, "spanY", "h / spanY", UP_PX),
-        "title": f"Performance ({' or '.join(f'{unit}/s' for unit in units)})",
+        "labelExpr": text.tick_label(text.SHARE if in_shares else text.WORK, "spanY", "h / spanY", UP_PX),
+        "title": "Share of its own roof"
+        if in_shares
+        else f"Performance ({' or '.join(f'{unit}/s' for unit in units)})",
         "titlePadding": 8,
     }
     base = [alt.ExprRef(f"base[{i}]") for i in range(4)]

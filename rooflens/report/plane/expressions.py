@@ -19,10 +19,13 @@ PLAIN = (
 )
 """A tick of intensity."""
 
+SHARE = "format(datum.value, '.0~%')"
+"""A tick of a share."""
+
 TICKS = 10
 """Asks Vega for ticks 1 to 9 of this many decades, or for round ticks within a small part of a decade."""
 
-FEW_DECADES = 0.7
+FEW_DECADES = 1.0
 """Within fewer decades than this ticks stand so that all of them can be labelled."""
 
 _LEADING = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
@@ -69,7 +72,8 @@ _BANDWIDTH = f"(isValid(datum.share) ? {percent('datum.share')} + ' of its bandw
 _RATE = f"(datum.rate ? ' at ' + {si('datum.rate', 'B/s')} + (isValid(datum.share) ? ', ' : '') : '')"
 _TRAFFIC = f"datum.bytes ? {si('datum.bytes', 'B')} + {_RATE} + {_BANDWIDTH} : {_BANDWIDTH}"
 _ROOF = (
-    f"datum.roof ? {si('datum.roof', f'{_UNIT}/s')} + ', ' + {percent('datum.y / datum.roof')} + ' reached' "
+    f"datum.limit ? {si('datum.limit', f'{_UNIT}/s')} + (datum.binds ? ', of ' + datum.binds : '') + ', ' + "
+    f"{percent('datum.y / datum.limit')} + ' reached' "
     ": 'not in the report'"
 )
 _HEAD = "title: texts[datum.name], 'Verdict': texts[datum.verdict]"

@@ -8,16 +8,11 @@ from typing import Any
 import altair as alt
 
 from rooflens.model.verdict_classes import SHOWN_CLASSES
-from rooflens.report.html.theme import LOOKS, is_hollow
-from rooflens.report.plane.marks import either
+from rooflens.report.html.theme import LOOKS
 from rooflens.report.words.labels import BOUND_LABELS
 
-_HOLLOW = [shown for shown in LOOKS if is_hollow(shown)]
-
-
-def fill_opacity() -> alt.FillOpacityValue:
-    """Fill the sign of a sure class, and leave that of an open one hollow."""
-    return alt.FillOpacityValue(**either(f"indexof({_HOLLOW}, datum.bound) >= 0", 0, 1))
+FILLS = "ordinal"
+"""Range of the theme that fills the signs of sure classes, and leaves those of open ones hollow, in legends too."""
 
 
 def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[str, Any]:
@@ -42,6 +37,6 @@ def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[st
     shared: dict[str, Any] = {"scale": alt.Scale(domain=known), "legend": drawn}
     return {
         "shape": alt.Shape("bound:N", **shared | {"scale": shapes}),
-        "fill": alt.Fill("bound:N", **shared),
+        "fill": alt.Fill("bound:N", **shared | {"scale": alt.Scale(domain=known, range=FILLS)}),
         "stroke": alt.Stroke("bound:N", **shared),
     }

@@ -92,6 +92,49 @@ def leads(rows: alt.Chart) -> alt.Chart:
     ).encode(**AT, x2=alt.X2("x"), y2=alt.Y2("y"))
 
 
+HEAD_AREA_PX2 = 150
+HEAD_FROM_PX = 22
+"""Area of an arrow's head, and how long a part of a path must be to have one."""
+
+HEAD_AT = 0.55
+"""Where the arrow head is on its part: beyond the middle, as both ends may lie under large dots."""
+
+
+def ways(rows: alt.Chart) -> list[alt.Chart]:
+    """Join the places `i` of each path `f` in order, with a head on each part that is long enough."""
+    parts = rows.transform_window(
+        x_next="lead(x)", y_next="lead(y)", groupby=["f"], sort=[alt.SortField("i", "ascending")]
+    )
+    parts = parts.transform_filter("datum.x_next").transform_calculate(
+        right="log(datum.x_next / datum.x) / LN10 / spanX * w",
+        down="-log(datum.y_next / datum.y) / LN10 / spanY * h",
+        headX=f"datum.x * pow(datum.x_next / datum.x, {HEAD_AT})",
+        headY=f"datum.y * pow(datum.y_next / datum.y, {HEAD_AT})",
+    )
+    heads = parts.transform_filter(f"sqrt(pow(datum.right, 2) + pow(datum.down, 2)) >= {HEAD_FROM_PX}")
+    return [
+        rows.mark_line(style="path", **QUIET).encode(**AT, order=alt.Order("i:Q"), detail=alt.Detail("f:N")),
+        heads.mark_point(
+            style="path",
+            shape=HEAD,
+            filled=True,
+            size=HEAD_AREA_PX2,
+            angle=alt.ExprRef("atan2(datum.down, datum.right) * 57.2958"),
+            **QUIET,
+        ).encode(x=alt.X("headX:Q"), y=alt.Y("headY:Q")),
+    ]
+
+
+BAR_PX, BAR_NAME_PX = 26, 5
+"""Length of the bar of what binds before the drawn roof, and how far over it its name stands."""
+
+
+def binding_bars(rows: alt.Chart, **look: Any) -> alt.Chart:
+    """Draw short bars where what binds a kernel before the drawn roof would be full: `limit` of a row."""
+    bars = rows.mark_tick(style="gap", orient="horizontal", size=BAR_PX, thickness=3, **QUIET, **look)
+    return bars.encode(x=alt.X("x:Q"), y=alt.Y("limit:Q"))
+
+
 def of_kernels(fields: Sequence[str]) -> alt.LookupData:
     """Look up fields of the table `kernels` by its key `k`."""
     return alt.LookupData(alt.NamedData("kernels"), "k", list(fields))

@@ -6,8 +6,8 @@ Texts are placed in the order of their importance, in a plane as wide as the nar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import hypot
-from typing import Any, NamedTuple
+from math import hypot, log10
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -34,6 +34,12 @@ SLANTS = ((0.87, 0.5), (0.87, -0.5), (0.5, 0.87), (0.5, -0.87), (0.2, 0.98), (0.
 DIRECTIONS = tuple((right * side, down) for right, down in SLANTS for side in (1, -1))
 
 INSIDE_PX = 2
+
+MARK_PX = 3
+"""Distance of a level's letter from its point."""
+
+SAME_PLACE_DECADES = 0.1
+"""Points nearer than this are one place with one mark."""
 
 
 class Spot(NamedTuple):
@@ -183,6 +189,42 @@ def around(radius: float) -> list[Spot]:
         for right, height in DIRECTIONS
     ]
     return [*beside(radius), *away]
+
+
+def mark_spots(radius: float) -> list[Spot]:
+    """List the places of a letter that marks the level of a point: under it, over it, beside it."""
+    side = radius + MARK_PX
+    r = side + LINE_PX / 2 - 1
+    return [Spot(0, r, 0), Spot(0, -r, 0), Spot(side, 0, 1), Spot(-side, 0, -1)]
+
+
+class Placed(Protocol):
+    """What stands somewhere in a plane."""
+
+    @property
+    def at(self) -> tuple[float, float]:
+        """Intensity and performance."""
+
+    @property
+    def level(self) -> str:
+        """The memory level whose bytes its intensity counts."""
+
+
+Mark = TypeVar("Mark", bound=Placed)
+
+
+def apart(points: Iterable[Mark], *, by_level: bool = False) -> list[Mark]:
+    """Leave out points that lie almost where one before them does; `by_level` only those of the same level."""
+    kept: list[Mark] = []
+    for point in points:
+        if not any(_are_near(point, other) and (not by_level or point.level == other.level) for other in kept):
+            kept.append(point)
+    return kept
+
+
+def _are_near(one: Placed, other: Placed) -> bool:
+    """Return whether two places are one to the eye."""
+    return all(abs(log10(a / b)) < SAME_PLACE_DECADES for a, b in zip(one.at, other.at, strict=True))
 
 
 def ridge_spots() -> list[Spot]:

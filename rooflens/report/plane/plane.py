@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log10, sqrt
 
 from msgspec import Struct
 
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Gain, ratio
-from rooflens.model.roofline.roofs import RoofLine
+from rooflens.model.roofline.roofs import RoofLine, RoofSet
+from rooflens.model.roofline.standing import Standing
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
-from rooflens.report.plane.places import Place
 from rooflens.report.words.labels import UNITS
 
 MIN_X_DECADES = 2.5
@@ -31,6 +31,9 @@ ALL = "all"
 
 OWN = "own"
 """Stands for the level that limits each launch, another one for each."""
+
+LEVEL_MARKS: Mapping[str, str] = {"dram": "D", "l2": "L2", "l1": "L1", "smem": "S"}
+"""Marks that tell the levels apart where several are shown; none can be taken for a number of the ranking."""
 
 Domain = tuple[float, float]
 """From the low end to the high end, in the units of the axis."""
@@ -71,7 +74,6 @@ class DrawnLaunch(Struct, frozen=True, kw_only=True):
         time_share: Fraction of the GPU time; 0 where that is not known.
         launches: How many launches it stands for.
         work: Its operations in the unit of its points; None if a part is unknown.
-        clock_hz: SM clock; None if its report does not state it.
         gains: Place and gain of those of its moves whose gain is known.
         counts_limiter: Its limiter is a pipe whose operations are its FLOPs: fewer instructions there are fewer FLOPs.
         phases: Its path through the plane while it ran; empty where that cannot be told.
@@ -90,7 +92,6 @@ class DrawnLaunch(Struct, frozen=True, kw_only=True):
     time_share: float
     launches: int
     work: float | None
-    clock_hz: float | None
     gains: tuple[tuple[int, Gain], ...]
     counts_limiter: bool
     phases: tuple[PhasePoint, ...]
@@ -117,39 +118,47 @@ class BarredLaunch(DrawnLaunch, frozen=True, kw_only=True):
     leading: str | None
 
 
-class Point(Place, frozen=True, kw_only=True):
+class Point(Standing, frozen=True, kw_only=True):
     """A launch at one memory level.
 
     Attributes:
-        share: Fraction of the level's peak bandwidth, 0 to 1; None if unknown.
-        nearest: True at the launch's own level: the one that limits it, else that whose roof is the lowest above it.
-        peak_flop_per_s: The flat roof of its work; None if its report does not hold it.
+        nearest: True where the launch stands: at the level that limits it, else that whose roof is the lowest above it.
+        peak_per_s: The flat roof of its work; None if its report does not hold it.
     """
 
     launch: DrawnLaunch
-    share: float | None
     nearest: bool
-    peak_flop_per_s: float | None = None
+    peak_per_s: float | None = None
 
     @property
     def at(self) -> tuple[float, float]:
         """Intensity and performance, as a plane places them."""
-        return self.intensity_flop_per_byte, self.flop_per_s
+        return self.intensity, self.per_s
+
+    @property
+    def counts(self) -> str:
+        """What its numbers count: `FLOP` or `OP`."""
+        return UNITS[self.unit]
 
     @property
     def gap(self) -> float | None:
-        """Factor between the launch and its roof at this level."""
-        return None if self.roof_flop_per_s is None else self.roof_flop_per_s / self.flop_per_s
+        """Factor between the launch and what it is measured against at this level."""
+        return ratio(self.limit_per_s, self.per_s)
 
     @property
     def traffic_bytes(self) -> float | None:
         """Bytes that the launch moved at this level."""
-        return ratio(self.launch.work, self.intensity_flop_per_byte)
+        return ratio(self.launch.work, self.intensity)
 
     @property
     def bytes_per_s(self) -> float:
         """Rate at which it moved them."""
-        return self.flop_per_s / self.intensity_flop_per_byte
+        return self.per_s / self.intensity
+
+    @property
+    def bandwidth_share(self) -> float | None:
+        """Fraction of the level's peak bandwidth, whatever its stages do; None if that is unknown."""
+        return ratio(self.bytes_per_s, self.slope.value) if self.slope else None
 
 
 class LoopPoint(Struct, frozen=True):
@@ -190,7 +199,7 @@ class Plane(Struct, frozen=True):
 
     Attributes:
         shares: Launches without a place in the plane, by level.
-        clocks_hz: Lowest and highest SM clock of the launches in the plane; None if no report states it.
+        roofs: Those of its launches, or of all launches of a page, so that its planes share them.
         unplaced: Launches with neither a position nor a bandwidth share.
         drawn: How many launches have a place in the plane or a share.
         longest_share: Largest share of GPU time among them; 1 where no time is known.
@@ -202,15 +211,23 @@ class Plane(Struct, frozen=True):
     gpu: str
     points: tuple[Point, ...]
     shares: tuple[LevelShare, ...]
-    level_roofs: tuple[RoofLine, ...]
-    pipe_roofs: tuple[RoofLine, ...]
-    clocks_hz: tuple[float, float] | None
+    roofs: RoofSet
     unplaced: int
     drawn: int
     longest_share: float
     reports: tuple[str, ...]
     climbers: tuple[str, ...]
     loops: tuple[LoopPoint, ...]
+
+    @property
+    def level_roofs(self) -> tuple[RoofLine, ...]:
+        """The diagonal roofs, the fastest first."""
+        return self.roofs.levels
+
+    @property
+    def pipe_roofs(self) -> tuple[RoofLine, ...]:
+        """The flat roofs, the highest first."""
+        return self.roofs.pipes
 
     @property
     def placed(self) -> tuple[Point | LevelShare, ...]:
@@ -225,7 +242,7 @@ class Plane(Struct, frozen=True):
     @property
     def units(self) -> tuple[str, ...]:
         """Units of the work that is placed: FLOP, OP, or both; FLOP where nothing is."""
-        present = {point.unit for point in self.points} or {"FLOP"}
+        present = {point.counts for point in self.points} or {"FLOP"}
         return tuple(unit for unit in UNITS.values() if unit in present)
 
     @property
@@ -285,8 +302,8 @@ class Plane(Struct, frozen=True):
         What it has no room for is left out at the low end.
         """
         points = self._news(level)
-        reached = [v for p in points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
-        peaks = {p.peak_flop_per_s for p in points if p.peak_flop_per_s}
+        reached = [v for p in points for v in (p.per_s, p.roof_per_s) if v]
+        peaks = {p.peak_per_s for p in points if p.peak_per_s}
         near = [peak for peak in peaks if peak <= max(reached, default=0.0) * NEAR_ROOF_RATIO]
         return _y_domain([*reached, *near, *(one.flop_per_s for one in self._loops_of_one())])
 
@@ -295,7 +312,7 @@ class Plane(Struct, frozen=True):
         """Find the ranges of everything: all points at all levels, all roofs, and the ridges between them."""
         ridges = [pipe.peak / level_roof.peak for pipe in self.pipe_roofs for level_roof in self.level_roofs]
         peaks = [roof.peak for roof in self.pipe_roofs]
-        reached = [v for p in self.points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
+        reached = [v for p in self.points for v in (p.per_s, p.roof_per_s) if v]
         return _x_domain(self.points, ridges), _y_domain([*reached, *peaks])
 
     def _news(self, level: str) -> Sequence[Point]:
@@ -313,14 +330,12 @@ class Plane(Struct, frozen=True):
     def beyond(self, level: str) -> bool:
         """Return whether the axes of a level have no room for one of its points."""
         (x_low, x_high), y_low = self.x_domain(level), self.y_domain(level)[0]
-        return any(
-            not x_low <= p.intensity_flop_per_byte <= x_high or p.flop_per_s < y_low for p in self.points_at(level)
-        )
+        return any(not x_low <= p.intensity <= x_high or p.per_s < y_low for p in self.points_at(level))
 
 
 def _x_domain(points: Sequence[Point], ridges: Sequence[float]) -> Domain:
     """Find a range of intensities that holds points and ridges, and names of roofs at both ends."""
-    times = [(p.intensity_flop_per_byte, p.launch.time_share) for p in points]
+    times = [(p.intensity, p.launch.time_share) for p in points]
     begin, end = _longest_held(times, ridges)
     placed = [x for x, _ in times if begin <= x <= end]
     held = [*placed, *(x for x in ridges if begin <= x <= end)]

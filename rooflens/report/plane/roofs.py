@@ -5,7 +5,7 @@ The name of a slope stands along the lower end of what is seen of it, that of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import hypot
 from typing import Any
 
@@ -13,7 +13,8 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.roofs import RoofLine
+from rooflens.model.verdict.sentences import origin, resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
 from rooflens.report.plane.marks import QUIET, Style, at_spot, placed, written
 from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Spot, Text
@@ -47,16 +48,25 @@ TURN_PART = 0.07
 
 ABOVE, BELOW = 1, -1
 
+LEVEL_DASHES: Mapping[str, Sequence[int]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
+RATED_DASH, TWIN_DASH = (2, 3), (3, 3)
+"""Of a roof that does not hold for the runs that are drawn, and of the lighter roofs beside the drawn ones."""
+
 BEYOND = 1e4
 """Lines extend this far beyond the visible range, so that panning does not show their ends."""
 
 
 class NamedRoof(Struct, frozen=True):
-    """A roof with its name and shorter ones: a slope of so many B/s, or a flat one of so many FLOP/s."""
+    """A roof with its name and shorter ones: a slope of so many B/s, or a flat one of so many FLOP/s.
+
+    Attributes:
+        is_measured: It holds for the runs that are drawn; else it is dotted.
+    """
 
     key: str
     peak: float
     names: tuple[str, ...]
+    is_measured: bool = True
 
 
 class Roofs(Struct, frozen=True):
@@ -156,20 +166,37 @@ def work_unit(pipe: str) -> str:
     return "OP" if pipe.startswith("tensor_int") else "FLOP"
 
 
-def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str, clock: str) -> NamedRoof:
+def flat_roof(roof: RoofLine, clock: str = "") -> NamedRoof:
     """Name a flat roof with value and clock, then ever shorter."""
+    # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
+    mark = " mma" if roof.instruction == "mma" else ""
+    return named_flat(roof.keys, roof.peak, mark, origin(roof.roof) or (f" at {clock}" if clock else ""))
+
+
+def named_flat(keys: Sequence[str], flop_per_s: float, mark: str = "", end: str = "") -> NamedRoof:
+    """Name a flat roof of so many FLOP/s; `end` says for what it holds, if that is not known."""
     name = joined(keys)
     unit = f"{work_unit(keys[0])}/s"
-    value = fmt.si(flop_per_s, unit)
-    whole = f"{name}{mark}  {value}"
-    names = (whole, whole.removesuffix(unit), name)
-    return NamedRoof(keys[0], flop_per_s, (f"{whole} at {clock}", *names) if clock else names)
+    whole = f"{name}{mark}  {fmt.si(flop_per_s, unit)}"
+    names = dict.fromkeys((f"{whole}{end}", whole, whole.removesuffix(unit), name))
+    return NamedRoof(keys[0], flop_per_s, tuple(names), is_measured=not end.startswith(" by"))
 
 
-def slope_roof(keys: Sequence[str], bytes_per_s: float, gpu: str) -> NamedRoof:
+def slope_roof(roof: RoofLine, gpu: str | None) -> NamedRoof:
+    """Name a diagonal roof."""
+    return named_slope(roof.keys, roof.peak, gpu, origin(roof.roof))
+
+
+def named_slope(keys: Sequence[str], bytes_per_s: float, gpu: str | None, end: str = "") -> NamedRoof:
     """Name a diagonal roof with its value, then shorter; DRAM by the kind that the GPU has."""
     name = joined(keys, gpu)
-    return NamedRoof(keys[0], bytes_per_s, (f"{name}  {fmt.si(bytes_per_s, 'B/s')}", name))
+    whole = f"{name}  {fmt.si(bytes_per_s, 'B/s')}"
+    return NamedRoof(keys[0], bytes_per_s, tuple(dict.fromkeys((f"{whole}{end}", whole, name))), is_measured=not end)
+
+
+def slope_dash(key: str, *, is_measured: bool) -> Sequence[int]:
+    """Return how the line of a level is dashed."""
+    return LEVEL_DASHES[key] if is_measured else RATED_DASH
 
 
 def joined(keys: Iterable[str], *gpus: str | None) -> str:
@@ -199,10 +226,11 @@ FLAT: Style = {"x": alt.X("xa:Q"), "y": alt.Y("v:Q"), "x2": alt.X2("xb")}
 
 
 def line_layers(slopes: alt.Chart, flats: alt.Chart, style: str = "roof") -> list[alt.Chart]:
-    """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`."""
+    """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`, dashed as `dash` says."""
+    dash = alt.StrokeDash("dash:N", scale=None, legend=None)
     return [
-        slope_ends(slopes).mark_rule(style=style, **QUIET).encode(**SLOPE),
-        flat_ends(flats).mark_rule(style=style, **QUIET).encode(**FLAT),
+        slope_ends(slopes).mark_rule(style=style, **QUIET).encode(**SLOPE, strokeDash=dash),
+        flat_ends(flats).mark_rule(style=style, **QUIET).encode(**FLAT, strokeDash=dash),
     ]
 
 

@@ -1,51 +1,95 @@
-"""The plain roofline plane of comparisons, forecasts and sweeps: roofs, dots and paths, in plain Altair.
+"""The plain roofline plane of comparisons, ladders, forecasts and sweeps: roofs, dots and paths, without a selection.
 
-Words stand where Altair puts them: only the dots that say so are named. The report's own roofline places its words in
-`rooflens.report.roofline`.
+Roofs, axes, signs and the engine that places words are those of the report's own roofline; here are its rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import floor, log10
-from typing import Any, Literal
+from math import floor, hypot, log10, sqrt
+from typing import Any, NamedTuple
 
 import altair as alt
 from msgspec import Struct
 
+from rooflens import format as fmt
+from rooflens.model.roofline.roofs import RoofSet
+from rooflens.model.roofline.standing import Standing
+from rooflens.model.verdict.sentences import binding_label
+from rooflens.report.plane.axes import axes, still
+from rooflens.report.plane.geometry import Box, Line
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import Spec, either, unchecked, written_out
-from rooflens.report.plane.plane import Domain, aired
-
-HEIGHT = 440
-"""Pixels; the page sets the width."""
+from rooflens.report.plane.marks import (
+    AT,
+    BAR_NAME_PX,
+    BAR_PX,
+    HEIGHT,
+    QUIET,
+    SPOT,
+    WIDTH,
+    Spec,
+    at_spot,
+    binding_bars,
+    either,
+    layered,
+    leads,
+    placed,
+    specify,
+    table,
+    titled,
+    unchecked,
+    values,
+    ways,
+    written,
+    written_out,
+)
+from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH
+from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, apart, around, mark_spots, ridge_spots
+from rooflens.report.plane.plane import LEVEL_MARKS, Domain, aired
+from rooflens.report.plane.roofs import (
+    CORNER_PX,
+    RATED_DASH,
+    NamedRoof,
+    Roofs,
+    flat_name_layers,
+    flat_roof,
+    line_layers,
+    ridge_text,
+    slope_dash,
+    slope_name_layers,
+    slope_roof,
+)
+from rooflens.report.plane.viewport import MIDDLE, SIZES, Sheet, SizeClass, point_box
 
 LEAST_DECADES = 3.0
 FEW_DECADES = 2.5
 NEAR_DECADES, NEAR_AIR = 0.6, 10**0.2
 """The shortest axis that holds the dots alone, and the factor of air at its ends."""
 
+SHARES_AIR = 10**0.15
+"""The factor of air over whole shares."""
+
 LARGEST_PX2, SMALLEST_PX2 = 500.0, 60.0
 HERE_PX2 = 520
-_BESIDE_PX, _HIGH_PX, _LOW_PX, _LINE_PX = 12, -8, 16, 16
-"""From a dot to its name across, up and down, and the height of a line of names."""
-_USUAL_PX, _UNDER_PX, _FREE_PX, _LETTER_PX = 600, 6, 14, 7
-"""About the width of a plane, from a slope to its name, the air that a name has to have, and the width of a letter."""
-_STEPS, _STEP_LETTERS = 20, 2
-"""Parts of a slope and of a path, and the letters of a label for which one place is taken."""
 
-_PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
+TOGETHER_PX = 18
+"""Dots nearer to one another than this are one to the eye: they share a label."""
 
-Spot = tuple[float, float]
+FAINT = 0.4
+"""Opacity of what was, beside what is."""
+
+At = tuple[float, float]
 """Operations per byte, and operations per second."""
 
+OWN_ROOF = NamedRoof("own", 1.0, ("its own roof",))
 
-class Line(Struct, frozen=True):
-    """One roof: bytes per second of a slope, operations per second of a flat one."""
 
+class Bar(NamedTuple):
+    """What binds a kernel before the drawn roof: the operations per second at which it would be full, and its name."""
+
+    per_s: float
     name: str
-    peak: float
 
 
 class Dot(Struct, frozen=True):
@@ -54,12 +98,13 @@ class Dot(Struct, frozen=True):
     Attributes:
         x: Operations per byte.
         y: Operations per second; a share where the plane is one of shares.
-        bound: Verdict or regime, which gives colour and shape.
+        bound: Verdict or regime, which gives colour, shape and filling.
         name: Title of its tooltip.
         label: What stands beside it; empty for nothing.
         part: Its part of the largest area, 0 to 1.
-        is_filled: Hollow dots are what was.
-        is_below: Its label stands below it.
+        is_faint: It is not what the plane is about: what was, or somebody else's.
+        level: The memory level whose bytes it goes by; empty if all dots of the plane go by one.
+        bar: What binds it before the drawn roof.
         keys: Launches of the page that it stands for: a click isolates the first.
         group: The kernel of that launch.
         facts: Further lines of its tooltip.
@@ -71,17 +116,34 @@ class Dot(Struct, frozen=True):
     name: str
     label: str = ""
     part: float = 0.3
-    is_filled: bool = True
-    is_below: bool = False
+    is_faint: bool = False
+    level: str = ""
+    bar: Bar | None = None
     keys: tuple[str, ...] = ()
     group: str = ""
     facts: Mapping[str, str] = {}
+
+    @property
+    def at(self) -> At:
+        """Its place."""
+        return self.x, self.y
+
+    @property
+    def area_px2(self) -> float:
+        """Its area."""
+        return SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * self.part
+
+    @property
+    def radius_px(self) -> float:
+        """Half its width."""
+        return sqrt(self.area_px2) / 2
 
 
 class Drawn(Struct, frozen=True):
     """A plane.
 
     Attributes:
+        dots: Those whose labels matter most come first.
         slopes: Roofs of memory levels.
         flats: Roofs of arithmetic.
         paths: Places that a line joins, in order.
@@ -96,22 +158,23 @@ class Drawn(Struct, frozen=True):
     title: str
     dots: tuple[Dot, ...]
     subtitle: tuple[str, ...] = ()
-    slopes: tuple[Line, ...] = ()
-    flats: tuple[Line, ...] = ()
-    paths: tuple[tuple[Spot, ...], ...] = ()
-    links: tuple[tuple[Spot, ...], ...] = ()
-    rings: tuple[Spot, ...] = ()
+    slopes: tuple[NamedRoof, ...] = ()
+    flats: tuple[NamedRoof, ...] = ()
+    paths: tuple[tuple[At, ...], ...] = ()
+    links: tuple[tuple[At, ...], ...] = ()
+    rings: tuple[At, ...] = ()
     ring_px2: int = 340
-    chosen: Mapping[str, Spot] = {}
+    chosen: Mapping[str, At] = {}
     shares: bool = False
-    also: tuple[Spot, ...] = ()
+    also: tuple[At, ...] = ()
     is_near: bool = False
     unit: str = "FLOP"
 
     @property
-    def spots(self) -> list[Spot]:
+    def spots(self) -> list[At]:
         """All places that the axes hold."""
-        return [*((dot.x, dot.y) for dot in self.dots), *self.rings, *self.chosen.values(), *self.also]
+        bars = ((dot.x, dot.bar.per_s) for dot in self.dots if dot.bar)
+        return [*(dot.at for dot in self.dots), *bars, *self.rings, *self.chosen.values(), *self.also]
 
     @property
     def x_domain(self) -> Domain:
@@ -124,27 +187,238 @@ class Drawn(Struct, frozen=True):
     @property
     def y_domain(self) -> Domain:
         """Operations per second from end to end."""
+        heights = [y for _, y in self.spots]
         if self.shares:
-            return 0.0, max(1.0, *(dot.y for dot in self.dots))
+            return min(aired(heights, 1.0)[0], 0.1), max(1.0, *heights) * SHARES_AIR
         if self.is_near:
-            return _near([y for _, y in self.spots])
-        return aired([*(y for _, y in self.spots), *(flat.peak for flat in self.flats)], LEAST_DECADES)
+            return _near(heights)
+        return aired([*heights, *(flat.peak for flat in self.flats)], LEAST_DECADES)
+
+    @property
+    def roofs(self) -> Roofs:
+        """Its roofs over its axes."""
+        flats = (OWN_ROOF,) if self.shares else self.flats
+        return Roofs(() if self.shares else self.slopes, flats, self.x_domain, self.y_domain)
+
+    @property
+    def corners(self) -> list[tuple[NamedRoof, At]]:
+        """Where the slope of the farthest level meets the flat roofs."""
+        roofs = self.roofs
+        slope = min((one.peak for one in roofs.slopes), default=None)
+        return [(flat, (flat.peak / slope, flat.peak)) for flat in roofs.flats] if slope else []
+
+    def sheet(self, size: SizeClass) -> Sheet:
+        """Draw it at one size."""
+        return Sheet(self.x_domain, self.y_domain, size.width_px, size.height_px)
+
+    def together(self) -> list[list[int]]:
+        """Group the places of its dots that are one to the eye."""
+        view = self.sheet(MIDDLE)
+        groups: list[list[int]] = []
+        for place, dot in enumerate(self.dots):
+            x, y = view.at(*dot.at)
+            near = (one for one in groups if _apart_px(view.at(*self.dots[one[0]].at), (x, y)) < TOGETHER_PX)
+            group = next(near, None)
+            if group is None:
+                groups.append([place])
+            else:
+                group.append(place)
+        return groups
+
+
+def roofs_of(roofs: RoofSet, levels: Iterable[str], gpu: str | None) -> tuple[tuple[NamedRoof, ...], ...]:
+    """Name the slopes of the levels at which dots stand, and the flat roofs."""
+    wanted = set(levels)
+    slopes = tuple(slope_roof(roof, gpu) for roof in roofs.levels if wanted.intersection(roof.keys))
+    return slopes, tuple(map(flat_roof, roofs.pipes))
+
+
+def bar_of(one: Standing, *, in_shares: bool = False) -> Bar | None:
+    """Make the bar of what binds a kernel before the drawn roof; shares are of that already."""
+    return Bar(one.binding.per_s, binding_label(one.binding)) if one.binding and not in_shares else None
+
+
+def roof_words(one: Standing, unit: str) -> str:
+    """Say what a kernel is measured against: `1.2 TFLOP/s, of L1 load/store slots, 86 % reached`."""
+    if not one.limit_per_s:
+        return "not in the report"
+    of = f", of {binding_label(one.binding)}" if one.binding else ""
+    return f"{fmt.si(one.limit_per_s, f'{unit}/s')}{of}, {fmt.percent(one.share)} reached"
 
 
 @unchecked
 def plane_spec(plane: Drawn) -> Spec:
     """Specify a plane for Vega-Lite."""
-    layers = [*_roofs(plane), *_paths(plane), *_rings(plane), *_dots(plane)]
-    params = [alt.param(name="picked", value="")] if any(dot.keys for dot in plane.dots) else []
-    params += [alt.param(name="at", value=list(plane.chosen)[-1])] if plane.chosen else []
-    chart = alt.layer(*layers).add_params(*params) if params else alt.layer(*layers)
-    return finished(chart, plane.title, plane.subtitle, height=HEIGHT, name="plane")
+    data = _datasets(plane)
+    has_bars = any(dot.bar for dot in plane.dots)
+    words = placed(table("labels"))
+    layers = [
+        *line_layers(table("roofs"), table("pipes")),
+        *slope_name_layers(table("roofs"), SPOT),
+        *flat_name_layers(table("pipes"), SPOT),
+        table("ridges").mark_point(style="ridge", size=28, **QUIET).encode(**AT),
+        *_marks(plane, data),
+        *([binding_bars(table("dots").transform_filter("datum.limit"))] if has_bars else []),
+        leads(words),
+        *written(words.transform_filter("datum.s !== 'label'"), "note", **at_spot()),
+        *written(words.transform_filter("datum.s === 'label'"), "label", **at_spot()),
+        _dots(plane),
+    ]
+    params = [*values(w=WIDTH, h=HEIGHT), *still(plane.x_domain, plane.y_domain)]
+    params += values(picked="") if any(dot.keys for dot in plane.dots) else []
+    params += values(at=list(plane.chosen)[-1]) if plane.chosen else []
+    chart = layered(
+        layers, name="plane", width=WIDTH, height=HEIGHT, title=titled(plane.title, [*plane.subtitle, *_legend(plane)])
+    )
+    return specify(chart, params, data)
+
+
+def _legend(plane: Drawn) -> Iterator[str]:
+    """Say what is drawn that no legend holds."""
+    if any(dot.bar for dot in plane.dots):
+        yield "Short bar: what is full before the roof."
+    if not all(roof.is_measured for roof in (*plane.slopes, *plane.flats)):
+        yield "Dotted: roofs that are not of these runs."
+
+
+def _datasets(plane: Drawn) -> dict[str, list[dict[str, Any]]]:
+    """Make the rows of roofs, corners, paths, dots and words; `p` of a row holds its place at each class of sizes."""
+    roofs, places = plane.roofs, [_placed(plane, size) for size in SIZES]
+    labels = [
+        {"s": kind, "x": text.x, "y": text.y, "p": [own[1][at] for own in places]}
+        for at, (kind, text) in enumerate(_texts(plane, SIZES[0]))
+        if any(own[1][at] for own in places)
+    ]
+    data: dict[str, list[dict[str, Any]]] = {
+        "roofs": [
+            {
+                "v": slope.peak,
+                "e": roofs.top,
+                "dash": slope_dash(slope.key, is_measured=slope.is_measured),
+                "p": [own[0].get(slope.key) for own in places],
+            }
+            for slope in roofs.slopes
+        ],
+        "pipes": [
+            {"v": flat.peak, "c": roofs.ridge(flat), "p": [own[0].get(flat.key) for own in places]}
+            | ({} if flat.is_measured else {"dash": RATED_DASH})
+            for flat in roofs.flats
+        ],
+        "ridges": [{"x": x, "y": y} for _, (x, y) in plane.corners],
+        "dots": [_row(dot) for dot in sorted(plane.dots, key=lambda dot: -dot.part)],
+        "labels": labels,
+    }
+    for name, paths in (("paths", plane.paths), ("links", plane.links)):
+        spots = ((path, at, spot) for path, own in enumerate(paths) for at, spot in enumerate(own))
+        data[name] = [{"x": x, "y": y, "f": path, "i": at} for path, at, (x, y) in spots]
+    data["rings"] = [{"x": x, "y": y} for x, y in plane.rings]
+    data["chosen"] = [{"x": x, "y": y, "of": at} for at, (x, y) in plane.chosen.items()]
+    return {name: rows for name, rows in data.items() if rows or name not in _OPTIONAL}
+
+
+def _row(dot: Dot) -> dict[str, Any]:
+    return {
+        "x": dot.x,
+        "y": dot.y,
+        "bound": dot.bound,
+        "name": dot.name,
+        "area": dot.area_px2,
+        **({"faint": 1} if dot.is_faint else {}),
+        **({"limit": dot.bar.per_s} if dot.bar else {}),
+        **({"k": dot.keys[0], "g": dot.group, "ks": list(dot.keys)} if dot.keys else {}),
+        **dot.facts,
+    }
+
+
+def _placed(plane: Drawn, size: SizeClass) -> tuple[Mapping[str, list[Any]], list[list[Any] | None]]:
+    """Place the names of roofs by their keys, then all other words, at one size."""
+    view, roofs = plane.sheet(size), plane.roofs
+    walked = (pair for path in (*plane.paths, *plane.links) for pair in pairwise(view.at(*spot) for spot in path))
+    canvas = Canvas(view, lines=[*roofs.lines(view), *(Line(*begin, *end) for begin, end in walked)])
+    boxes = [point_box(view.at(*dot.at), dot.radius_px) for dot in plane.dots]
+    boxes += [point_box(view.at(*spot), sqrt(plane.ring_px2) / 2) for spot in plane.rings]
+    boxes += [Box(x, y, BAR_PX / 2, 2, x) for dot in plane.dots if dot.bar for x, y in [view.at(dot.x, dot.bar.per_s)]]
+    names = roofs.name(canvas, boxes)
+    canvas.taken.extend(boxes)
+    canvas.taken.extend(point_box(view.at(*spot), CORNER_PX) for _, spot in plane.corners)
+    return names, [canvas.place(text) for _, text in _texts(plane, size)]
+
+
+def _texts(plane: Drawn, size: SizeClass) -> list[tuple[str, Text]]:
+    """List the words that ask for a place in the order of their worth: labels, levels where they differ, bars, ridges.
+
+    The list is as long at each class of sizes.
+    """
+    widths = (NARROW_LABEL_WIDTH,) if size.narrow else (FULL_WIDTH, LABEL_WIDTH)
+    texts = []
+    for dot in (dot for dot in plane.dots if dot.label):
+        words = tuple(dict.fromkeys(fmt.cut_middle(dot.label, width) for width in widths))
+        texts.append(("label", Text(words, *dot.at, around(dot.radius_px))))
+    if len({dot.level for dot in plane.dots}) > 1:
+        texts += [
+            ("level", Text((LEVEL_MARKS[dot.level],), *dot.at, mark_spots(dot.radius_px)))
+            for dot in apart(plane.dots, by_level=True)
+            if dot.level
+        ]
+    over = [Spot(0, -BAR_NAME_PX - LINE_PX / 2, 0), Spot(0, BAR_NAME_PX + LINE_PX / 2, 0)]
+    beside = [Spot(BAR_PX / 2 + BAR_NAME_PX, 0, 1), Spot(-BAR_PX / 2 - BAR_NAME_PX, 0, -1)]
+    texts += [
+        ("bar", Text((dot.bar.name,), dot.x, dot.bar.per_s, [*over, *beside])) for dot in apart(plane.dots) if dot.bar
+    ]
+    return texts + [("ridge", Text((ridge_text(x, plane.unit),), x, y, ridge_spots())) for _, (x, y) in plane.corners]
+
+
+FULL_WIDTH = 40
+"""Characters of a label where there is much room."""
+
+
+def _apart_px(one: At, other: At) -> float:
+    return hypot(one[0] - other[0], one[1] - other[1])
+
+
+def _near(values_: Sequence[float]) -> Domain:
+    low, high = min(values_) / NEAR_AIR, max(values_) * NEAR_AIR
+    grown = max(1.0, 10**NEAR_DECADES / (high / low)) ** 0.5
+    return low / grown, high * grown
+
+
+_OPTIONAL = frozenset({"paths", "links", "rings", "chosen"})
+
+
+def _marks(plane: Drawn, data: Mapping[str, Any]) -> Iterator[alt.Chart]:
+    """Join places by lines, those of a prediction by dashed ones, and mark some with rings, the reader's choice too."""
+    if "paths" in data:
+        yield from ways(table("paths"))
+    if "links" in data:
+        line = table("links").mark_line(style="gap", strokeDash=[1, 3], **QUIET)
+        yield line.encode(**AT, detail=alt.Detail("f:N"), order=alt.Order("i:Q"))
+    if "rings" in data:
+        yield table("rings").mark_point(style="ring", size=plane.ring_px2, strokeWidth=2, **QUIET).encode(**AT)
+    if "chosen" in data:
+        here = table("chosen").transform_filter("datum.of === at")
+        yield here.mark_point(style="ring", size=HERE_PX2, strokeWidth=3, **QUIET).encode(**AT)
+
+
+def _dots(plane: Drawn) -> alt.Chart:
+    tips = [alt.Tooltip("name:N", title="Name")]
+    tips += [alt.Tooltip(f"{name}:N") for name in dict.fromkeys(name for dot in plane.dots for name in dot.facts)]
+    marks = table("dots").mark_point(strokeWidth=2, clip=True, description=alt.ExprRef("datum.name"))
+    width = {"strokeWidth": alt.StrokeWidthValue(**either("indexof(datum.ks, picked) >= 0", 4, 2))}
+    return marks.encode(
+        **axes([plane.unit], in_shares=plane.shares),
+        **verdict_channels({dot.bound for dot in plane.dots}),
+        size=alt.Size("area:Q", scale=None, legend=None),
+        opacity=alt.OpacityValue(**either("datum.faint", FAINT, 1)),
+        fillOpacity=alt.FillOpacityValue(0.85),
+        tooltip=tips,
+        **(width if any(dot.keys for dot in plane.dots) else {}),
+    )
 
 
 def finished(chart: Any, title: str, subtitle: Sequence[str] = (), **properties: Any) -> Spec:
     """Give a chart its title and sizes, and write it as its specification."""
-    titled = alt.TitleParams(title, subtitle=list(subtitle), limit=alt.ExprRef("width"))
-    return written_out(chart.properties(title=titled, **({"width": 640} | properties)))
+    named = alt.TitleParams(title, subtitle=list(subtitle), limit=alt.ExprRef("width"))
+    return written_out(chart.properties(title=named, **({"width": 640} | properties)))
 
 
 def rowed(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
@@ -170,212 +444,3 @@ def time_label(longest_ns: float | None = None) -> str:
 
 def _in_unit(factor: float, unit: str) -> str:
     return f"format(datum.value / {factor:g}, '~g') + ' {unit}'"
-
-
-def _near(values: Sequence[float]) -> Domain:
-    low, high = min(values) / NEAR_AIR, max(values) * NEAR_AIR
-    grown = max(1.0, 10**NEAR_DECADES / (high / low)) ** 0.5
-    return low / grown, high * grown
-
-
-def _scales(plane: Drawn) -> dict[str, Any]:
-    across = alt.Axis(values=ticks(plane.x_domain), labelExpr=_PLAIN, title=f"Arithmetic intensity ({plane.unit}/B)")
-    x = alt.X("x:Q", scale=alt.Scale(type="log", domain=list(plane.x_domain), nice=False), axis=across)
-    if plane.shares:
-        up = alt.Axis(format=".0%", title="Share of its own roof")
-        return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(domain=list(plane.y_domain), nice=False), axis=up)}
-    up = alt.Axis(values=ticks(plane.y_domain), format="~s", title=f"Performance ({plane.unit}/s)")
-    return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(type="log", domain=list(plane.y_domain), nice=False), axis=up)}
-
-
-def _roofs(plane: Drawn) -> list[alt.Chart]:
-    """Draw slopes and flat roofs up to where they meet, each with its name at its end."""
-    if plane.shares:
-        line = [{"x": x, "y": 1.0, "roof": "its own roof"} for x in plane.x_domain]
-        return _named(plane, line, [{"x": plane.x_domain[1], "y": 1.0, "name": "its own roof", "end": "right"}])
-    low, high = plane.x_domain
-    bottom, ceiling = plane.y_domain
-    top, steepest = (max((one.peak for one in of), default=0.0) for of in (plane.flats, plane.slopes))
-    rows: list[dict[str, Any]] = []
-    names = []
-    for slope in plane.slopes:
-        begin = max(low, bottom / slope.peak)
-        if begin * slope.peak > ceiling:
-            continue
-        end = min(high, top / slope.peak if top else high)
-        rows += [{"x": x, "y": x * slope.peak, "roof": slope.name} for x in (begin, end)]
-        if plane.is_near:
-            x = _free_x(plane, slope, (begin, min(end, ceiling / slope.peak)))
-            names.append({"x": x, "y": x * slope.peak, "name": slope.name, "end": "under"})
-        else:
-            names.append({"x": begin, "y": begin * slope.peak, "name": slope.name, "end": "left"})
-    for flat in (flat for flat in plane.flats if flat.peak <= ceiling):
-        begin = max(low, flat.peak / steepest if steepest else low)
-        rows += [{"x": x, "y": flat.peak, "roof": flat.name} for x in (begin, high)]
-        names.append({"x": high, "y": flat.peak, "name": flat.name, "end": "right"})
-    return _named(plane, rows, names)
-
-
-def _free_x(plane: Drawn, slope: Line, along: Domain) -> float:
-    """Choose where a slope has its name below it: away from dots, their labels and the paths between them.
-
-    Of places that are free the lowest is taken, else the one with most air.
-    """
-    taken = [_pixels(plane, (dot.x, dot.y)) for dot in plane.dots]
-    middle = (plane.x_domain[0] * plane.x_domain[1]) ** 0.5
-    for dot, (right, down) in zip(plane.dots, list(taken), strict=True):
-        side = 1 if dot.x <= middle else -1
-        steps = range(0, len(dot.label), _STEP_LETTERS)
-        taken += [(right + side * (_BESIDE_PX + _LETTER_PX * step), down + _HIGH_PX) for step in steps]
-    for path in plane.paths:
-        for (x0, y0), (x1, y1) in pairwise([_pixels(plane, spot) for spot in path]):
-            taken += [(x0 + (x1 - x0) * part / _STEPS, y0 + (y1 - y0) * part / _STEPS) for part in range(_STEPS + 1)]
-    wide = _LETTER_PX * len(slope.name)
-
-    def air_px(x: float) -> float:
-        left, top = _pixels(plane, (x, x * slope.peak))
-        left, top = left + _UNDER_PX, top + _UNDER_PX
-        if left + wide > _USUAL_PX or top + _LINE_PX > HEIGHT:
-            return -1.0
-        return min(
-            (max(left - right, right - left - wide, top - down, down - top - _LINE_PX) for right, down in taken),
-            default=float(_USUAL_PX),
-        )
-
-    places = [along[0] * (along[1] / along[0]) ** (part / _STEPS) for part in range(1, _STEPS)]
-    free = (x for x in places if air_px(x) >= _FREE_PX)
-    return next(free, max(places, key=air_px))
-
-
-def _pixels(plane: Drawn, spot: Spot) -> Spot:
-    """Give the pixels of a place, from the upper left corner of a plane of its usual width."""
-    (left, right), (low, high) = plane.x_domain, plane.y_domain
-    x, y = spot
-    return log10(x / left) / log10(right / left) * _USUAL_PX, (1 - log10(y / low) / log10(high / low)) * HEIGHT
-
-
-def _named(plane: Drawn, rows: Iterable[dict[str, Any]], names: Sequence[dict[str, Any]]) -> list[alt.Chart]:
-    scales = _scales(plane)
-    lines = rowed(rows).mark_line(style="roof", clip=True, aria=False)
-    layers = [lines.encode(**scales, detail=alt.Detail("roof:N"))]
-    ends: tuple[tuple[str, Literal["left", "right"], Literal["bottom", "top"], int, int], ...] = (
-        ("left", "left", "bottom", 24, 0),
-        ("right", "right", "bottom", -4, -5),
-        ("under", "left", "top", _UNDER_PX, _UNDER_PX),
-    )
-    for end, align, baseline, across, up in ends:
-        own = [row for row in names if row["end"] == end]
-        if own:
-            mark = rowed(own).mark_text(style="note", align=align, baseline=baseline, dx=across, dy=up)
-            layers.append(mark.encode(**scales, text=alt.Text("name:N")))
-    return layers
-
-
-def _paths(plane: Drawn) -> Iterator[alt.Chart]:
-    """Join places by lines, those of a prediction by dashed ones."""
-    for paths, look in ((plane.paths, {"style": "path"}), (plane.links, {"style": "gap", "strokeDash": [1, 3]})):
-        rows = [
-            {"x": x, "y": y, "path": place, "at": at}
-            for place, path in enumerate(paths)
-            for at, (x, y) in enumerate(path)
-        ]
-        if rows:
-            line = rowed(rows).mark_line(clip=True, aria=False, **look)
-            yield line.encode(**_scales(plane), detail=alt.Detail("path:N"), order=alt.Order("at:Q"))
-
-
-def _rings(plane: Drawn) -> Iterator[alt.Chart]:
-    """Mark places with rings, the reader's choice among them."""
-    if plane.rings:
-        rows = [{"x": x, "y": y} for x, y in plane.rings]
-        yield (
-            rowed(rows)
-            .mark_point(style="ring", size=plane.ring_px2, strokeWidth=2, aria=False)
-            .encode(**_scales(plane))
-        )
-    if plane.chosen:
-        rows_at = [{"x": x, "y": y, "of": at} for at, (x, y) in plane.chosen.items()]
-        mark = rowed(rows_at).transform_filter("datum.of === at").mark_point(style="ring", size=HERE_PX2, strokeWidth=3)
-        yield mark.encode(**_scales(plane))
-
-
-def _dots(plane: Drawn) -> list[alt.Chart]:
-    rows = [
-        {
-            "x": dot.x,
-            "y": dot.y,
-            "bound": dot.bound,
-            "name": dot.name,
-            "label": dot.label,
-            "area": SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.part,
-            "filled": 1 if dot.is_filled else 0,
-            "below": dot.is_below,
-            **({"k": dot.keys[0], "g": dot.group, "ks": list(dot.keys)} if dot.keys else {}),
-            **dot.facts,
-        }
-        for dot in sorted(plane.dots, key=lambda dot: -dot.part)
-    ]
-    tips = [alt.Tooltip("name:N", title="Name")]
-    tips += [alt.Tooltip(f"{name}:N") for name in dict.fromkeys(name for dot in plane.dots for name in dot.facts)]
-    marks = rowed(rows).mark_point(strokeWidth=2, opacity=1, clip=True, description=alt.ExprRef("datum.name"))
-    drawn = marks.encode(
-        **_scales(plane),
-        **verdict_channels({dot.bound for dot in plane.dots}, wraps=False),
-        size=alt.Size("area:Q", scale=None, legend=None),
-        fillOpacity=alt.FillOpacityValue(**either("datum.filled === 1", 0.85, 0)),
-        tooltip=tips,
-        **(
-            {"strokeWidth": alt.StrokeWidthValue(**either("indexof(datum.ks, picked) >= 0", 4, 2))}
-            if any(dot.keys for dot in plane.dots)
-            else {}
-        ),
-    )
-    return [*_names(plane, rows, "halo"), drawn, *_names(plane, rows, "label")]
-
-
-def _names(plane: Drawn, rows: Sequence[Mapping[str, Any]], style: str) -> Iterator[alt.Chart]:
-    """Write names beside dots, towards the middle of the plane, and cut where the plane ends.
-
-    Of two dots at nearly one height the smaller has its name below the line between them.
-    """
-    low, high = plane.x_domain
-    beside = [row for row in rows if row["label"] and not row["below"]]
-    lowered = _lowered(plane, beside)
-    for is_left in (True, False):
-        for is_low in (False, True):
-            own = [
-                row
-                for place, row in enumerate(beside)
-                if (row["x"] <= (low * high) ** 0.5) is is_left and (place in lowered) is is_low
-            ]
-            if own:
-                room = "width - scale('plane_x', datum.x)" if is_left else "scale('plane_x', datum.x)"
-                mark = rowed(own).mark_text(
-                    style=style,
-                    align="left" if is_left else "right",
-                    dx=_BESIDE_PX if is_left else -_BESIDE_PX,
-                    dy=_LOW_PX if is_low else _HIGH_PX,
-                    limit=alt.ExprRef(f"{room} - {_BESIDE_PX}"),
-                    clip=True,
-                    aria=False,
-                )
-                yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
-    if below := [row for row in rows if row["label"] and row["below"]]:
-        mark = rowed(below).mark_text(style=style, align="center", dy=20, clip=True, aria=False)
-        yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
-
-
-def _lowered(plane: Drawn, rows: Sequence[Mapping[str, Any]]) -> set[int]:
-    """Return the places of the rows whose names would stand at the height of an earlier one's."""
-    bottom, top = plane.y_domain
-
-    def height_px(y: float) -> float:
-        part = (y - bottom) / (top - bottom) if plane.shares else log10(y / bottom) / log10(top / bottom)
-        return part * HEIGHT
-
-    lowered: set[int] = set()
-    for place, row in enumerate(rows):
-        near = [at for at in range(place) if abs(height_px(rows[at]["y"]) - height_px(row["y"])) < _LINE_PX]
-        if near and not all(at in lowered for at in near):
-            lowered.add(place)
-    return lowered

@@ -17,7 +17,7 @@ from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.geometry import text_px
-from rooflens.report.plane.legend import fill_opacity, verdict_channels
+from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, either, layered, of_kernels
 from rooflens.report.plane.plane import BarredLaunch, LevelShare, Plane
 from rooflens.report.roofline.rows import rounded
@@ -290,7 +290,6 @@ def _symbols(plane: Plane, up: alt.Y) -> alt.Chart:
             **verdict_channels(plane.bounds),
             x=_at_px(SYMBOL_PX // 3),
             y=up,
-            fillOpacity=fill_opacity(),
         )
     )
 

@@ -5,8 +5,7 @@ Signals that the page sets, each with a default so that the specification also d
 - `move`: place of the chosen move among those of the picked launch; its ghost is drawn.
 - `loop`: number of the chosen loop of the picked launch; empty for none.
 - `level`: `dram`, `l2`, `l1`, `smem`, `own` for each launch at the level that limits it, or `all`; `picked`: key of a
-  launch; `kernel`: key of the kernel that is isolated; `hidden`: keys of launches that filters hide, as `{k3: true}`;
-  `boost`: whether roofs at the boost clock are drawn too, where that clock is known.
+  launch; `kernel`: key of the kernel that is isolated; `hidden`: keys of launches that filters hide, as `{k3: true}`.
 - `ranks`: number of the ranking by key of launch, as `{k3: "1"}`, instead of those in the data; null for those.
 - `w`, `h`: pixels of the plane, which the page sets on the plane itself too.
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
@@ -23,17 +22,14 @@ import altair as alt
 from rooflens import format as fmt
 from rooflens.model.verdict_classes import is_open
 from rooflens.report.plane.axes import seen
-from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
 from rooflens.report.plane.plane import ALL, OWN, Plane
-from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.roofline import rows
 from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
-from rooflens.report.roofline.boost import boost, twin_rows
 from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.ghost import ghost_rows
-from rooflens.report.roofline.labels import Drawing, Drawings, domains, drawings, label_rows, roof_places
-from rooflens.report.roofline.layers import boost_names, ridge_layers, roof_layers, twin_layers
+from rooflens.report.roofline.labels import Drawings, domains, drawings, label_rows, roof_places
+from rooflens.report.roofline.layers import ridge_layers, roof_layers, twin_layers
 from rooflens.report.roofline.loops import loop_rows
 from rooflens.report.roofline.points import label_layers, number_layers, points_layer
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
@@ -77,39 +73,37 @@ def default_level(plane: Plane) -> str:
 def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
     if not plane.points:
         return bars_heading(plane)
-    notes = ["Area: share of GPU time"] if len(plane.launches) > 1 else []
-    if has_ghosts:
-        notes.append("dashed ring: where the chosen move would put the kernel")
-    roofs = plane.level_roofs + plane.pipe_roofs
-    if any(launch.estimated for launch in plane.launches):
-        notes.append("hollow: FLOPs estimated")
-    if any(map(is_open, plane.bounds)):
-        notes.append("hollow and ?: a side was not measured, which could turn the verdict over")
-    if any(roof.spread for roof in roofs):
-        notes.append("bands: roofs differ between launches")
-    if any(roof.attainable for roof in roofs):
-        notes.append("light dashes: attainable roofs, measured on this GPU")
-    memory = plane.level_names["dram"]
-    full = (roof.full_clock for roof in roofs if roof.full_clock)
-    notes.extend(f"light dashes over {memory}: at full memory clock, {fmt.si(value, 'B/s')}" for value in full)
-    if versions(plane):
-        notes.append("paths: versions in order")
-    if any(plane.beyond(level) for level in plane.choices):
-        notes.append("arrows: kernels beyond the axes")
-    words = "; ".join(notes)
+    roofs, memory = plane.level_roofs + plane.pipe_roofs, plane.level_names["dram"]
+    notes = {
+        "area: share of GPU time": len(plane.launches) > 1,
+        "dashed ring: where the chosen move would put the kernel": has_ghosts,
+        "hollow: a side was not measured, which could turn the verdict over": any(map(is_open, plane.bounds)),
+        "dashed outline: FLOPs estimated": any(launch.estimated for launch in plane.launches),
+        "short bar: what is full before the roof": any(point.nearest and point.binding for point in plane.points),
+        "diamonds: loops of the selected kernel": bool(plane.loops),
+        "bands: roofs differ between launches": any(roof.spread for roof in roofs),
+        "dotted: roofs that are not of these runs": not all(roof.is_measured for roof in roofs),
+        "light dashes: attainable roofs, measured on this GPU": any(roof.attainable for roof in roofs),
+        **{
+            f"light dashes over {memory}: at full memory clock, {fmt.si(roof.full_clock, 'B/s')}": True
+            for roof in roofs
+            if roof.full_clock
+        },
+        "paths: versions in order": bool(versions(plane)),
+        "arrows: kernels beyond the axes": any(plane.beyond(level) for level in plane.choices),
+    }
+    words = "; ".join(note for note, holds in notes.items() if holds)
     return words[:1].upper() + words[1:]
 
 
 def _plane_chart(plane: Plane) -> alt.LayerChart:
     # What belongs to the picked launch lies over words, on cleared ground: the points come last.
-    boosted = boost(plane)
     layers = [
-        *twin_layers(twin_rows(plane, boosted), boosts=boosted is not None),
+        *twin_layers(rows.twin_rows(plane)),
         *roof_layers(plane),
         *ridge_layers(),
         *(path_layers() if versions(plane) else ()),
         *label_layers(plane),
-        *(boost_names(plane) if boosted else ()),
         points_layer(plane),
         *number_layers(),
     ]
@@ -127,7 +121,6 @@ def _params(plane: Plane, picked: str, level: str | None) -> list[Param]:
     }
     chosen |= {"loop": ""} if plane.loops else {}
     chosen |= {"ranks": None} if plane.points else {}
-    chosen |= {"boost": False} if boost(plane) else {}
     return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)
 
 
@@ -140,16 +133,9 @@ def _plane_params(plane: Plane, drawn: Drawings) -> list[Param]:
         "top": rows.rounded(plane.top),
         "fastest": rows.rounded(max((roof.peak for roof in plane.level_roofs), default=None)),
         "families": families(versions(plane)),
+        "whole": [*plane.whole[0], *plane.whole[1]],
     }
-    if boost(plane):
-        numbers["flatRoom"] = {level: [_flat_room(plane, one) for one in slots] for level, slots in drawn.items()}
     return [*values(**numbers), *seen(RANGED)]
-
-
-def _flat_room(plane: Plane, drawing: Drawing) -> int:
-    """Say how much of the right edge names of flat roofs take."""
-    names = [drawing.roofs[roof.keys[0]][0] for roof in plane.pipe_roofs if roof.keys[0] in drawing.roofs]
-    return round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX
 
 
 def _datasets(plane: Plane, picked: str, drawn: Drawings) -> dict[str, list[rows.Row]]:
@@ -165,7 +151,7 @@ def _datasets(plane: Plane, picked: str, drawn: Drawings) -> dict[str, list[rows
         data |= {"loops": loops} if (loops := loop_rows(plane)) else {}
         data |= {"course": course} if (course := course_rows(plane)) else {}
         data |= {"versions": joined} if (joined := path_rows(plane, versions(plane))) else {}
-        data |= twin_rows(plane, boost(plane))
+        data |= rows.twin_rows(plane)
     if plane.shares:
         data |= {"bars": bar_rows(plane)}
     return data

@@ -56,9 +56,9 @@ def ghost_at(point: Point, gain: Gain, slope: float | None) -> tuple[float, floa
         gain: What the move brings.
         slope: Bytes per second of the roof of that level; None if unknown.
     """
-    intensity, after = point.intensity_flop_per_byte, point.flop_per_s * gain.factor
+    intensity, after = point.intensity, point.per_s * gain.factor
     if gain.changes == "instructions" and point.launch.counts_limiter:
-        intensity, after = intensity / gain.factor, point.flop_per_s
+        intensity, after = intensity / gain.factor, point.per_s
     return max(intensity, after / slope) if slope else intensity, after
 
 

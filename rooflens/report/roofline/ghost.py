@@ -31,8 +31,8 @@ def ghost_rows(plane: Plane, picked: str) -> list[dict[str, Any]]:
             "m": at,
             "x": rounded(x),
             "y": rounded(y),
-            "x0": rounded(point.intensity_flop_per_byte),
-            "y0": rounded(point.flop_per_s),
+            "x0": rounded(point.intensity),
+            "y0": rounded(point.per_s),
             "after": after_words(gain),
             "label": ghost_labels(at, gain, each=several[point.launch.group_key] > 1)[0],
         }

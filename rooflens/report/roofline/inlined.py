@@ -15,7 +15,8 @@ from typing import Any
 import altair as alt
 from msgspec import Struct
 
-from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
+from rooflens.report.html.theme import DARK, LIGHT, LOOKS, is_hollow, vega_config
+from rooflens.report.plane.legend import FILLS
 from rooflens.report.plane.marks import Spec, unchecked
 
 _EXPRESSIONS = {"calculate", "expr", "filter", "labelExpr", "test"}
@@ -73,7 +74,13 @@ class _Part(Struct, frozen=True):
             value = {**self.styles.get(value.get("style", ""), {}), **value}
             value.pop("style", None)
         if key == "scale" and self.colours.keys() >= set(map(str, value.get("domain", ("",)))):
-            value = {"range": [self.colours[bound] for bound in value["domain"]], **value}
+            fills = {bound: "transparent" if is_hollow(bound) else colour for bound, colour in self.colours.items()}
+            of = fills if value.get("range") == FILLS else self.colours
+            value = (
+                value
+                if isinstance(value.get("range"), list)
+                else {**value, "range": [of[at] for at in value["domain"]]}
+            )
         if key == "params" and "value" in value:
             return value | {"name": self._renamed(value["name"], "name")}
         if key == "title":

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from rooflens.model.roofline.roofs import RoofLine
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, ridge_spots
-from rooflens.report.plane.plane import ALL, OWN, Domain, Plane, Point
+from rooflens.report.plane.placement import Canvas, Spot, Text, apart, mark_spots, ridge_spots
+from rooflens.report.plane.plane import ALL, LEVEL_MARKS, OWN, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
-from rooflens.report.roofline.naming import KernelNames, Label, apart, kernel_names, label
+from rooflens.report.roofline.naming import KernelNames, Label, kernel_names, label
 from rooflens.report.roofline.rows import Row, clock_text, rounded
-from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
+from rooflens.report.roofline.selection import own_boxes, shown_at
 
 Domains = tuple[Domain, Domain]
 Drawings = Mapping[str, Sequence["Drawing"]]
@@ -54,12 +54,12 @@ def drawings(plane: Plane, picked: str) -> Drawings:
 
 def _drawn_at(plane: Plane, picked: str, level: str) -> list[Drawing]:
     seen = domains(plane, level)
-    slopes = tuple(slope_roof(roof.keys, roof.peak, plane.gpu) for roof in plane.level_roofs)
+    slopes = tuple(slope_roof(roof, plane.gpu) for roof in plane.level_roofs)
 
     def draw(size: SizeClass) -> Drawing:
         """Name the roofs, clear of points and of what the picked launch shows where they can be."""
         view = Sheet(*seen, size.width_px, size.height_px)
-        roofs = Roofs(slopes, tuple(pipe_roof(roof, plane.clocks_hz, size) for roof in plane.pipe_roofs), *seen)
+        roofs = Roofs(slopes, tuple(pipe_roof(roof, plane.roofs.clocks_hz, size) for roof in plane.pipe_roofs), *seen)
         avoid = [dot_box(plane, point, view) for point in plane.points_at(level)]
         canvas = Canvas(view, lines=roofs.lines(view))
         return Drawing(size, canvas, roofs.name(canvas, avoid + _picked_boxes(plane, picked, view, level)))
@@ -69,9 +69,7 @@ def _drawn_at(plane: Plane, picked: str, level: str) -> list[Drawing]:
 
 def pipe_roof(roof: RoofLine, clocks_hz: Domain | None, size: SizeClass) -> NamedRoof:
     """Name a flat roof with its instruction, value and clock; a narrow plane has no room for unit and clock."""
-    # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
-    mark = " mma" if roof.instruction == "mma" else ""
-    named = flat_roof(roof.keys, roof.peak, mark=mark, clock=clock_text(clocks_hz))
+    named = flat_roof(roof, clock_text(clocks_hz))
     return replace(named, names=named.names[-2:-1] if size.narrow else named.names[:-1])
 
 
@@ -114,8 +112,8 @@ def _number_rows(plane: Plane, level: str, at_level: Sequence[Drawing]) -> Itera
             yield {
                 "s": "rank",
                 "level": level,
-                "x": rounded(point.intensity_flop_per_byte),
-                "y": rounded(point.flop_per_s),
+                "x": rounded(point.intensity),
+                "y": rounded(point.per_s),
                 "t": str(rank),
                 "k": point.launch.key,
                 "g": point.launch.group_key,
@@ -182,7 +180,4 @@ def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
     words = LEVEL_MARKS if launches > NAMED_LAUNCHES or drawing.size.narrow else plane.level_names
     seen = (point for point in plane.points_at(level) if _is_seen(point, drawing.canvas.view))
     for point in apart(seen, by_level=True):
-        side = radius_px(plane, point.launch) + 3
-        r = side + LINE_PX / 2 - 1
-        spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(side, 0, 1), Spot(-side, 0, -1)]
-        yield label("mark", point, (words[point.level],), spots)
+        yield label("mark", point, (words[point.level],), mark_spots(radius_px(plane, point.launch)))

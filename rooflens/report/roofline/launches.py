@@ -14,12 +14,13 @@ from msgspec.structs import asdict
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Verdict
+from rooflens.model.roofline.roofs import RoofSet
+from rooflens.model.roofline.standing import Standing, judged, standings
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch, cautions, median_launch
 from rooflens.model.verdict.inside import LEAST_SHARE
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
 from rooflens.report.content import Content
-from rooflens.report.plane.places import Place, drawable, places, roofs_over
 from rooflens.report.plane.plane import BarredLaunch, DrawnLaunch, LevelShare, LoopPoint, Plane, Point
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNIT, UNPLACED
 from rooflens.report.roofline.choices import choices
@@ -46,7 +47,7 @@ def plane(
     """
     launches = [launch for launch in content.timed if launch.gpu == gpu]
     labels, lines = content.report_labels if len(content.report_labels) > 1 else {}, content.lines
-    found = {launch.key: places(launch.analysis) for launch in launches}
+    found = {launch.key: standings(launch.analysis) for launch in launches}
     medians = _medians(launch for launch in launches if not found[launch.key])
     points: list[Point] = []
     loops: list[LoopPoint] = []
@@ -61,14 +62,11 @@ def plane(
         else:
             shares += _shares(drawn, analysis, is_median=launch.key in medians)
     placed = {one.key: one for one in (*(p.launch for p in points), *(p.launch for p in shares))}
-    roofs = roofs_over(launch.analysis for launch in launches)
     return Plane(
         gpu=gpu,
         points=tuple(points),
         shares=tuple(shares),
-        level_roofs=roofs.levels,
-        pipe_roofs=roofs.pipes,
-        clocks_hz=roofs.clocks_hz,
+        roofs=content.roofs.get(gpu, RoofSet()),
         unplaced=len(launches) - len(placed),
         drawn=len(placed),
         longest_share=max((one.time_share for one in placed.values()), default=0.0) or 1.0,
@@ -104,7 +102,6 @@ def _drawn(launch: Launch, report: str, line: str, called: str, rank: int | None
         time_share=launch.time_share or 0.0,
         launches=analysis.launches,
         work=main_work(analysis).total,
-        clock_hz=analysis.kernel.counters.get("sm_clock_hz"),
         gains=tuple((at, choice.gain) for at, choice in enumerate(choices(analysis)) if choice.gain),
         counts_limiter=(pipe := analysis.pipes.get(verdict.resource or "")) is not None and pipe.is_arithmetic,
         phases=phase_points(analysis),
@@ -132,13 +129,10 @@ def _verdict_words(verdict: Verdict, gpu: str) -> str:
     return f"{BOUND_LABELS[verdict.shown_class]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}{lacks}"
 
 
-def _points(launch: DrawnLaunch, analysis: Analysis, found: Sequence[Place]) -> Iterator[Point]:
-    limits = [place for place in found if place.level == analysis.verdict.resource]
-    nearest = min(limits or found, key=lambda place: place.roof_flop_per_s or inf, default=None)
-    peak = main_work(analysis).peak_per_s
-    for place in found:
-        share, is_nearest = analysis.levels[place.level].share, place is nearest
-        yield Point(**asdict(place), launch=launch, share=share, nearest=is_nearest, peak_flop_per_s=peak)
+def _points(launch: DrawnLaunch, analysis: Analysis, found: Sequence[Standing]) -> Iterator[Point]:
+    own, peak = judged(found), main_work(analysis).peak_per_s
+    for one in found:
+        yield Point(**asdict(one), launch=launch, nearest=one is own, peak_per_s=peak)
 
 
 def _loops(launch: DrawnLaunch, analysis: Analysis) -> Iterator[LoopPoint]:
@@ -149,11 +143,11 @@ def _loops(launch: DrawnLaunch, analysis: Analysis) -> Iterator[LoopPoint]:
     if main_work(analysis).unit != "FLOP":
         return
     for one in analysis.loops:
-        if one.loop.kind != "loop" or not drawable(one.flop_per_s) or (one.share or 0.0) < LEAST_SHARE:
+        if one.loop.kind != "loop" or not one.flop_per_s or (one.share or 0.0) < LEAST_SHARE:
             continue
         name = fmt.cut_middle(loop_place(one), LOOP_WIDTH)
         for level, moved in (("l2", one.l2_bytes), ("smem", one.smem_bytes)):
-            if moved and drawable(intensity := (one.flop or 0.0) / moved):
+            if moved and (intensity := (one.flop or 0.0) / moved):
                 known = analysis.levels.get(level)
                 slope = intensity * (known.peak_bytes_per_s or inf) if known else inf
                 roof = min(slope, analysis.flop_peak_per_s or inf)

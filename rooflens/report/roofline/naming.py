@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import log10
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -11,16 +10,13 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
-from rooflens.report.plane.placement import Spot, Text, around, beside
+from rooflens.report.plane.placement import Spot, Text, apart, around, beside
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
 from rooflens.report.plane.viewport import SizeClass, radius_px
 from rooflens.report.roofline.versions import versions
 
 Kind = Literal["ridge", "mark", "name"]
 Own = Callable[[Point], Sequence[Box]]
-
-SAME_PLACE_DECADES = 0.1
-"""Points nearer than this are one place with one mark."""
 
 LAUNCHES_TRIED = 3
 """Launches of a kernel at which its name is tried."""
@@ -37,20 +33,6 @@ class Label(NamedTuple):
 def label(kind: Kind, point: Point, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
     """Ask for words at a launch, or for shorter ones."""
     return Label(kind, point.launch, Text(tuple(words), *point.at, spots, own=own))
-
-
-def apart(points: Iterable[Point], *, by_level: bool = False) -> list[Point]:
-    """Leave out points that lie almost where one before them does; `by_level` only those of the same level."""
-    kept: list[Point] = []
-    for point in points:
-        if not any(_are_near(point, other) and (not by_level or point.level == other.level) for other in kept):
-            kept.append(point)
-    return kept
-
-
-def _are_near(one: Point, other: Point) -> bool:
-    """Return whether two places are one to the eye."""
-    return all(abs(log10(a / b)) < SAME_PLACE_DECADES for a, b in zip(one.at, other.at, strict=True))
 
 
 class KernelNames(Struct, frozen=True):

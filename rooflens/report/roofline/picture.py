@@ -121,7 +121,7 @@ def _renderer() -> Any:
 
 def _title(plane: Plane, page: Content) -> str:
     """Name what ran and where; that data is synthetic comes first, where no title is too long for it."""
-    clock = clock_text(plane.clocks_hz)
+    clock = clock_text(plane.roofs.clocks_hz)
     where = f"{plane.gpu}, SM {clock}" if clock else plane.gpu
     synthetic = "Synthetic data: " if page.synthetic else ""
     return f"{synthetic}{cut_middle(page.title, TITLE_WIDTH)}, {where}" if page.title else f"{synthetic}{where}"

@@ -12,11 +12,14 @@ from rooflens.report.plane.axes import DOTS, axes
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
     AT,
+    BAR_NAME_PX,
+    BAR_PX,
     FAINT_DOT,
     QUIET,
     Drawing,
     Style,
     at_spot,
+    binding_bars,
     either,
     layered,
     leads,
@@ -28,12 +31,11 @@ from rooflens.report.plane.marks import (
 from rooflens.report.plane.placement import NEAR_PX
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.viewport import CROWD, NUMBERED_PX2, areas_px2
-from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.ghost import ghost_layers
 from rooflens.report.roofline.layers import AT_LEVEL
 from rooflens.report.roofline.loops import loop_layers
-from rooflens.report.roofline.selection import RING_PX, USUAL
+from rooflens.report.roofline.selection import BAR_ROOM_PX, RING_PX, USUAL
 from rooflens.report.roofline.versions import FAMILY
 
 FEW = 4
@@ -52,6 +54,10 @@ SEEN = f"(kernel === '' || datum.g === kernel || isValid({FAMILY}) && families[d
 VERSION_FAINT = 0.55
 """Opacity of the other versions of the isolated kernel."""
 
+_LIT = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT_DOT}"
+"""Expression of the opacity of what belongs to a launch: faint where another kernel is isolated."""
+
+ESTIMATED_DASH = [3, 2]
 
 KERNEL_FIELDS = (
     "name",
@@ -64,6 +70,7 @@ KERNEL_FIELDS = (
     "peers",
     "flags",
     "hollow",
+    "estimated",
     "numbered",
     "report",
 )
@@ -87,6 +94,7 @@ def points_layer(plane: Plane) -> alt.LayerChart:
     loops = [_over("loops", [*loop_layers(PICKED)])] if plane.loops else []
     layers: list[Drawing] = [
         *_gap_layers(),
+        *_bar_layers(),
         *course,
         ring,
         _over("ghosts", [*ghost]),
@@ -127,14 +135,14 @@ def _over(rows: str, layers: Sequence[Drawing]) -> alt.LayerChart:
 
 def _dots(plane: Plane) -> alt.Chart:
     """Draw points: area by share of time, colour and shape by verdict, faint where another kernel is isolated."""
-    lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT_DOT}"
     dots = alt.Chart().transform_filter(AT_LEVEL).transform_calculate(area=_area_px2(plane))
-    dots = dots.mark_point(clip=True, opacity=alt.ExprRef(lit), **text.POINT, **_DOT)
+    dots = dots.mark_point(clip=True, opacity=alt.ExprRef(_LIT), **text.POINT, **_DOT)
     return dots.encode(
         **axes(plane.units),
         **verdict_channels(plane.bounds),
         size=alt.Size("area:Q", legend=None, scale=None),
-        fillOpacity=alt.FillOpacityValue(**either("datum.hollow", 0, 0.72)),
+        fillOpacity=alt.FillOpacityValue(0.72),
+        strokeDash=alt.StrokeDashValue(**either("datum.estimated", ESTIMATED_DASH, [1, 0])),
     )
 
 
@@ -165,8 +173,27 @@ def _gap_layers() -> list[alt.Chart]:
         joined.transform_filter(f"!({AT_LEVEL})")
         .mark_point(style="ring", size=(2 * RING_PX) ** 2, **QUIET)
         .encode(**AT),
-        gap.mark_rule(style="gap", **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("roof")),
-        gap.mark_tick(style="gap", **tick, **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("roof:Q")),
+        gap.mark_rule(style="gap", **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("limit")),
+        gap.transform_filter("!datum.binds")
+        .mark_tick(style="gap", **tick, **QUIET)
+        .encode(x=alt.X("x:Q"), y=alt.Y("limit:Q")),
+    ]
+
+
+def _bar_layers() -> list[alt.Chart]:
+    """Draw a short bar where what binds a point before its roof would be full, and name that of the picked one."""
+    bars = alt.Chart().transform_filter("datum.binds")
+    named = bars.transform_filter(f"({AT_NEAREST}) && {PICKED}")
+    named = named.transform_calculate(words="datum.binds", y="datum.limit")
+    right = f"log(x1 / datum.x) / LN10 / spanX * w > {BAR_ROOM_PX}"
+    beside_px = BAR_PX / 2 + BAR_NAME_PX
+    look: Style = {
+        "align": alt.ExprRef(f"{right} ? 'left' : 'right'"),
+        "dx": alt.ExprRef(f"{right} ? {beside_px} : {-beside_px}"),
+    }
+    return [
+        binding_bars(bars.transform_filter(AT_LEVEL), opacity=alt.ExprRef(_LIT)),
+        *written(named, "note", baseline="middle", **look),
     ]
 
 
@@ -183,8 +210,8 @@ def _level_names(plane: Plane) -> list[alt.Chart]:
 def label_layers(plane: Plane) -> list[alt.Chart]:
     """Write names at points, ridges at corners, and letters of levels where they differ from point to point."""
     strong = _labels().transform_filter("datum.s === 'name'")
-    # The name of a chosen loop, and of a roof at boost clock, stands where ridges have theirs.
-    free = ["datum.s === 'ridge'", *(["loop === ''"] if plane.loops else []), *(["!boost"] if boost(plane) else [])]
+    # The name of a chosen loop stands where ridges have theirs.
+    free = ["datum.s === 'ridge'", *(["loop === ''"] if plane.loops else [])]
     ridges = " && ".join(free)
     notes = _labels().transform_filter(f"{ridges} || datum.s === 'mark'")
     return [leads(_labels()), *written(notes, "note", **at_spot()), *written(strong, "label", **at_spot())]

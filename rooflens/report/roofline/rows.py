@@ -10,8 +10,10 @@ from typing import Any
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, RoofLine
+from rooflens.model.verdict.sentences import binding_label
 from rooflens.report.html.theme import is_hollow
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
+from rooflens.report.plane.roofs import RATED_DASH, TWIN_DASH, slope_dash
 from rooflens.report.roofline.selection import USUAL, name_offsets, shows_gap
 
 Row = dict[str, Any]
@@ -56,7 +58,8 @@ def _kernel_row(launch: DrawnLaunch, peers: int) -> Row:
         "peers": peers,
         "report": fmt.cut_middle(launch.report, REPORT_WIDTH),
         "flags": launch.flag_words,
-        "hollow": 1 if launch.estimated or is_hollow(launch.shown_class) else None,
+        "hollow": 1 if is_hollow(launch.shown_class) else None,
+        "estimated": 1 if launch.estimated else None,
         "numbered": 1 if launch.rank else None,
     }
     return {key: value for key, value in row.items() if value not in {None, ""}}
@@ -67,7 +70,7 @@ def point_rows(plane: Plane) -> list[Row]:
     ordered = sorted(plane.points, key=lambda point: -point.launch.time_share)
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
-        by_launch.setdefault(point.launch.key, {})[point.level] = point.intensity_flop_per_byte
+        by_launch.setdefault(point.launch.key, {})[point.level] = point.intensity
     offsets = {key: name_offsets(places) for key, places in by_launch.items()}
     rows = []
     for point in ordered:
@@ -84,14 +87,15 @@ def _point_row(point: Point) -> Row:
         "near": 1 if point.nearest else None,
         "bytes": rounded(point.traffic_bytes) or None,
         "rate": rounded(point.bytes_per_s) or None,
-        "share": rounded(point.share),
-        "x": rounded(point.intensity_flop_per_byte),
-        "y": rounded(point.flop_per_s),
-        "roof": rounded(point.roof_flop_per_s),
+        "share": rounded(point.bandwidth_share),
+        "x": rounded(point.intensity),
+        "y": rounded(point.per_s),
+        "limit": rounded(point.limit_per_s),
+        "binds": binding_label(point.binding) if point.binding else None,
         "gap": 1 if shows_gap(point) else None,
-        "u": None if point.unit == "FLOP" else point.unit,
+        "u": None if point.counts == "FLOP" else point.counts,
     }
-    return {key: value for key, value in row.items() if value is not None or key == "roof"}
+    return {key: value for key, value in row.items() if value is not None or key == "limit"}
 
 
 def roof_rows(plane: Plane) -> list[Row]:
@@ -104,6 +108,7 @@ def roof_rows(plane: Plane) -> list[Row]:
     return [
         _roof_row(roof)
         | {"e": top, "level": roof.keys[0], "keys": list(roof.keys)}
+        | {"dash": slope_dash(roof.keys[0], is_measured=roof.is_measured)}
         | ({"own": 1} if own.intersection(roof.keys) else {})
         for roof in plane.level_roofs
     ]
@@ -114,7 +119,27 @@ def pipe_rows(plane: Plane) -> list[Row]:
     steepest = max((roof.peak for roof in plane.level_roofs), default=None)
     begins = (rounded(roof.peak / steepest) if steepest else None for roof in plane.pipe_roofs)
     rows = zip(plane.pipe_roofs, begins, strict=True)
-    return [_roof_row(roof) | {"c": begin, "key": roof.keys[0]} for roof, begin in rows]
+    return [
+        _roof_row(roof) | {"c": begin, "key": roof.keys[0], **({} if roof.is_measured else {"dash": RATED_DASH})}
+        for roof, begin in rows
+    ]
+
+
+def twin_rows(plane: Plane) -> dict[str, list[Row]]:
+    """Make the rows of attainable roofs, and of DRAM at its own top clock."""
+    top = max((roof.attainable or roof.peak for roof in plane.pipe_roofs), default=None)
+    steepest = max((roof.attainable or roof.peak for roof in plane.level_roofs), default=None)
+    slopes = [(roof.attainable, top) for roof in plane.level_roofs if roof.attainable]
+    slopes += [(roof.full_clock, plane.top) for roof in plane.level_roofs if roof.full_clock]
+    flats = [roof.attainable for roof in plane.pipe_roofs if roof.attainable]
+    rows = {
+        "twinSlopes": [{"v": rounded(peak), "e": rounded(end), "dash": TWIN_DASH} for peak, end in slopes],
+        "twinFlats": [
+            {"v": rounded(peak), "c": rounded(peak / steepest) if steepest else None, "dash": TWIN_DASH}
+            for peak in flats
+        ],
+    }
+    return {name: own for name, own in rows.items() if own}
 
 
 def _roof_row(roof: RoofLine) -> Row:

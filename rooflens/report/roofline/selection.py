@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from rooflens.model.verdict.sentences import binding_label
 from rooflens.report.plane.geometry import Box, text_px
+from rooflens.report.plane.marks import BAR_NAME_PX, BAR_PX
 from rooflens.report.plane.placement import LINE_PX, NEAR_PX
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import POINT_AIR_PX, Sheet, point_box, radius_px
@@ -15,11 +17,11 @@ from rooflens.report.roofline.choices import LABEL_ROOM_PX, NARROW_ROOM_PX, firs
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
 
-LEVEL_MARKS: Mapping[str, str] = {"dram": "D", "l2": "L2", "l1": "L1", "smem": "S"}
-"""Marks that tell the levels apart where all of them are shown; none can be taken for a number of the ranking."""
-
 RING_PX = 3.2
 """Half the width of the ring at another level of the picked launch."""
+
+BAR_ROOM_PX = 140
+"""The bar of what binds a launch has its name on its left where there is less room than this on its right."""
 
 NARROW_PX = 480
 """A plane that is not as wide has short words."""
@@ -48,6 +50,7 @@ def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Bo
     """
     own = [point for point in plane.points if point.launch.key == shown.launch.key]
     boxes = [_gap_line(shown, view)] if shows_gap(shown) else []
+    boxes += _bar_boxes(shown, view)
     boxes += _ghost_boxes(plane, shown, view)
     here, down = view.at(*shown.at)
     rights = [view.at(*point.at)[0] for point in own]
@@ -56,13 +59,24 @@ def own_boxes(plane: Plane, shown: Point, *, view: Sheet, level: str) -> list[Bo
         if begin < end:
             boxes.append(Box((begin + end) / 2, down, (end - begin) / 2, 1, here))
     if level != ALL:
-        offsets = name_offsets({point.level: point.intensity_flop_per_byte for point in own})
+        offsets = name_offsets({point.level: point.intensity for point in own})
         for point, right in zip(own, rights, strict=True):
             if point is not shown:
                 dy = offsets[point.level].dy + offsets[point.level].push * (rim - POINT_AIR_PX - 4)
                 boxes.append(point_box((right, down), RING_PX))
                 boxes.append(Box(right, down + dy, text_px(plane.level_names[point.level]) / 2, LINE_PX / 2, right))
     return boxes
+
+
+def _bar_boxes(shown: Point, view: Sheet) -> list[Box]:
+    """List the boxes of the bar of what binds a launch, and of its name beside it."""
+    if shown.binding is None:
+        return []
+    right, down = view.at(shown.intensity, shown.binding.per_s)
+    half = text_px(binding_label(shown.binding)) / 2
+    side = 1 if view.width_px - right > BAR_ROOM_PX else -1
+    name = right + side * (BAR_PX / 2 + BAR_NAME_PX + half)
+    return [Box(right, down, BAR_PX / 2, 2, right), Box(name, down, half, LINE_PX / 2, right)]
 
 
 def _ghost_boxes(plane: Plane, shown: Point, view: Sheet) -> list[Box]:
@@ -86,7 +100,7 @@ def shows_gap(point: Point) -> bool:
 
 def _gap_line(point: Point, view: Sheet) -> Box:
     right, down = view.at(*point.at)
-    _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s or point.flop_per_s)
+    _, roof = view.at(point.intensity, point.limit_per_s or point.per_s)
     return Box(right, (down + roof) / 2, 2, (down - roof) / 2, right)
 
 

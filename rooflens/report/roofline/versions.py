@@ -8,19 +8,12 @@ from typing import Any
 
 import altair as alt
 
-from rooflens.report.plane.marks import AT, HEAD, QUIET, table
+from rooflens.report.plane.marks import table, ways
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
 from rooflens.report.roofline.rows import rounded
 
 MOST = 8
 """Kernels whose paths are drawn while none is isolated; more would hide each other."""
-
-HEAD_AREA_PX2 = 150
-HEAD_FROM_PX = 22
-"""Area of an arrow's head, and how long a part of a path must be to have one."""
-
-HEAD_AT = 0.55
-"""Where the arrow head is on its part: beyond the middle, as both ends may lie under large dots."""
 
 FAMILY = "families[kernel]"
 """Expression of the versions that the isolated kernel belongs to."""
@@ -58,8 +51,8 @@ def path_rows(plane: Plane, found: Sequence[Sequence[DrawnLaunch]]) -> list[dict
             "g": version.group_key,
             "level": point.level,
             **({"near": 1} if point.nearest else {}),
-            "x": rounded(point.intensity_flop_per_byte),
-            "y": rounded(point.flop_per_s),
+            "x": rounded(point.intensity),
+            "y": rounded(point.per_s),
         }
         for f, one in enumerate(found)
         for i, version in enumerate(one)
@@ -70,24 +63,4 @@ def path_rows(plane: Plane, found: Sequence[Sequence[DrawnLaunch]]) -> list[dict
 def path_layers() -> list[alt.Chart]:
     """Join the versions that no filter hides, with a head on each part of the path that is long enough."""
     seen = table("versions").transform_filter(_AT).transform_filter(f"!hidden[datum.k] && ({_SHOWN})")
-    parts = seen.transform_window(
-        x_next="lead(x)", y_next="lead(y)", groupby=["f"], sort=[alt.SortField("i", "ascending")]
-    )
-    parts = parts.transform_filter("datum.x_next").transform_calculate(
-        right="log(datum.x_next / datum.x) / LN10 / spanX * w",
-        down="-log(datum.y_next / datum.y) / LN10 / spanY * h",
-        headX=f"datum.x * pow(datum.x_next / datum.x, {HEAD_AT})",
-        headY=f"datum.y * pow(datum.y_next / datum.y, {HEAD_AT})",
-    )
-    heads = parts.transform_filter(f"sqrt(pow(datum.right, 2) + pow(datum.down, 2)) >= {HEAD_FROM_PX}")
-    return [
-        seen.mark_line(style="path", **QUIET).encode(**AT, order=alt.Order("i:Q"), detail=alt.Detail("f:N")),
-        heads.mark_point(
-            style="path",
-            shape=HEAD,
-            filled=True,
-            size=HEAD_AREA_PX2,
-            angle=alt.ExprRef("atan2(datum.down, datum.right) * 57.2958"),
-            **QUIET,
-        ).encode(x=alt.X("headX:Q"), y=alt.Y("headY:Q")),
-    ]
+    return ways(seen)

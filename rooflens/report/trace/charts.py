@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import log10
 from operator import attrgetter
 from typing import Any
 
@@ -14,7 +13,6 @@ from rooflens.format import count, cut_middle, duration, factor, intensity, perc
 from rooflens.model.program.program import Program, ProgramKernel
 from rooflens.model.program.ranks import Joined
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.document import Cell, Chart, Map, Opportunities, Opportunity, Strip, Words
 from rooflens.report.words.strips import NO_KERNEL, blank, mapped, strip_of
 from rooflens.report.words.trace import without_step
@@ -32,7 +30,6 @@ KNOWN_SHOWN, OPEN_SHOWN = 8, 4
 DRAWN, NAMED = 40, 4
 """Kernels in the roofline, those with most to win, and those of them that have their name beside them."""
 
-_NAME_DECADES = 0.3
 """Names that stand nearer to each other would meet."""
 
 _NAME_WIDTH = 60
@@ -147,32 +144,21 @@ def roofline(programs: Sequence[Program], whole: Joined, names: Mapping[str, str
 
 
 def _spec(placed: Sequence[ProgramKernel], names: Mapping[str, str], sheet: Datasheet) -> Mapping[str, Any]:
-    from rooflens.report.plane.simple import Drawn, Line, plane_spec  # noqa: PLC0415 - Altair: only where it draws
+    from rooflens.report.plane.roofs import named_flat, named_slope  # noqa: PLC0415 - Altair: only where it draws
+    from rooflens.report.plane.simple import Drawn, plane_spec  # noqa: PLC0415 - as above
 
     longest_ns = max(one.time_ns for one in placed)
     dots = [_dot(one, names, longest_ns) for one in placed]
-    named: list[Any] = []
-    for dot in dots:
-        if len(named) < NAMED and not any(_collide(dot, other) for other in named):
-            named.append(dot)
     bandwidth = sheet.dram_bandwidth.value
     peaks = {one.peak: sheet.peaks[one.peak].value for one in placed if one.peak and one.peak in sheet.peaks}
     return plane_spec(
         Drawn(
             title="By the sizes of operators",
-            dots=tuple(replace(dot, label=dot.name) if dot in named else dot for dot in dots),
-            slopes=(Line(f"DRAM {si(bandwidth, 'B/s')}", bandwidth),),
-            flats=tuple(
-                Line(f"{resource_label(key)} {si(value, 'FLOP/s')}", value)
-                for key, value in sorted(peaks.items(), key=lambda peak: -peak[1])
-            ),
+            dots=tuple(replace(dot, label=dot.name) if at < NAMED else dot for at, dot in enumerate(dots)),
+            slopes=(named_slope(("dram",), bandwidth, None),),
+            flats=tuple(named_flat((key,), value) for key, value in sorted(peaks.items(), key=lambda peak: -peak[1])),
         )
     )
-
-
-def _collide(one: Any, other: Any) -> bool:
-    """Return whether the names beside two dots would meet."""
-    return abs(log10(one.y / other.y)) < _NAME_DECADES and abs(log10(one.x / other.x)) < 1
 
 
 def _dot(one: ProgramKernel, names: Mapping[str, str], longest_ns: int) -> Any:

@@ -313,7 +313,7 @@ def test_a_share_is_a_fraction_of_elapsed_time(rollup: str) -> None:
         ({"sm__cycles_elapsed.avg": 4e6}, 0.25),
         ({"sm__cycles_elapsed.avg.per_second": 2e9}, 0.25),
         ({"sm__cycles_elapsed.max": 1e6}, 0.5),
-        ({}, None),
+        ({}, 0.5),
     ],
 )
 def test_a_share_of_active_cycles_is_scaled_to_elapsed_ones(elapsed: dict[str, float], expected: float | None) -> None:
@@ -369,13 +369,14 @@ def test_elapsed_goes_before_active() -> None:
 
 
 def test_active_cycles_of_another_unit_are_not_those_of_the_sms() -> None:
-    """A share of L2's active cycles cannot be scaled by how long the SMs were active."""
+    """A share of L2's active cycles cannot be scaled by how long the SMs were active: it stays, and says so."""
     stored = {
         "sm__cycles_elapsed.avg": 4.0,
         "sm__cycles_active.avg": 2.0,
         "lts__t_sectors.avg.pct_of_peak_sustained_active": 50.0,
     }
-    assert value(stored, "l2_tag_share") is None
+    assert value(stored, "l2_tag_share") == 0.5
+    assert source(stored, "l2_tag_share") == "lts__t_sectors.avg.pct_of_peak_sustained_active (of active cycles)"
 
 
 def test_dram_share_falls_back_on_nvidias_throughput() -> None:

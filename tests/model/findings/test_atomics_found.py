@@ -68,7 +68,6 @@ _ALL_AT_WORK = {
         ({}, 0.04, True),
         ({}, 0.01, False),
         ({}, 0.3, False),
-        ({"grid_size": 100.0}, 0.04, False),
         ({"sm_cycles_active_avg": 500.0}, 0.04, False),
         ({"atomic_inst": 0.0}, 0.04, False),
     ],

@@ -108,12 +108,12 @@ def test_a_wait_for_memory_says_how_many_loads_are_in_flight() -> None:
 
 def test_a_change_of_one_loop_gains_no_more_than_its_part_of_the_time() -> None:
     """Amdahl's law: without the loop that takes 40 of 100 samples a kernel is 1.67 times as fast."""
-    kernel = facts_of(tiles()).kernel
+    facts = facts_of(tiles())
     at = Hotspot("line", "gemm.cu", 3)
-    assert most_of_one_loop(kernel.inside, (Place(at, 1.0),)) == pytest.approx(1 / 0.6)
-    assert most_of_one_loop(kernel.inside, (Place(at, 0.5),)) is None
-    assert most_of_one_loop(kernel.inside, ()) is None
-    assert most_of_one_loop(facts_of(None).kernel.inside, (Place(at, 1.0),)) is None
+    assert most_of_one_loop(facts, (Place(at, 1.0),)) == pytest.approx(1 / 0.6)
+    assert most_of_one_loop(facts, (Place(at, 0.5),)) is None
+    assert most_of_one_loop(facts, ()) is None
+    assert most_of_one_loop(facts_of(None), (Place(at, 1.0),)) is None
 
 
 def test_the_finding_stands_among_those_that_cost_time() -> None:

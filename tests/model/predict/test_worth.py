@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.findings import make_facts
 from support.kernels import make_kernel
 
 from rooflens.analyzing import analyze_paths
@@ -85,8 +86,8 @@ def test_products_of_the_outcomes_agree(corpus: Path) -> None:
 )
 def test_tf32_counts_only_where_its_roof_is_over_that_of_fp32(gpu: str, types: set[str]) -> None:
     """On GeForce 30 and 40 both are equal; a P100 has no tensor cores."""
-    kernel = make_kernel({"sm_clock_hz": 1.4e9}, gpu=gpu)
-    assert set(roofs_over_fp32(kernel, {})) == types
+    facts = make_facts({"sm_clock_hz": 1.4e9}, kernel={"gpu": gpu})
+    assert set(roofs_over_fp32(facts)) == types
 
 
 @pytest.mark.parametrize(

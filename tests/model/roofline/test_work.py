@@ -5,8 +5,8 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.roofs import pipe_roofs
+from rooflens.model.roofline.standing import standings
 from rooflens.model.roofline.work import main_work
-from rooflens.report.plane.places import places
 
 PEAKS = {"ffma_peak_threads_per_s": 1e13, "dram_bytes": 1e6, "dram_bus_peak_bytes_per_s": 2e12}
 INT8 = {"IMMA.16832.S8.S8.SAT": 100_000}
@@ -21,10 +21,10 @@ def product(fp32: int, **fields: object) -> object:
 
 def test_integer_work_is_placed_by_its_operations() -> None:
     """819.2 Mop in 1 ms over 1 MB stand at 819.2 op/B and 819.2 Gop/s, under 1.64 Pop/s of DRAM."""
-    (place,) = places(product(1_000_000))
-    assert (place.unit, place.level) == ("OP", "dram")
-    assert (place.intensity_flop_per_byte, place.flop_per_s) == pytest.approx((819.2, 819.2e9))
-    assert place.roof_flop_per_s == pytest.approx(819.2 * 2e12)
+    (place,) = standings(product(1_000_000))
+    assert (place.unit, place.level) == ("op", "dram")
+    assert (place.intensity, place.per_s) == pytest.approx((819.2, 819.2e9))
+    assert place.roof_per_s == pytest.approx(819.2 * 2e12)
 
 
 def test_a_minority_of_the_work_makes_no_intensity() -> None:
@@ -40,7 +40,7 @@ def test_time_at_peak_decides_what_the_main_work_is() -> None:
     analysis = product(3_000_000)
     assert main_work(analysis).unit == "FLOP"
     assert analysis.levels["dram"].intensity_flop_per_byte == 6.0
-    assert [place.unit for place in places(analysis)] == ["FLOP"]
+    assert [place.unit for place in standings(analysis)] == ["FLOP"]
 
 
 def test_a_kernel_of_integer_work_alone_is_not_without_work() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -9,14 +9,37 @@ from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import LEVELS, Level, Move
+from rooflens.model.findings.does import find_what_it_does
+from rooflens.model.records import LEVELS, Bottleneck, Kernel, Level, Move
 from rooflens.model.roofline.units import PIPE_ROWS
 from rooflens.model.verdict import advice
+from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.pipelined import fitting
+from rooflens.model.verdict.thresholds import default_thresholds
 
 
 def words_of(choose: Callable[..., tuple[Move, ...]], *args: Any, **choices: Any) -> tuple[str, ...]:
     """Return the words of the chosen moves."""
     return tuple(move.text for move in choose(*args, **choices))
+
+
+def facts_of(kernel: Kernel, levels: Mapping[str, Level], *, at_roof: bool) -> Facts:
+    """Return what moves ask for."""
+    does = find_what_it_does(kernel)
+    return Facts(kernel, levels, {}, {}, {}, default_thresholds(), at_roof=at_roof, does=does)
+
+
+def memory_words(
+    kernel: Kernel, levels: Mapping[str, Level], level: str | None, *, at_roof: bool = False
+) -> tuple[str, ...]:
+    """Return the words of the moves for a level."""
+    return words_of(advice.memory_moves, facts_of(kernel, levels, at_roof=at_roof), level)
+
+
+def compute_words(kernel: Kernel, pipe: str | None, *, at_roof: bool = False) -> tuple[str, ...]:
+    """Return the words of the moves for a pipe."""
+    facts = facts_of(kernel, {}, at_roof=at_roof)
+    return tuple(move.text for move in fitting(facts, advice.compute_moves(facts, Bottleneck(pipe, 0.0))))
 
 
 def levels(**amounts: float) -> dict[str, Level]:
@@ -28,32 +51,30 @@ def levels(**amounts: float) -> dict[str, Level]:
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_every_level_has_moves(level: str, *, at_roof: bool) -> None:
     """A memory verdict always has a move that can help."""
-    moves = words_of(advice.memory_moves, make_kernel(), levels(), level, at_roof=at_roof)
+    moves = memory_words(make_kernel(), levels(), level, at_roof=at_roof)
     assert moves
     assert len(set(moves)) == len(moves)
 
 
 def test_an_unnamed_level_has_a_general_move() -> None:
     """If only NVIDIA's summary is known, the move is general."""
-    moves = words_of(advice.memory_moves, make_kernel(), levels(), None, at_roof=False)
+    moves = memory_words(make_kernel(), levels(), None)
     assert moves == ("reduce traffic at the busiest memory unit, such as by tiles that are read once",)
 
 
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
     """The move names the bytes; below the roof it does not say that nothing else helps."""
-    first = words_of(advice.memory_moves, make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
+    first = memory_words(make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
     assert first.startswith("move less than today's 3.00 GB: fuse with a neighbour")
-    assert words_of(advice.memory_moves, make_kernel(), levels(), "dram", at_roof=False)[0].startswith(
-        "move fewer bytes: fuse"
-    )
+    assert memory_words(make_kernel(), levels(), "dram")[0].startswith("move fewer bytes: fuse")
 
 
 @pytest.mark.parametrize(("level", "far"), [("l2", "dram"), ("l1", "l2")])
 def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
     """A level that delivers four times what reaches it is named; a level that delivers less is not criticized."""
-    often = words_of(advice.memory_moves, make_kernel(), levels(**{level: 4e9, far: 1e9}), level, at_roof=False)[0]
+    often = memory_words(make_kernel(), levels(**{level: 4e9, far: 1e9}), level)[0]
     assert often.endswith(f"{level.upper()} delivers 4.00x the bytes that reach it")
-    once = words_of(advice.memory_moves, make_kernel(), levels(**{level: 1e9, far: 1e9}), level, at_roof=False)[0]
+    once = memory_words(make_kernel(), levels(**{level: 1e9, far: 1e9}), level)[0]
     assert "delivers" not in once
 
 
@@ -72,7 +93,7 @@ def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, fl
 
     If most accesses are to shared memory, the kernel already has tiles.
     """
-    first, second = words_of(advice.memory_moves, make_kernel(), levels(**amounts), "lsu", at_roof=True)
+    first, second = memory_words(make_kernel(), levels(**amounts), "lsu", at_roof=True)
     assert first.startswith("tile, so that reused values stay" if is_first else "load wider")
     assert second.startswith("load wider" if is_first else "keep reused values in registers")
 
@@ -100,7 +121,7 @@ def test_the_next_step_of_reuse_follows_from_what_a_print_shows(
     Shared memory of a block shows the tile; where that was not printed, an L1 that is busy without hits does. Many
     registers hold several results.
     """
-    moves = words_of(advice.memory_moves, make_kernel(counters), levels(), "lsu", at_roof=True)
+    moves = memory_words(make_kernel(counters), levels(), "lsu", at_roof=True)
     assert len(moves) >= len(said)
     assert [move for move, begin in zip(moves, said, strict=False) if not move.startswith(begin)] == []
 
@@ -121,7 +142,7 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
 ) -> None:
     """An optimizer step has no weights that a larger batch would share, but halving the bytes still helps it."""
     kernel = make_kernel(counters, warp_opcodes=opcodes)
-    moves = words_of(advice.memory_moves, kernel, levels(), "dram", at_roof=False)
+    moves = memory_words(kernel, levels(), "dram")
     assert any("weights" in move for move in moves) is told
     assert sum("halve the bytes" in move for move in moves) == 1
 
@@ -129,7 +150,7 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
 @for_all("opcodes, to", [({"DFMA": 9, "FFMA": 1}, "fp32"), ({"DADD": 1, "FFMA": 9}, "fp16 or bf16")])
 def test_bytes_are_halved_by_the_next_narrower_type(opcodes: dict[str, int], to: str) -> None:
     """Values of a kernel that computes in fp64 have eight bytes: fp32 halves them, fp16 would quarter them."""
-    moves = words_of(advice.memory_moves, make_kernel(warp_opcodes=opcodes), levels(), "dram", at_roof=False)
+    moves = memory_words(make_kernel(warp_opcodes=opcodes), levels(), "dram")
     assert f"halve the bytes: {to}, if accuracy allows" in moves
 
 
@@ -146,7 +167,7 @@ def test_bytes_are_halved_by_the_next_narrower_type(opcodes: dict[str, int], to:
 )
 def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *, told: bool) -> None:
     """If DRAM moves the 3,200 bytes of 100 sectors, to within 1.2 times, there are hardly any re-reads."""
-    moves = words_of(advice.memory_moves, make_kernel(counters), levels(), "dram", at_roof=False)
+    moves = memory_words(make_kernel(counters), levels(), "dram")
     assert any("tile" in move for move in moves) is told
 
 
@@ -154,7 +175,7 @@ def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *
 def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *, told: bool) -> None:
     """Of 100 sectors, ten are the least worth mentioning; without any measure coalescing may help."""
     totals = {} if excess is None else {"load_sectors": 60.0, "store_sectors": 40.0, "load_excess_sectors": excess}
-    moves = words_of(advice.memory_moves, make_kernel(code_totals=totals), levels(), "l1", at_roof=False)
+    moves = memory_words(make_kernel(code_totals=totals), levels(), "l1")
     assert any("coalesced" in move for move in moves) is told
     assert sum("load wider" in move for move in moves) == 1
 
@@ -172,13 +193,13 @@ def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *,
 def test_no_chip_is_told_to_use_what_it_lacks(level: str, word: str, capability: str | None, *, told: bool) -> None:
     """Asynchronous copies came with Ampere, TMA and clusters with Hopper; for an unknown chip nothing is assumed."""
     kernel = make_kernel(NO_SMEM, compute_capability=capability)
-    assert any(word in move for move in words_of(advice.memory_moves, kernel, levels(), level, at_roof=False)) is told
+    assert any(word in move for move in memory_words(kernel, levels(), level)) is told
 
 
 @pytest.mark.parametrize(("capability", "told"), [("8.0", False), ("9.0", True), ("10.0", False), ("12.0", False)])
 def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: bool) -> None:
     """Blackwell has no wgmma."""
-    moves = words_of(advice.compute_moves, make_kernel(compute_capability=capability), "tensor_bf16", at_roof=False)
+    moves = compute_words(make_kernel(compute_capability=capability), "tensor_bf16")
     assert any("wgmma" in move for move in moves) is told
 
 
@@ -202,7 +223,7 @@ def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: boo
 )
 def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
     """The move follows the pipe, by family, and an unnamed pipe has a general move."""
-    assert word in words_of(advice.compute_moves, make_kernel(), pipe, at_roof=False)[0]
+    assert word in compute_words(make_kernel(), pipe)[0]
 
 
 @pytest.mark.parametrize(
@@ -212,9 +233,9 @@ def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
 def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: bool, at_roof: bool) -> None:
     """The three opcodes with most warp instructions, without modifiers, with their shares of all."""
     opcodes = {"LOP3.LUT": 22, "IADD3": 12, "IADD3.X": 5, "IMAD.WIDE": 8, "BRA": 7, "MOV": 46}
-    moves = words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), pipe, at_roof=at_roof)
+    moves = compute_words(make_kernel(warp_opcodes=opcodes), pipe, at_roof=at_roof)
     assert ("MOV 46 %, LOP3 22 %, IADD3 17 % of the instructions" in moves[0]) is named
-    assert "of the instructions" not in words_of(advice.compute_moves, make_kernel(), pipe, at_roof=at_roof)[0]
+    assert "of the instructions" not in compute_words(make_kernel(), pipe, at_roof=at_roof)[0]
 
 
 @pytest.mark.parametrize(
@@ -227,14 +248,14 @@ def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: b
 )
 def test_a_full_alu_is_told_apart_by_its_opcodes(opcodes: dict[str, float], word: str) -> None:
     """Logic and shifts that outnumber additions and comparisons are unpacking, not index arithmetic."""
-    assert word in words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), "alu", at_roof=False)[0]
+    assert word in compute_words(make_kernel(warp_opcodes=opcodes), "alu")[0]
 
 
 @pytest.mark.parametrize("row", PIPE_ROWS, ids=lambda row: row.key)
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
     """Every pipe of the table has at least one move."""
-    assert words_of(advice.compute_moves, make_kernel(), row.key, at_roof=at_roof)
+    assert compute_words(make_kernel(), row.key, at_roof=at_roof)
 
 
 @pytest.mark.parametrize(
@@ -243,9 +264,7 @@ def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
 )
 def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
     """At the roof of a FLOP pipe nothing is left to do; a full ALU or issue slot should still be relieved."""
-    assert words_of(advice.compute_moves, make_kernel(), pipe, at_roof=True)[0].startswith("do fewer operations") is (
-        ends
-    )
+    assert compute_words(make_kernel(), pipe, at_roof=True)[0].startswith("do fewer operations") is (ends)
 
 
 def test_collecting_is_a_command() -> None:
@@ -289,10 +308,7 @@ def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named:
 
     def said(opcodes: dict[str, int]) -> str:
         kernel = make_kernel(NO_SMEM, warp_opcodes=opcodes, compute_capability="9.0")
-        if resource == "issue":
-            moves = words_of(advice.compute_moves, kernel, resource, at_roof=False)
-        else:
-            moves = words_of(advice.memory_moves, kernel, levels(), resource, at_roof=False)
+        moves = compute_words(kernel, resource) if resource == "issue" else memory_words(kernel, levels(), resource)
         assert moves
         return "; ".join(moves)
 
@@ -304,7 +320,7 @@ def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named:
 def test_reductions_in_memory_count_as_reads() -> None:
     """A histogram of `RED` fills L2 with its own reads, and is not taken for a fill."""
     kernel = make_kernel(warp_opcodes={**GENERATOR, "RED.E.ADD": 20})
-    assert "reorder the blocks for locality" in words_of(advice.memory_moves, kernel, levels(), "l2", at_roof=False)
+    assert "reorder the blocks for locality" in memory_words(kernel, levels(), "l2")
 
 
 @pytest.mark.parametrize(
@@ -315,7 +331,7 @@ def test_without_opcodes_counted_accesses_prove_that_nothing_is_loaded(
 ) -> None:
     """No sector loaded, no shared-memory wavefront, no atomic; what was not counted proves nothing."""
     kernel = make_kernel({"global_load_sectors": 0.0, "smem_load_wavefronts": 0.0, **counters})
-    assert ("vector loads" in words_of(advice.compute_moves, kernel, "issue", at_roof=False)[0]) is told
+    assert ("vector loads" in compute_words(kernel, "issue")[0]) is told
 
 
 @for_all(
@@ -334,10 +350,7 @@ def test_no_move_names_what_the_opcodes_show_none_of(
     pipe: str, named: str, with_it: dict[str, int], without: dict[str, int]
 ) -> None:
     """Divisions, integer products, exponentials and conversions are named only if some were executed."""
-    told, not_told = (
-        words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), pipe, at_roof=False)
-        for opcodes in (with_it, without)
-    )
+    told, not_told = (compute_words(make_kernel(warp_opcodes=opcodes), pipe) for opcodes in (with_it, without))
     assert any(named in move for move in told)
     assert not_told
     assert not any(named in move for move in not_told)
@@ -347,10 +360,7 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
     """A Hopper kernel of HGMMA already uses wgmma; a kernel of HMMA does not."""
     for opcode, told in (("HGMMA.64x128x16.F32.BF16", False), ("HMMA.16816.F32.BF16", True)):
         kernel = make_kernel(warp_opcodes={opcode: 9}, compute_capability="9.0")
-        assert (
-            any("wgmma" in move for move in words_of(advice.compute_moves, kernel, "tensor_bf16", at_roof=False))
-            is told
-        )
+        assert any("wgmma" in move for move in compute_words(kernel, "tensor_bf16")) is told
 
 
 @pytest.mark.parametrize(
@@ -360,9 +370,8 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
 )
 def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, said: str) -> None:
     """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more were not requested by the kernel."""
-    first = words_of(
-        advice.memory_moves, make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes
-    )[0]
+    found = {**levels(dram=303.7e6), "l2": Level(amount_bytes=asked_bytes)}
+    first = memory_words(make_kernel(), found, "dram", at_roof=True)[0]
     assert first.startswith(f"move less than today's 304 MB{said}: fuse")
 
 

@@ -11,6 +11,7 @@ from support.kernels import make_kernel
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
+from rooflens.model.counters.families import OF_ACTIVE
 from rooflens.model.failed import failed_kernel
 from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.records import Kernel, Outside
@@ -20,7 +21,7 @@ from rooflens.model.verdict import flags
 from rooflens.model.verdict.decide import _DOUBTS
 from rooflens.model.verdict.flags import changes_verdict
 
-RESIDENT = {"l2_write_bytes": 32768.0, "dram_write_bytes": 0.0}
+RESIDENT = {"l2_write_bytes": 65536.0, "dram_write_bytes": 0.0}
 COUNTED = {"thread_opcodes": {"FFMA": 1}}
 A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
 CLOCK = {"duration_ns": 1e6, "sm_clock_hz": 1e9}
@@ -54,7 +55,7 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"dram_bus_peak_bytes_per_s": 0.89e12, "device_dram_peak_bytes_per_s": 1e12}),
         make_kernel({"dram_bus_peak_bytes_per_s": 0.91e12, "device_dram_peak_bytes_per_s": 1e12}),
     ),
-    "dram_writes_stay_in_l2": (make_kernel(RESIDENT), make_kernel({**RESIDENT, "dram_write_bytes": 328.0})),
+    "dram_writes_stay_in_l2": (make_kernel(RESIDENT), make_kernel({**RESIDENT, "dram_write_bytes": 656.0})),
     "fp16_is_upper_bound": (make_kernel(thread_opcodes={"HFMA2": 1}), make_kernel(thread_opcodes={"HADD2.F32": 1})),
     "l1_misses_async_copies": (
         make_kernel({"l1_writeback_bytes": 0.0}, warp_opcodes={"LDGSTS.E.BYPASS.128": 1}),
@@ -83,6 +84,10 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
     "share_over_one": (
         make_kernel({"dram_bus_share": 1.03}),
         make_kernel({"dram_bus_share": 1.02, "alu_inst_share": 1.0}),
+    ),
+    "share_of_active_cycles": (
+        make_kernel({"fma_busy_share": 0.5}, counter_sources={"fma_busy_share": f"a per cent{OF_ACTIVE}"}),
+        make_kernel({"fma_busy_share": 0.5}, counter_sources={"fma_busy_share": "a per cent"}),
     ),
     "short_and_replayed": (
         make_kernel({"duration_ns": 19_999.0, "passes": 2.0}),
@@ -202,14 +207,14 @@ def test_a_clean_kernel_has_no_flag() -> None:
     ("changes", "flagged"),
     [
         ({}, True),
-        ({"l2_write_bytes": 32767.0}, False),
+        ({"l2_write_bytes": 65535.0}, False),
         ({"dram_write_bytes": None}, False),
         ({"l2_write_bytes": None}, False),
-        ({"dram_write_bytes": 327.0}, True),
+        ({"dram_write_bytes": 655.0}, True),
     ],
 )
 def test_resident_output(changes: dict[str, float], *, flagged: bool) -> None:
-    """From 32 KiB up to L2's size, less than 1 % of it (327.68 bytes) written to DRAM means that it stayed."""
+    """From 64 KiB up to L2's size, less than 1 % of it (655.36 bytes) written to DRAM means that it stayed."""
     assert ("dram_writes_stay_in_l2" in flags_of({**RESIDENT, **changes})) is flagged
 
 

@@ -17,10 +17,7 @@ from rooflens.model.verdict.thresholds import default_thresholds, override_thres
         ("small_grid_waves", 1),
         ("overhead_duration_ns", 5000),
         ("dominant_stall", 0.3),
-        ("eligible_warps", 1),
         ("full_occupancy_share", 0.8),
-        ("full_issue_share", 0.8),
-        ("resident_write_bytes", 32 * 1024),
     ],
 )
 def test_defaults_are_nvidias(name: str, value: float) -> None:

@@ -273,15 +273,15 @@ def test_a_hollow_bar_that_its_outline_would_fill_is_pale() -> None:
 
 def dots_of(html: str) -> list[dict[str, Any]]:
     """Read the dots of the plane from the page."""
-    data = block(html, "spec-arrows-p0")["datasets"].values()
-    return max((rows for rows in data if rows and "filled" in rows[0]), key=len)
+    dots: list[dict[str, Any]] = block(html, "spec-arrows-p0")["datasets"]["dots"]
+    return dots
 
 
 def test_arrows_lead_from_the_place_before_to_the_place_after() -> None:
     """Half the bytes and half the time: the head is twice as far right and twice as high, under the head's roofs."""
     softmax = samples.every_verdict()[0]
     html = page_of([compared([softmax], [timed(fewer_bytes(softmax, 0.5), 0.5)])])
-    before, after = sorted(dots_of(html), key=lambda dot: dot["filled"])
+    before, after = sorted(dots_of(html), key=lambda dot: "faint" not in dot)
     assert before["x"] == pytest.approx(softmax.levels["dram"].intensity_flop_per_byte, rel=1e-3)
     assert after["x"] == pytest.approx(2 * before["x"], rel=1e-3)
     assert (before["y"], after["y"]) == pytest.approx((softmax.flop_per_s, 2 * (softmax.flop_per_s or 0.0)), rel=0.01)
@@ -303,7 +303,7 @@ def test_places_are_shares_where_gpus_or_clocks_differ(gpu: str, clock_hz: float
     assert spaced(unlike(one)) == words
     html = page_of([one])
     assert (f"Heights are shares of each kernel's own roof, not FLOP/s: {words}," in text_of(html)) == bool(words)
-    gemm = next(dot for dot in dots_of(html) if dot["name"].startswith("ampere") and not dot["filled"])
+    gemm = next(dot for dot in dots_of(html) if dot["name"].startswith("ampere") and "faint" in dot)
     peak, achieved = before[GEMM].flop_peak_per_s, before[GEMM].flop_per_s
     assert peak is not None
     assert achieved is not None
@@ -319,15 +319,16 @@ def test_short_launches_at_an_idle_clock_change_no_roof() -> None:
 
 
 def test_only_one_dot_stands_for_what_is_gone_or_new() -> None:
-    """A kernel on only one side is one dot, hollow if it is gone and filled if it is new."""
-    sides = {(dot["name"].split("(")[0], dot["filled"]) for dot in dots_of(page_of([layer()]))}
-    assert {filled for name, filled in sides if name == "fused_fill_stencil"} == {1}
-    assert {filled for name, filled in sides if name == "stencil_27pt"} == {0}
+    """A kernel on only one side is one dot, faint if it is gone."""
+    sides = {(dot["name"].split("(")[0], "faint" in dot) for dot in dots_of(page_of([layer()]))}
+    assert {is_faint for name, is_faint in sides if name == "fused_fill_stencil"} == {False}
+    assert {is_faint for name, is_faint in sides if name == "stencil_27pt"} == {True}
 
 
 def test_the_biggest_differences_have_names_in_the_plane() -> None:
     """The kernels that changed most are named at their dots."""
-    named = {dot["label"] for dot in dots_of(page_of([layer()])) if dot["label"]}
+    rows = block(page_of([layer()]), "spec-arrows-p0")["datasets"]["labels"]
+    named = {place[0] for row in rows if row["s"] == "label" for place in row["p"] if place}
     assert any(name.startswith("softmax") for name in named)
 
 

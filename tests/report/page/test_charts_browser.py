@@ -1,4 +1,4 @@
-"""The charts of a page in a browser: boost roofs, bars of kernels without FLOPs, and their explanation."""
+"""The charts of a page in a browser: bars of kernels without FLOPs, and their explanation."""
 
 from __future__ import annotations
 
@@ -14,22 +14,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
-
-
-def test_boost_roofs_are_a_choice_that_can_be_shared(open_page: Callable[..., Page]) -> None:
-    """The toggle is off at first, draws the roofs at boost clock, and is kept in the address."""
-    slow = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}, chip=samples.T4)
-    opened = Opened(open_page([samples.analysis(slow), samples.analysis(slow, 1)]))
-    boost = opened.page.locator(".plane [data-boost]")
-    words = opened.page.locator(".plane svg text", has_text="GHz boost")
-    assert (boost.is_checked(), words.count()) == (False, 0)
-    boost.check()
-    assert opened.fragment() == "#boost=on"
-    assert words.count() > 0
-    opened.choose(boost="")
-    assert (boost.is_checked(), words.count()) == (False, 0)
-    assert "Profiled at 585" in opened.page.locator(".roofline figcaption").inner_text().replace("\u00a0", " ")
-    assert open_page(samples.every_verdict()).locator("[data-boost]").count() == 0
 
 
 def test_a_bar_isolates_its_kernel(open_page: Callable[..., Page]) -> None:

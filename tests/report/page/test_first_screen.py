@@ -381,11 +381,11 @@ def test_a_ladder_that_leads_says_what_to_collect_and_the_list_below_does_not(fi
     asking = [replace(one, verdict=replace(one.verdict, moves=(collect,))) for one in report.analyses]
     page = build_content([replace(report, analyses=tuple(asking))], "test", default_thresholds())
     assert page.ladders_lead
-    assert words(named_ladders(page.ladders, lead=True)).count("Next, from warptiling: collect what") == 1
+    assert words(named_ladders(page.ladders, page, lead=True)).count("Next, from warptiling: collect what") == 1
     rows = re.findall(r"<li data-g[^>]*>", str(what_first(page)))
     assert len(rows) > 5
     assert [row for row in rows if "again" not in row] == []
-    assert "Next, from" not in words(named_ladders(page.ladders))
+    assert "Next, from" not in words(named_ladders(page.ladders, page))
 
 
 def test_a_kernel_that_keeps_nothing_busy_says_why() -> None:

@@ -11,8 +11,10 @@ from support import samples
 
 from rooflens.model.compare.ladder import Ladder, ladder
 from rooflens.model.records import Analysis
+from rooflens.model.summary import roofs_by_gpu
 from rooflens.report.path.drawing import STAR, path_spec
 from rooflens.report.path.placing import has_path
+from rooflens.report.plane.roofs import RATED_DASH
 from rooflens.report.words.ladder import LOG_AIR, ladder_bars
 
 
@@ -28,51 +30,66 @@ def versions(*kernels: Analysis) -> Ladder:
 
 def dots(spec: Any) -> list[dict[str, Any]]:
     """Return the rows of the dots, sorted by name."""
-    rows = max((rows for rows in spec["datasets"].values() if rows and "bound" in rows[0]), key=len)
-    return sorted(rows, key=lambda row: str(row["name"]))
+    return sorted(spec["datasets"]["dots"], key=lambda row: str(row["name"]))
+
+
+def labels(spec: Any) -> set[str]:
+    """Return what is written at the dots, where there is most room."""
+    return {row["p"][0][0] for row in spec["datasets"]["labels"] if row["s"] == "label" and row["p"][0]}
+
+
+def drawn(one: Ladder) -> Any:
+    """Draw a ladder under its own roofs."""
+    analyses = [rung.analysis for rung in one.rungs if rung.analysis]
+    return path_spec(one, roofs_by_gpu(analyses))
 
 
 def test_versions_have_their_numbers_and_the_ends_their_names() -> None:
     """Each dot has its number, both ends and the fastest their names, and the fastest a star."""
-    spec = path_spec(versions(version(900), version(300, dram=2e8), version(100, dram=4e8), version(200, dram=8e8)))
-    assert [row["label"] for row in dots(spec)] == ["1 v1", "2", f"3 {STAR} v3", "4 v4"]
+    spec = drawn(versions(version(900), version(300, dram=2e8), version(100, dram=4e8), version(200, dram=8e8)))
+    assert labels(spec) == {"1 v1", "2", f"3 {STAR} v3", "4 v4"}
 
 
 def test_what_is_not_compared_is_off_the_way() -> None:
     """A version of another size has no dot and does not affect the axes; a single place is not a path."""
     other = replace(version(100), flop={"fp32": 4e12}, flop_total=4e12)
-    spec = path_spec(versions(version(900), other, version(300, dram=2e8)))
+    spec = drawn(versions(version(900), other, version(300, dram=2e8)))
     assert [row["name"] for row in dots(spec)] == ["1 v1", "3 v3"]
     assert not has_path(versions(version(900), other))
-    assert path_spec(versions(version(900), other)) is None
+    assert drawn(versions(version(900), other)) is None
 
 
 def test_dots_in_one_place_share_a_label() -> None:
     """Numbers of dots at one place are written together, so that none hides another."""
-    spec = path_spec(versions(version(900), version(900), version(900), version(300, dram=4e8)))
-    labels = [row["label"] for row in dots(spec) if row["label"]]
-    assert len(labels) == 2
-    assert {"1, 2, 3", f"4 {STAR} v4"} == set(labels)
+    spec = drawn(versions(version(900), version(900), version(900), version(300, dram=4e8)))
+    assert labels(spec) == {"1, 2, 3", f"4 {STAR} v4"}
 
 
-def test_without_peaks_in_the_reports_the_roofs_are_those_of_the_datasheet() -> None:
-    """They stand in the plane, above every dot, and the chart says whose they are; a GPU without a file has none."""
+def test_roofs_that_are_not_of_the_runs_are_dotted_and_named() -> None:
+    """A peak by the datasheet is dotted, its name says so, and so does the chart; the report's own is solid."""
 
-    def without_peaks(analysis: Analysis, gpu: str) -> Analysis:
-        levels = {name: replace(level, roof=None) for name, level in analysis.levels.items()}
-        pipes = {name: replace(pipe, roof=None) for name, pipe in analysis.pipes.items()}
-        return replace(analysis, levels=levels, pipes=pipes, kernel=replace(analysis.kernel, gpu=gpu))
+    def published(analysis: Analysis) -> Analysis:
+        level = analysis.levels["dram"]
+        assert level.roof is not None
+        roof = replace(level.roof, source="datasheet", clock="rated", of="datasheet of NVIDIA A100-SXM4-40GB")
+        return replace(analysis, levels={**analysis.levels, "dram": replace(level, roof=roof)})
 
-    own = path_spec(versions(version(900), version(300)))
-    known, unknown = (
-        path_spec(versions(without_peaks(version(900), gpu), without_peaks(version(300), gpu)))
-        for gpu in ("NVIDIA A10G", "a GPU of nobody")
-    )
-    assert "datasheet" not in str(own)
-    assert "Roofs: the datasheet's" in str(known)
-    assert "FP32 35.0 TFLOP/s" in str(known).replace("\u00a0", " ")
-    assert "GDDR6 600 GB/s" in str(known).replace("\u00a0", " ")
-    assert "datasheet" not in str(unknown)
+    own = drawn(versions(version(900), version(300)))
+    rated = drawn(versions(published(version(900)), published(version(300))))
+    assert [row["dash"] for row in own["datasets"]["roofs"]] == [(1, 0)]
+    assert [row["dash"] for row in rated["datasets"]["roofs"]] == [RATED_DASH]
+    assert "by the datasheet" in str(rated["datasets"]["roofs"])
+    assert "Dotted" in str(rated["title"])
+    assert "Dotted" not in str(own["title"])
+
+
+def test_levels_have_letters_where_versions_stand_at_several() -> None:
+    """A version at L2 and one at DRAM are told apart by letters; of one level there are none."""
+    moved = {"dram": 1e7, "l2": 4e9}
+    at_l2 = samples.analysis(samples.Sample("gemm", "memory", 300, "l2", moved, {"fp32": 1e9}))
+    both, one = drawn(versions(version(900), at_l2)), drawn(versions(version(900), version(300)))
+    letters = [{row["p"][0][0] for row in spec["datasets"]["labels"] if row["s"] == "level"} for spec in (both, one)]
+    assert letters == [{"D", "L2"}, set()]
 
 
 def test_bars_go_by_decades_where_times_differ_by_ten_times() -> None:

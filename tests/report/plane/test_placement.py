@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
 from rooflens.report.plane.placement import Canvas, Spot, Text, around
-from rooflens.report.plane.roofs import Roofs, slope_roof
+from rooflens.report.plane.roofs import Roofs, named_slope
 from rooflens.report.plane.viewport import Sheet
 
 
@@ -143,7 +143,7 @@ def test_far_text_is_led_to() -> None:
 def test_a_slope_is_named_where_no_other_line_crosses_its_words() -> None:
     """The name moves up its slope until no other line crosses it; its own line does not count."""
     view = Sheet((0.1, 1e3), (1e10, 1e14), 600, 600)
-    roofs = Roofs((slope_roof(("dram",), 1e12, "NVIDIA A100-SXM4-40GB"),), (), view.x_domain, view.y_domain)
+    roofs = Roofs((named_slope(("dram",), 1e12, "NVIDIA A100-SXM4-40GB"),), (), view.x_domain, view.y_domain)
     (own,) = roofs.lines(view)
     words, part, side = roofs.name(Canvas(view, lines=[own]), ())["dram"]
     same, moved, same_side = roofs.name(Canvas(view, lines=[own, Line(50, 0, 50, 600)]), ())["dram"]

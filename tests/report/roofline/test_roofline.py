@@ -14,11 +14,10 @@ from support.snapshots import check_snapshot
 
 from rooflens.model.records import Analysis, Gain
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, is_hollow, vega_config
-from rooflens.report.plane.plane import OWN
+from rooflens.report.plane.plane import LEVEL_MARKS, OWN
+from rooflens.report.plane.roofs import LEVEL_DASHES
 from rooflens.report.roofline.chart import default_level
 from rooflens.report.roofline.choices import ghost_at
-from rooflens.report.roofline.layers import LEVEL_DASHES
-from rooflens.report.roofline.selection import LEVEL_MARKS
 
 
 def test_it_opens_at_the_level_that_limits_everything() -> None:
@@ -36,10 +35,10 @@ def test_it_opens_at_the_level_that_limits_everything() -> None:
 def test_points_stand_at_intensity_and_performance() -> None:
     """A point's roof is min(P, AI x BW) with the launch's own peaks, and its gap is the factor to that roof."""
     points = {p.level: p for p in make_plane(samples.every_verdict()).points if p.launch.shown_class == "memory"}
-    assert points["dram"].intensity_flop_per_byte == pytest.approx(3.3e9 / 2.71e9)
-    assert points["dram"].roof_flop_per_s == pytest.approx(3.3e9 / 2.71e9 * 1.555e12)
+    assert points["dram"].intensity == pytest.approx(3.3e9 / 2.71e9)
+    assert points["dram"].roof_per_s == pytest.approx(3.3e9 / 2.71e9 * 1.555e12)
     assert points["dram"].gap == pytest.approx(1.102, abs=1e-3)
-    assert points["smem"].roof_flop_per_s == pytest.approx(19.5e12)
+    assert points["smem"].roof_per_s == pytest.approx(19.5e12)
     assert [level for level, point in points.items() if point.nearest] == ["dram"]
 
 
@@ -66,7 +65,7 @@ def test_axes_leave_half_a_decade_of_air() -> None:
     assert high == pytest.approx(19.5e12 * sqrt(10))
     assert log10(high / low) >= 2.5
     x_low, x_high = placed.x_domain()
-    assert x_low < min(p.intensity_flop_per_byte for p in placed.points) / sqrt(10) * 1.001
+    assert x_low < min(p.intensity for p in placed.points) / sqrt(10) * 1.001
     assert log10(x_high / x_low) >= 2.5
     (first, last), (lowest, highest) = placed.whole
     ridges = [pipe.peak / level.peak for pipe in placed.pipe_roofs for level in placed.level_roofs]
@@ -90,7 +89,7 @@ def test_names_of_flat_roofs_have_room_right_of_every_ridge() -> None:
     placed = make_plane(samples.every_verdict())
     low, high = placed.whole[0]
     ridges = [pipe.peak / level.peak for pipe in placed.pipe_roofs for level in placed.level_roofs]
-    farthest = max([*ridges, *(p.intensity_flop_per_byte for p in placed.points)])
+    farthest = max([*ridges, *(p.intensity for p in placed.points)])
     assert log10(farthest / low) / log10(high / low) <= 0.7001
 
 
@@ -119,7 +118,7 @@ def test_axes_span_eight_decades_at_most(level: str) -> None:
     placed = make_plane(_fake_smem())
     low, high = placed.x_domain(level)
     assert log10(high / low) <= 8.0001
-    assert all(low < p.intensity_flop_per_byte < high for p in placed.points_at(level) if p.launch.name == "usual")
+    assert all(low < p.intensity < high for p in placed.points_at(level) if p.launch.name == "usual")
 
 
 def test_a_low_rate_does_not_stretch_the_height() -> None:
@@ -152,10 +151,13 @@ def test_dram_is_called_by_its_kind() -> None:
         assert names == {"dram": name, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 
 
-def test_estimated_points_are_hollow() -> None:
-    """Exactly the points with estimated FLOPs are hollow."""
-    rows = make_spec(samples.every_verdict())["datasets"]["kernels"]
-    assert {row["bound"] for row in rows if row.get("hollow")} == {"balanced"}
+def test_estimated_points_have_a_dashed_outline() -> None:
+    """Exactly the points with estimated FLOPs have it; hollow means one thing alone, that a side was not measured."""
+    spec = make_spec(samples.every_verdict())
+    rows = spec["datasets"]["kernels"]
+    assert {row["bound"] for row in rows if row.get("estimated")} == {"balanced"}
+    assert not any(row.get("hollow") for row in rows)
+    assert "dashed outline: FLOPs estimated" in spec["title"]["subtitle"].replace("Dashed", "dashed")
 
 
 def test_words_of_launches_stand_once() -> None:
@@ -225,7 +227,7 @@ def test_a_move_that_saves_flops_puts_the_dot_to_the_left() -> None:
     (point,) = (p for p in make_plane(samples.every_verdict()).points_at("dram") if p.launch.shown_class == "compute")
     gain = Gain(1.25, None, changes="instructions")
     counted = replace(point, launch=replace(point.launch, counts_limiter=True))
-    assert ghost_at(counted, gain, None) == (point.intensity_flop_per_byte / 1.25, point.flop_per_s)
+    assert ghost_at(counted, gain, None) == (point.intensity / 1.25, point.per_s)
     other = replace(point, launch=replace(point.launch, counts_limiter=False))
     for moved in (ghost_at(other, gain, None), ghost_at(counted, replace(gain, changes=None), None)):
-        assert moved == (point.intensity_flop_per_byte, point.flop_per_s * 1.25)
+        assert moved == (point.intensity, point.per_s * 1.25)

@@ -59,7 +59,7 @@ def test_the_clock_of_the_roofs_is_that_of_their_peaks(clocks_hz: tuple[float, .
         replace(a, kernel=replace(a.kernel, counters={**a.kernel.counters, "sm_clock_hz": hz}))
         for a, hz in zip(samples.every_verdict()[:3], clocks_hz, strict=True)
     ]
-    assert clock_text(make_plane(analyses).clocks_hz) == said
+    assert clock_text(make_plane(analyses).roofs.clocks_hz) == said
 
 
 @pytest.mark.parametrize(("full", "drawn"), [(1.6e12, None), (2.0e12, 2.0e12)])

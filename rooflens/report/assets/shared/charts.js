@@ -10,9 +10,8 @@
     const spec = lens.data(box.dataset.spec);
     const defaults = new Map((spec.params || []).filter((param) => !param.bind).map((param) => [param.name, param.value]));
     const levels = (box.closest(".plane")?.dataset.levels || "").split(" ");
-    const inset = box.closest(".plane")?.querySelector(".inset");
     const turn = Promise.resolve();
-    return { box, defaults, levels, inset, view: null, theme: "", narrow: false, room: 0, margin: 96, zoom: "", turn };
+    return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, zoom: "", turn };
   }
   const figureOf = (element) => figures.find((figure) => figure.box === element);
 
@@ -27,7 +26,6 @@
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       move: Number(state.move) || 0,
       loop: state.loop,
-      boost: state.boost === "on",
       at: state.at || figure.defaults.get("at"),
       ranks: lens.ranks ? lens.ranks() : null,
     };
@@ -180,10 +178,13 @@
   // What is in sight of a plane, as the address has it: low and high x, low and high y; "" for what is seen first.
   const AXES = ["x", "y"];
   const DIGITS = 4;
-  const hasPlane = (figure) => figure.defaults.has("turn");
+  const hasPlane = (figure) => figure.defaults.has("whole");
   const ENDS = ["x0", "x1", "y0", "y1"];
   const inSight = (figure) => ENDS.map((end) => figure.view.signal(end));
-  const whole = (figure) => figure.inset?.dataset.whole.split(" ").map(Number) || figure.view.signal("base");
+  const whole = (figure) => {
+    const [all, first] = ["whole", "base"].map((name) => figure.view.signal(name));
+    return all.map((end, i) => (i % 2 ? Math.max : Math.min)(end, first[i]));
+  };
   const words = (domains) => domains.map((value) => Number(value.toPrecision(DIGITS))).join(",");
   function zoomed(figure) {
     const { zoom } = lens.state;
@@ -196,12 +197,11 @@
     figure.zoom = zoom;
     return true;
   }
-  // A drag or the wheel moves what is in sight: the frame of the small plane follows, and the address when it rests.
+  // A drag or the wheel moves what is in sight: the address follows when it rests.
   const REST_MS = 250;
   function watch(figure) {
     let waiting = 0;
     const moved = () => {
-      frame(figure);
       clearTimeout(waiting);
       waiting = setTimeout(() => {
         const sight = inSight(figure);
@@ -213,19 +213,6 @@
       }, REST_MS);
     };
     for (const end of ENDS) figure.view.addSignalListener(end, moved);
-    frame(figure);
-  }
-  function frame(figure) {
-    const box = figure.inset?.querySelector("rect");
-    if (!box) return;
-    const { width, height } = figure.inset.querySelector("svg").viewBox.baseVal;
-    const all = whole(figure);
-    const [left, right, low, high] = inSight(figure).map((value, i) => {
-      const [begin, end] = all.slice(i < 2 ? 0 : 2);
-      return Math.min(1, Math.max(0, Math.log(value / begin) / Math.log(end / begin)));
-    });
-    const place = { x: left * width, y: (1 - high) * height, width: (right - left) * width, height: (high - low) * height };
-    for (const [name, value] of Object.entries(place)) box.setAttribute(name, value.toFixed(1));
   }
 
   // Both axes move by the same factor: the slopes that labels follow stay as they are.
@@ -250,7 +237,7 @@
     const ghosts = view.data("ghosts").filter((row) => row.k === picked && row.m === view.signal("move"));
     if (!own.length) return null;
     const xs = [...own, ...ghosts].map((row) => row.x);
-    const ys = [...own, ...ghosts].flatMap((row) => [row.y, row.roof || row.y]);
+    const ys = [...own, ...ghosts].flatMap((row) => [row.y, row.limit || row.y]);
     return [xs, ys].flatMap((all) => [Math.min(...all) / AIR, Math.max(...all) * AIR]);
   }
   function zoom(figure, step) {
@@ -271,12 +258,6 @@
   onPress("[data-zoom]", (button) => {
     const figure = figureOf(button.closest(".plane").querySelector(".chart"));
     if (figure.view && hasPlane(figure)) zoom(figure, button.dataset.zoom);
-  });
-
-  const boosts = [...document.querySelectorAll("[data-boost]")];
-  for (const box of boosts) box.addEventListener("change", () => lens.set({ boost: box.checked ? "on" : "" }));
-  lens.on((state) => {
-    for (const box of boosts) box.checked = state.boost === "on";
   });
 
   onPress("[data-export]", async (button) => {

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Level, Pipe, ratio
+from rooflens.model.records import Analysis, Level, Pipe, Roof, ratio
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.verdict.sentences import bytes_part, resource_label, stage_label
+from rooflens.model.verdict.sentences import bytes_part, origin, resource_label, stage_label
 from rooflens.report.words.labels import UNITS, stall_label
 
 MIN_SHARE = 0.01
@@ -102,7 +102,7 @@ def _level_bar(label: str, level: Level, work: MainWork) -> Bar:
         label=label,
         share=level.share,
         part=f"{stage_label(stage)} stage" if stage else "",
-        rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s") + (f" ({by_bytes})" if by_bytes else ""),
+        rate=_rate(fmt.si, level.bytes_per_s, level.roof, "B/s") + (f" ({by_bytes})" if by_bytes else ""),
         amount=", ".join([*amount, *per_byte, *attainable]),
         mark=ratio(level.attainable_per_s, level.peak_bytes_per_s),
     )
@@ -114,7 +114,7 @@ def _pipe_bar(name: str, pipe: Pipe) -> Bar:
     return Bar(
         label=resource_label(name),
         share=pipe.share,
-        rate=_rate(write, pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
+        rate=_rate(write, pipe.amount_per_s, pipe.roof, f"{unit}/s"),
         amount=", ".join([*([] if pipe.amount is None else [amount_words(pipe)]), *attainable]),
         mark=ratio(pipe.attainable_per_s, pipe.peak_per_s),
     )
@@ -136,10 +136,10 @@ def writer(pipe: Pipe) -> tuple[Callable[[float | None, str], str], str]:
     return (fmt.si, "FLOP") if pipe.unit == "FLOP" else (fmt.si_of, "inst" if pipe.unit == "issue" else pipe.unit)
 
 
-def _rate(write: Callable[[float | None, str], str], reached: float | None, peak: float | None, unit: str) -> str:
+def _rate(write: Callable[[float | None, str], str], reached: float | None, roof: Roof | None, unit: str) -> str:
     if reached is None:
         return ""
-    return f"{write(reached, unit)} of {write(peak, unit)}" if peak else write(reached, unit)
+    return write(reached, unit) + (f" of {write(roof.value, unit)}{origin(roof)}" if roof is not None else "")
 
 
 MOST_GROUPS = 8
