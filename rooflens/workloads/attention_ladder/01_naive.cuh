@@ -1,7 +1,7 @@
 // 01 naive: three kernels, product, softmax and product, with all scores in global memory between them.
 //
-// A score is 2 w FLOP, and so is its share of the second product: 4 w FLOP (256) for four trips of 4 bytes: written, read
-// by softmax, its weight written and read again. 16 FLOP/B at DRAM, whatever the length.
+// A score is 2 w FLOP, and so is its share of the second product: 4 w FLOP (256) for four trips of 4 bytes: written,
+// read by softmax, its weight written and read again. 16 FLOP/B at DRAM, whatever the length.
 // softmax reads its row three times (largest, sum, weights), which L1 keeps: 16 KiB at 4096 keys.
 // The products are naive themselves: every multiply-add wants two loads. The 32 lanes of a warp read 32 rows of K: one
 // load touches 32 lines and uses 4 bytes of each.

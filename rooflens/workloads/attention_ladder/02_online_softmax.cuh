@@ -1,6 +1,6 @@
-// 02 online softmax: one kernel; a block has 64 queries, takes 64 keys and values at a time, and keeps their scores on chip.
+// 02 online softmax: one kernel; a block has 64 queries, takes 64 keys at a time, and keeps their scores on chip.
 //
-// Of the scores nothing is written: DRAM sees Q, K, V and the result once, 16 bytes for 4 n FLOP, n / 4 FLOP/B for n keys.
+// No score is written: DRAM sees Q, K, V and the result once, 16 bytes for 4 n FLOP: n / 4 FLOP/B for n keys.
 // A step over 64 keys loads 2*64*64*4 = 32 KiB from far and does 4*64*64*64 = 1048576 FLOP with it: 32 FLOP/B from L2.
 // softmax needs the largest score of a row, which is not known before the last tile: see online.cuh.
 // A thread has 8 queries and 4 keys, then 8 queries and 4 columns: 12 loads of 16 bytes for 128 multiply-adds, in both
@@ -13,13 +13,13 @@
 
 namespace online_softmax {
 
-constexpr int kTile = 64;                            // queries of a block, and keys of a step
+constexpr int kTile = 64;                  // queries of a block, and keys of a step
 constexpr int kThreads = 128;
-constexpr int kAcross = 16;                          // threads that share a query
-constexpr int kDown = kThreads / kAcross;            // 8
-constexpr int kQueries = kTile / kDown;              // of a thread: 8
-constexpr int kEach = kTile / kAcross;               // keys, then columns, of a thread: 4
-constexpr int kVector = 4;                           // floats in 16 bytes
+constexpr int kAcross = 16;                // threads that share a query
+constexpr int kDown = kThreads / kAcross;  // 8
+constexpr int kQueries = kTile / kDown;    // of a thread: 8
+constexpr int kEach = kTile / kAcross;     // keys, then columns, of a thread: 4
+constexpr int kVector = 4;                 // floats in 16 bytes
 constexpr int kTileFloats = kTile * kWidth;
 static_assert(kTile == kWidth, "weights take the place of keys");
 

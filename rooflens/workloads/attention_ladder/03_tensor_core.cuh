@@ -1,14 +1,14 @@
 // 03 tensor core: fp16 operands, fp32 sums; mma.sync, and the next keys and values on their way while these are used.
 //
-// A warp has 32 queries, which stay in its registers as operands, and takes 64 keys at a time: 64 products of 16x8x16 for
-// their scores, 64 for their values. The sums of the first product lie in the lanes as the second wants its left operand:
-// weights are rounded to fp16 and go on, through no memory at all.
+// A warp has 32 queries, which stay in its registers as operands, and takes 64 keys at a time: 64 products of 16x8x16
+// for their scores, 64 for their values. The sums of the first product lie in the lanes as the second wants its left
+// operand: weights are rounded to fp16 and go on, through no memory at all.
 // A row of scores is in four lanes: two exchanges find its largest.
 // A step loads 2*64*64*2 = 16 KiB from far and does 4*128*64*64 = 2097152 FLOP with it: 128 FLOP/B from L2. cp.async
-// (LDGSTS, from compute capability 8.0 on) brings it in two stages, 32 KiB; one barrier a step is enough, as the stage that
-// is fetched next was read before it. From shared memory a warp reads 32 times (ldmatrix) for 128 products.
-// Wall: the tensor pipe, as far as this path (mma) reaches: two thirds of the dense peak on compute capability 9.0. Not far
-// behind is the unit of exponentials: one for 256 FLOP, half of what it can on an SM of 2048 FLOP a clock (A100).
+// (LDGSTS, from compute capability 8.0 on) brings it in two stages, 32 KiB; one barrier a step is enough, as the stage
+// that is fetched next was read before it. From shared memory a warp reads 32 times (ldmatrix) for 128 products.
+// Wall: the tensor pipe, as far as this path (mma) reaches: two thirds of the dense peak on compute capability 9.0. Not
+// far behind is the unit of exponentials: one for 256 FLOP, half of what it can on an SM of 2048 FLOP a clock (A100).
 #pragma once
 
 #include <cuda_fp16.h>
@@ -20,19 +20,19 @@
 
 namespace tensor_core {
 
-constexpr int kQueries = 128;                              // of a block
-constexpr int kKeys = 64;                                  // of a step
+constexpr int kQueries = 128;                             // of a block
+constexpr int kKeys = 64;                                 // of a step
 constexpr int kWarpQueries = 32;
-constexpr int kThreads = kQueries;                         // a warp for 32 of them: 128
-constexpr int kEdge = 16;                                  // of what one ldmatrix reads, and k of one product
-constexpr int kDown = kWarpQueries / kEdge;                // products along a warp's queries: 2
-constexpr int kSteps = kWidth / kEdge;                     // of k, along the width: 4
-constexpr int kAcross = kKeys / 8;                         // products along keys: 8
-constexpr int kColumns = kWidth / 8;                       // products along the result: 8
-constexpr int kVector = 8;                                 // halves in 16 bytes
-constexpr int kTileHalves = kKeys * kWidth;                // of keys in a stage, and of values
-constexpr int kLoads = kTileHalves / kVector / kThreads;   // vectors of keys, and of values, that a thread copies: 4
-constexpr int kLoadRows = kThreads / (kWidth / kVector);   // rows that all threads copy at a time: 16
+constexpr int kThreads = kQueries;                        // a warp for 32 of them: 128
+constexpr int kEdge = 16;                                 // of what one ldmatrix reads, and k of one product
+constexpr int kDown = kWarpQueries / kEdge;               // products along a warp's queries: 2
+constexpr int kSteps = kWidth / kEdge;                    // of k, along the width: 4
+constexpr int kAcross = kKeys / 8;                        // products along keys: 8
+constexpr int kColumns = kWidth / 8;                      // products along the result: 8
+constexpr int kVector = 8;                                // halves in 16 bytes
+constexpr int kTileHalves = kKeys * kWidth;               // of keys in a stage, and of values
+constexpr int kLoads = kTileHalves / kVector / kThreads;  // vectors of keys, and of values, that a thread copies: 4
+constexpr int kLoadRows = kThreads / (kWidth / kVector);  // rows that all threads copy at a time: 16
 
 __device__ inline std::uint32_t pair_at(const __half* at) { return *reinterpret_cast<const std::uint32_t*>(at); }
 
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(kThreads)
       queries[i][step][3] = pair_at(&at[8 * kWidth + 8]);
     }
   }
-  // The chunks that a lane reads. A key's width is k of the first product, and its row: read as it is. A value's row is k
-  // of the second one: read transposed.
+  // The chunks that a lane reads. A key's width is k of the first product, and its row: read as it is. A value's row is
+  // k of the second one: read transposed.
   int key_at[kSteps];
   int value_at[kSteps];
 #pragma unroll

@@ -1,7 +1,7 @@
-// attention_ladder: softmax(Q K^T / sqrt(width)) V of every head, three times: every rung removes the wall of the one before.
+// attention_ladder: softmax(Q K^T / sqrt(width)) V of each head, three times; a rung removes the wall of that before.
 //
-// The work is the same on all of them, 4 heads length^2 width FLOP (softmax not counted), and so is what has to be read and
-// written: Q, K, V and the result; scores are neither. `--rung` 1 to 3 selects the file of that number.
+// The work is the same on all of them, 4 heads length^2 width FLOP (softmax not counted), and so is what has to be read
+// and written: Q, K, V and the result; scores are neither. `--rung` 1 to 3 selects the file of that number.
 #include "../common.cuh"
 
 #include "01_naive.cuh"
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   arguments.finish();
   rooflens::require(length % kLargestTile == 0, "`--length` must be a multiple of 128, the largest tile of the ladder");
   rooflens::require(width == kWidth, "`--width` must be 64, for which the kernels are written");
-  rooflens::require(heads * length * std::max(length, width) < kMaxScores,
+  rooflens::require(heads * length * length < kMaxScores,
                     "`--heads` x `--length` x `--length` must be less than 2^31");
   rooflens::require_gpu();
 

@@ -1,7 +1,7 @@
-// The softmax of a row whose scores come tile by tile: what was summed up so far is scaled whenever a larger score comes.
+// The softmax of a row whose scores come tile by tile: sums so far are scaled whenever a larger score comes.
 //
-// With m the largest score so far, a sum of exp(s - m) becomes one of exp(s - m') by a factor of exp(m - m'). So no score
-// is needed twice, and none has to be kept. Milakov and Gimelshein, arXiv:1805.02867; in attention: arXiv:2205.14135.
+// With m the largest score so far, a sum of exp(s - m) becomes one of exp(s - m') by a factor of exp(m - m'). So no
+// score is needed twice, and none has to be kept. Milakov, Gimelshein, arXiv:1805.02867; Dao et al., arXiv:2205.14135.
 #pragma once
 
 #include "shape.cuh"
