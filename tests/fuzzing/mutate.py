@@ -114,8 +114,12 @@ def mutated_operands(data: bytes, chance: Random) -> bytes:
     try:
         trace = json.loads(data)
         called = [event["args"] for event in trace["traceEvents"] if "Input Dims" in event["args"]]
-        args, other = chance.choice(called), chance.choice(called)
         key = chance.choice(_OPERANDS)
+        # Hypothesis draws from an empty list what it cannot repeat.
+        filled = [args for args in called if args[key]]
+        if not filled:
+            return mutated_json(data, chance)
+        args, other = chance.choice(filled), chance.choice(filled)
         at, given = chance.randrange(len(args[key])), chance.choice(other[key])
     except (ValueError, LookupError, TypeError):  # no longer such a trace
         return mutated_json(data, chance)

@@ -316,6 +316,10 @@ _GIVEN = {
 }
 
 
+_OF_OTHERS = {"max-tokens", "link", "network-gb-per-s"}
+"""Options that a command refuses without another one, or for another kind of what it is about."""
+
+
 def _settings() -> list[bytes]:
     seeds = []
     for name in _LINES:
@@ -323,7 +327,7 @@ def _settings() -> list[bytes]:
         if isinstance(command, Group):
             command = command.get_command(Context(command), _LINES[name][0])
         assert command is not None
-        options = {key: one for key, one in option_names(command).items() if key not in NOT_IN_FILES | {"max-tokens"}}
+        options = {key: one for key, one in option_names(command).items() if key not in NOT_IN_FILES | _OF_OTHERS}
         lines = [f"{key} = {given}" for key, one in options.items() if (given := _setting(key, one)) is not None]
         seeds += ["\n".join([f"[{table}{name}]", *lines, ""]).encode() for table in ("", "tool.rooflens.")]
     return seeds

@@ -162,7 +162,8 @@ def test_a_call_brings_home_what_it_is_for(tmp_path: Path) -> None:
     rungs = [
         name
         for name in first_light.LADDER
-        if can_run(find_workload("gemm_ladder").case(name.partition(".")[2]), "gh100")
+        for workload, _, case in [name.partition(".")]
+        if can_run(find_workload(workload).case(case), "gh100")
     ]
     assert answers(home, "seeds/seeds.alone.out") == list(first_light.SEEDS)
     assert answers(home, "ladder/ladder.alone.out") == rungs

@@ -18,7 +18,7 @@ FLAGS = (
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )
 
-_STAND_INS = {"mma.cuh": "int8_mma.h", "warp_mma.cuh": "warp_mma.h", "../hopper.cuh": "hopper.h"}
+_STAND_INS = {"mma.cuh": "int8_mma.h", "../warp_mma.cuh": "warp_mma.h", "../hopper.cuh": "hopper.h"}
 """What holds PTX, and the header that does the same on the CPU."""
 
 _LAUNCH = re.compile(r"([\w:]+(?:<\w+>)?)<<<(.+?)>>>\((.*?)\);", re.DOTALL)

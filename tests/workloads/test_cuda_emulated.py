@@ -71,9 +71,7 @@ def _witness(stderr: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
 def test_toy_matches_its_reference(program: Path, workload: Workload, case: Case) -> None:
     """Results are within tolerance, in one line of JSON, and one range has exactly the reported launches."""
-    iterations = (
-        1 if workload.name == "gemm_ladder" else 2
-    )  # a product on the CPU takes seconds, and overwrites the last
+    iterations = 1 if workload.together else 2  # a ladder's products take seconds on the CPU, and overwrite the last
     done = _run(program, workload.name, {**case.toy, "iterations": iterations})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n") == 1
@@ -94,6 +92,14 @@ def test_the_multistage_rung_takes_as_many_stages_as_fit(program: Path, shared_k
     """With less shared memory per block, two or three stages are also right; the toy runs four."""
     toy = {**find_workload("gemm_ladder").case("10_multistage").toy, "iterations": 1}
     done = _run(program, "gemm_ladder", toy, EMULATED_SHARED_BYTES=str(shared_kib * 1024))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["ok"] is True
+
+
+@pytest.mark.parametrize("case", find_workload("attention_ladder").cases, ids=lambda case: case.name)
+def test_attention_over_more_tiles_than_the_toy_is_right(program: Path, case: Case) -> None:
+    """With more keys a row's largest score comes later, both stages are filled twice, and one head is all there is."""
+    done = _run(program, "attention_ladder", {**case.toy, "heads": 1, "length": 256, "iterations": 1})
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["ok"] is True
 
@@ -150,6 +156,14 @@ def test_a_case_that_is_named_is_marked_and_answered(program: Path, monkeypatch:
         ("gemm_ladder", {"n": 200}, "`--n` must be a multiple of 128"),
         ("gemm_ladder", {"rung": 12}, "`--rung` must be 1 to 11"),
         ("gemm_ladder", {"rung": 11, "n": 128}, "`--n` of rung 11 must be a multiple of 256"),
+        ("attention_ladder", {"length": 192}, "`--length` must be a multiple of 128"),
+        ("attention_ladder", {"width": 128}, "`--width` must be 64"),
+        (
+            "attention_ladder",
+            {"heads": 2, "length": 32768},
+            "`--heads` x `--length` x `--length` must be less than 2^31",
+        ),
+        ("attention_ladder", {"rung": 4}, "`--rung` must be 1 to 3"),
         ("transpose", {"passes": 2}, "`--passes` must be odd"),
         ("gather", {"table": 100}, "`--table` must be a power of two"),
         ("gather", {"table": 64, "n": 9}, "`--n` must be at most `--table` / 8"),
@@ -191,6 +205,9 @@ MUTATIONS = [
     Mutation("gemm_ladder", "08_tensor_core.cuh", "    }\n    __syncthreads();\n#pragma", "    }\n#pragma", _rung(8)),
     Mutation("gemm_ladder", "10_multistage.cuh", "wait_prior(stages - 2)", "wait_prior(stages - 1)", _rung(10)),
     Mutation("gemm_ladder", "11_wgmma.cuh", "multiplied_but<1>()", "multiplied_but<2>()", _rung(11)),
+    Mutation("attention_ladder", "01_naive.cuh", "= of_warp;\n  __syncthreads();", "= of_warp;", {"rung": 1}),
+    Mutation("attention_ladder", "02_online_softmax.cuh", "__syncwarp();", "", {"rung": 2}),
+    Mutation("attention_ladder", "03_tensor_core.cuh", "wait_prior(0)", "wait_prior(1)", {"rung": 3}),
     Mutation("transpose", "main.cu", "tile[tx][ty + e * kRows]", "tile[ty + e * kRows][tx]"),
     Mutation("int8_mma", "main.cu", "column * kK + 16 + 4 * part", "column * kK + 4 * part"),
     Mutation("int8_wgmma", "main.cu", "(chunk ^ row % 8)", "chunk"),

@@ -39,6 +39,11 @@ BY_HAND = {
     "gemm_ladder-09_autotuned": (137_438_953_472, 134_217_728),
     "gemm_ladder-10_multistage": (137_438_953_472, 134_217_728),
     "gemm_ladder-11_wgmma": (137_438_953_472, 134_217_728),
+    # 4 x 16 x 4096**2 x 64; four matrices of 2**22 x 4 bytes, and four trips of 2**28 x 4
+    "attention_ladder-01_naive": (68_719_476_736, 67_108_864 + 4_294_967_296),
+    "attention_ladder-02_online_softmax": (68_719_476_736, 67_108_864),
+    # three matrices of 2**22 x 2 bytes, one of 4
+    "attention_ladder-03_tensor_core": (68_719_476_736, 41_943_040),
     # 8 x 8192**2
     "transpose-unpadded": (None, 536_870_912),
     "transpose-padded": (None, 536_870_912),

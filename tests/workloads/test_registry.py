@@ -14,6 +14,7 @@ from rooflens.model.verdict_classes import BOUNDS
 from rooflens.workloads.registry import FOLDER, find_workload, load_workloads, parse_workload
 
 CUDA = {
+    "attention_ladder",
     "fma",
     "fp16_fma",
     "gather",

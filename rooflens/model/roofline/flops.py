@@ -13,7 +13,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from rooflens.model.records import Kernel, Roof, RoofSource
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import (
     THREAD_FLOP,
     is_matrix,
@@ -140,6 +140,26 @@ class Flops(Struct, frozen=True, dict=True):
 def has_newer_instruction(kernel: Kernel) -> bool:
     """Return whether the chip has matrix instructions besides mma, which do the same work in less time."""
     return kernel.capability in _NEWER_INSTRUCTION
+
+
+_COUNTS_FULL_RATE = frozenset({(8, 6), (8, 9)})
+"""Chips whose tensor pipe is counted against the rate of fp16 sums, though GeForce boards add in fp32 at half of it.
+
+100 versions of one bf16 product on an RTX 3070 Laptop, up to CUTLASS's, have 47 % at most.
+"""
+
+
+def tensor_pipe_top(kernel: Kernel) -> float:
+    """Return how busy the tensor pipe of a kernel's products can look: half on GeForce boards of some chips, else 1."""
+    sheet = datasheet_of(kernel.gpu)
+    if kernel.capability not in _COUNTS_FULL_RATE or sheet is None:
+        return 1.0
+    products = [product for opcode in kernel.warp_opcodes if (product := tensor_op(opcode)) is not None]
+    rates = [sheet.peak(f"tensor_fp16{sums}") for sums in ("", ACC16)]
+    adds_in_fp32 = products and not any(one.half_accumulate or one.dtype.startswith("int") for one in products)
+    if not adds_in_fp32 or rates[0] is None or rates[1] is None:
+        return 1.0
+    return rates[0].value / rates[1].value
 
 
 def has_matrix_work(kernel: Kernel) -> bool:

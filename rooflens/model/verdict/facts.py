@@ -20,7 +20,7 @@ from rooflens.model.records import (
     Pipe,
     ratio,
 )
-from rooflens.model.roofline.flops import Flops
+from rooflens.model.roofline.flops import Flops, tensor_pipe_top
 from rooflens.model.roofline.roof import dram_clock_part
 from rooflens.model.verdict.thresholds import Thresholds
 from rooflens.model.verdict_classes import Bound
@@ -100,8 +100,12 @@ class Facts(Struct, frozen=True):
 
     @property
     def tensor_share(self) -> float | None:
-        """How busy the tensor pipe is: of the time or, where only that is known, of the time in which SMs have work."""
-        return self.shares.get("tensor_pipe", self.counter("tensor_active_share"))
+        """How busy the tensor pipe is: of the time or, where only that is known, of the time in which SMs have work.
+
+        Of what it can be: GeForce boards of some chips add in fp32 at half of the rate that their counter is against.
+        """
+        share = self.shares.get("tensor_pipe", self.counter("tensor_active_share"))
+        return None if share is None else min(1.0, share / tensor_pipe_top(self.kernel))
 
     def measured(self, name: str, unit: str, counter: str | None = None) -> Evidence:
         """Make a resolved counter evidence, with the stored metrics it came from.

@@ -187,7 +187,7 @@ def at_full_clock(analysis: Analysis) -> str:
     """Say that a limit of DRAM holds at a clock above the profiled one: `at GDDR6's full clock`; else empty."""
     is_higher = (
         analysis.verdict.limit.by == "DRAM traffic"
-        and _over_profiled_clock(analysis) > 1 + default_thresholds().noise_share
+        and _over_profiled_clock(analysis) > 1 + default_thresholds().negligible_share
     )
     return f"at {resource_label('dram', analysis.kernel.gpu)}'s full clock" if is_higher else ""
 

@@ -253,6 +253,11 @@ class Ladder(Struct, frozen=True):
         return any(rung.cublas_share is not None for rung in self.rungs)
 
     @property
+    def is_timed(self) -> bool:
+        """True where a rung was timed without the profiler."""
+        return any(rung.time_ns is not None for rung in self.rungs)
+
+    @property
     def longest_share(self) -> float:
         """The largest part of cuBLAS's speed, at least 1: the length of the longest bar."""
         return max(1.0, *(rung.cublas_share or 0.0 for rung in self.rungs))

@@ -1,6 +1,7 @@
 """Attention over a whole prompt: three kernels that pass scores through memory, or one that keeps them on chip.
 
 The arithmetic is the same. The difference is that scores, `length` x `length` per head, are written and read.
+The kernels are PyTorch's; `attention_ladder` has some of our own.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@
 #include <cuda_pipeline.h>
 
 #include "../device.cuh"
-#include "warp_mma.cuh"
+#include "../swizzle.cuh"
+#include "../warp_mma.cuh"
 
 namespace multistage {
 
@@ -30,12 +31,6 @@ constexpr int kVector = 8;                                  // halves in 16 byte
 constexpr int kTileHalves = kTile * kDepth;                 // of A in a stage, and of B
 constexpr int kLoads = kTileHalves / kVector / kThreads;    // vectors of A, and of B, that a thread copies: 8
 constexpr int kStageBytes = 2 * kTileHalves * static_cast<int>(sizeof(__half));
-
-// Where the 16 bytes at a row and a column stand in a tile with rows of so many halves.
-template <int width>
-__device__ int place(int row, int column) {
-  return row * width + (column / kVector ^ row % 8) * kVector;
-}
 
 __device__ constexpr unsigned bytes(int count) { return static_cast<unsigned>(count) * sizeof(__half); }
 
@@ -62,8 +57,8 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kRowsB = kThreads / kAcrossB;      // 8
   const __half* a_from = &a[(first_row + thread / kAcrossA) * n + thread % kAcrossA * kVector];
   const __half* b_from = &b[thread / kAcrossB * n + first_column + thread % kAcrossB * kVector];
-  const unsigned a_to = bytes(place<kDepth>(thread / kAcrossA, thread % kAcrossA * kVector));
-  const unsigned b_to = bytes(kTileHalves + place<kTile>(thread / kAcrossB, thread % kAcrossB * kVector));
+  const unsigned a_to = bytes(swizzle::place<__half, kDepth>(thread / kAcrossA, thread % kAcrossA * kVector));
+  const unsigned b_to = bytes(kTileHalves + swizzle::place<__half, kTile>(thread / kAcrossB, thread % kAcrossB * kVector));
   const auto fetch = [&](unsigned stage) {
     const __half* a_row = a_from;
     const __half* b_row = b_from;

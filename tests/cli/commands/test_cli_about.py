@@ -80,10 +80,10 @@ def test_a_counter_says_what_it_counts_and_what_is_read_from_it() -> None:
 
 def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     """A counter in no tier also has a unit, a meaning and a family, and similar counters of its unit."""
-    text = _shown("lts__t_sectors_op_read.sum")
-    assert "Counts: sectors of 32 bytes (reads)." in text
+    text = _shown("lts__t_requests_op_read.sum")
+    assert "Counts: requests (reads)." in text
     assert "Unit: an L2 slice." in text
-    assert "`lts__t_sectors_op_write`" in text
+    assert "`lts__t_sectors_op_read`" in text
     assert "Collected: in no tier" in text
     assert text.endswith('in the documentation: "DRAM, L2, atomics, the host\'s memory", l2\n')
 

@@ -7,7 +7,7 @@ from support.kernels import make_kernel, work_by_key
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
-from rooflens.model.roofline.flops import count_flops
+from rooflens.model.roofline.flops import count_flops, tensor_pipe_top
 
 A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
 HOPPER = {"compute_capability": "9.0"}
@@ -586,3 +586,13 @@ def test_a_busy_pipe_that_the_counters_do_not_explain_is_unknown_work() -> None:
         {**SASS, "tensor_busy_share": 0.7}, tensor_ops={"src_int8": 5.0}, tensor_peaks_per_s={"src_int8": 1e15}, **A100
     )
     assert not count_flops(kernel).complete
+
+
+def test_a_tensor_pipe_counted_against_fp16_sums_tops_at_half() -> None:
+    """With fp32 sums a GeForce of CC 8.6 fills half of its counter; with fp16 sums, or on an A10, all of it."""
+    sums = {"HMMA.16816.F32.BF16": 100}
+    geforce = {"gpu": "NVIDIA GeForce RTX 3090", "compute_capability": "8.6"}
+    assert tensor_pipe_top(make_kernel(warp_opcodes=sums, **geforce)) == pytest.approx(0.5, rel=0.01)
+    assert tensor_pipe_top(make_kernel(warp_opcodes={**sums, "HMMA.16816.F16": 1}, **geforce)) == 1
+    assert tensor_pipe_top(make_kernel(warp_opcodes=sums, gpu="NVIDIA A10", compute_capability="8.6")) == 1
+    assert tensor_pipe_top(make_kernel(warp_opcodes=sums, gpu="NVIDIA H100 PCIe", compute_capability="9.0")) == 1

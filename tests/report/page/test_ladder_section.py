@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.ladder import CUBLAS_NS, FLOP, RUNGS, record_ladder
-from sweeping import gemms, ladder, make_page
+from sweeping import attention_ladder, gemms, ladder, make_page
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.records import AnalyzedReport
+from rooflens.model.unprofiled import Unprofiled
 from rooflens.report.page.page import render_page
 from rooflens.report.page.sweeps import Ladder, find_sweeps, ladder_of, sweeps
 from rooflens.writing.rendering import bundled
@@ -71,6 +72,23 @@ def test_without_cublas_the_page_says_where_its_time_would_come_from() -> None:
     html = str(sweeps(content))
     assert "NAME.unprofiled.json" in html
     assert 'style="width:' not in html
+
+
+def test_a_ladder_without_cublas_has_times_and_gains() -> None:
+    """Attention has no cuBLAS beside it: its table has no such column; the three kernels of a rung are one step."""
+    content = make_page(attention_ladder())
+    alone = [Unprofiled(wall_ns=time_ns, kernel_ns=time_ns) for time_ns in (120_000_000, 6_000_000, 400_000)]
+    runs = zip(content.reports, alone, strict=True)
+    timed = replace(content, reports=tuple(replace(report, unprofiled=run) for report, run in runs))
+    (sweep,) = find_sweeps(timed)
+    found = ladder_of(sweep, timed)
+    assert found is not None
+    assert sweep.title == "attention_ladder, fp32 and fp16: rung 1 to 3"
+    assert [rung.step_up for rung in found.rungs] == [None, 20, 15]
+    assert len(sweep.steps[0].keys) == 3
+    html = str(sweeps(timed))
+    assert "cuBLAS" not in html
+    assert "Without the profiler" in html
 
 
 def test_a_sweep_of_sizes_is_no_ladder() -> None:

@@ -11,6 +11,7 @@ struct alignas(4) __half2 {
 };
 
 inline float __half2float(__half half) { return static_cast<float>(half.value); }
+inline __half2 __floats2half2_rn(float low, float high) { return {__half(low), __half(high)}; }
 inline __half2 __float2half2_rn(float value) { return {__half(value), __half(value)}; }
 
 namespace emulator {

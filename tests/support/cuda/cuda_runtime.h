@@ -89,6 +89,37 @@ void wait_until(Condition holds) {
   while (!holds()) wait(State::polling);
 }
 
+// What the lanes of a warp show one another, in turns of two: the one before may still be read while the next is written.
+template <typename Value>
+struct Shown {
+  Value turns[2];
+  unsigned turn;
+};
+template <typename Value>
+inline Shown<Value> shown[1024];
+
+template <typename Value>
+Value& show() {
+  Shown<Value>& mine = shown<Value>[current];
+  return mine.turns[++mine.turn % 2];
+}
+
+// Waits for the other lanes, and returns what the warp shows.
+template <typename Value>
+class Warp {
+ public:
+  Warp() {
+    wait(State::at_warp_barrier);
+    first_ = current - current % 32;
+  }
+  const Value& operator[](std::size_t lane) const {
+    return shown<Value>[first_ + lane].turns[shown<Value>[current].turn % 2];
+  }
+
+ private:
+  std::size_t first_;
+};
+
 inline void resume(std::size_t index) {
   current = index;
   const auto i = static_cast<unsigned>(index);
@@ -172,6 +203,13 @@ inline Witness witness;
 }  // namespace emulator
 
 inline void __syncthreads() { emulator::wait(emulator::State::at_block_barrier); }
+inline void __syncwarp() { emulator::wait(emulator::State::at_warp_barrier); }
+
+inline float __shfl_xor_sync(unsigned, float value, int apart) {
+  emulator::show<float>() = value;
+  const emulator::Warp<float> warp;
+  return warp[emulator::current % 32 ^ static_cast<unsigned>(apart)];
+}
 
 template <typename Value>
 Value __ldcg(const Value* from) {

@@ -6,33 +6,10 @@
 
 namespace emulator {
 
-// What a lane shows the others of its warp, in turns of two: the one before may still be read while the next is written.
+// What a lane shows the others of its warp.
 struct Held {
   const __half* row;
   float a[8], b[4];
-};
-struct Shown {
-  Held turns[2];
-  unsigned turn;
-};
-inline Shown shown[1024];
-
-inline Held& show() { return shown[current].turns[++shown[current].turn % 2]; }
-
-// Waits for the other lanes, and returns what the warp shows.
-class Warp {
- public:
-  Warp() {
-    wait(State::at_warp_barrier);
-    first_ = current - current % 32;
-  }
-  const Held& operator[](std::size_t lane) const {
-    const Shown& found = shown[first_ + lane];
-    return found.turns[shown[current].turn % 2];
-  }
-
- private:
-  std::size_t first_;
 };
 
 inline float half_of(std::uint32_t word, unsigned place) {
@@ -52,8 +29,8 @@ inline std::uint32_t bits_of(const __half& half, unsigned place) {
 template <bool transposed>
 void load_matrices(std::uint32_t (&to)[4], const __half* row) {
   if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0) stop("a row of ldmatrix is not aligned to 16 bytes");
-  show().row = row;
-  const Warp warp;
+  show<Held>().row = row;
+  const Warp<Held> warp;
   const std::size_t lane = current % 32;
   for (unsigned m = 0; m < 4; ++m) {
     to[m] = 0;
@@ -76,10 +53,10 @@ inline void load_matrices_transposed(std::uint32_t (&to)[4], const __half* row) 
 
 // PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type".
 inline void multiply_16x8x16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  emulator::Held& mine = emulator::show();
+  emulator::Held& mine = emulator::show<emulator::Held>();
   for (unsigned i = 0; i < 8; ++i) mine.a[i] = emulator::half_of(a[i / 2], i % 2);
   for (unsigned i = 0; i < 4; ++i) mine.b[i] = emulator::half_of(i < 2 ? b0 : b1, i % 2);
-  const emulator::Warp warp;
+  const emulator::Warp<emulator::Held> warp;
   const std::size_t lane = emulator::current % 32;
   for (unsigned e = 0; e < 4; ++e) {
     const std::size_t row = lane / 4;

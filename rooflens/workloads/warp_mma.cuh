@@ -1,4 +1,4 @@
-// What rung 10 needs of PTX: a warp's matrices straight out of shared memory, and their product.
+// What a warp's products of matrices need of PTX: its matrices straight out of shared memory, and their product.
 //
 // Of the lane l, a register of an 8x8 matrix holds row l / 4, elements 2 (l % 4) and 2 (l % 4) + 1; transposed, these
 // elements of column l / 4.
