@@ -85,7 +85,8 @@ def build(folder: Path, pins: dict[str, Any]) -> None:
 
 def _fetch_core(folder: Path, pin: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as fetched:
-        _run("npm", "pack", f"pyodide@{pin['version']}", "--pack-destination", fetched)
+        patience = ("--fetch-retries=1", "--fetch-retry-maxtimeout=2000", "--fetch-timeout=60000")
+        _run("npm", "pack", f"pyodide@{pin['version']}", "--pack-destination", fetched, *patience)
         (archive,) = Path(fetched).iterdir()
         if hashlib.sha256(archive.read_bytes()).hexdigest() != pin["sha256"]:
             raise ValueError(f"pyodide {pin['version']} of npm is not the one that was pinned")
@@ -128,7 +129,7 @@ def _how_to_build() -> tuple[str, ...]:
 
 
 def _pip(*arguments: str) -> None:
-    _run(sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments)
+    _run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries=1", *arguments)
 
 
 def _run(*command: str) -> None:
