@@ -86,7 +86,7 @@ def build(folder: Path, pins: dict[str, Any]) -> None:
 def _fetch_core(folder: Path, pin: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as fetched:
         patience = ("--fetch-retries=1", "--fetch-retry-maxtimeout=2000", "--fetch-timeout=60000")
-        _run("npm", "pack", f"pyodide@{pin['version']}", "--pack-destination", fetched, *patience)
+        _run("npm", "pack", f"pyodide@{pin['version']}", *patience, "--pack-destination", fetched)
         (archive,) = Path(fetched).iterdir()
         if hashlib.sha256(archive.read_bytes()).hexdigest() != pin["sha256"]:
             raise ValueError(f"pyodide {pin['version']} of npm is not the one that was pinned")
