@@ -184,7 +184,8 @@ def test_two_files_are_compared_and_several_are_one_report(
 
 def test_pasted_text_is_read(page: Page, files: dict[str, Path]) -> None:
     """What ncu printed can be pasted."""
-    page.locator("#again").click()
+    page.reload()
+    page.locator("body[data-ready]").wait_for()
     page.locator("summary").click()
     page.fill("#pasted", files["print"].read_text("utf-8"))
     page.locator("#paste button").click()
