@@ -68,13 +68,11 @@ class _Row(NamedTuple):
     Attributes:
         offset: In its function; it holds from there on.
         place: None where the function ends.
-        number: Among the rows of its function, from 1 on.
-        caller: Number of the row that it was inlined at; 0 for none.
+        caller: The row that it was inlined at, by its number in the function from 1 on; 0 for none.
     """
 
     offset: int
     place: Place | None
-    number: int
     caller: int
 
 
@@ -84,16 +82,20 @@ class Lines:
     def __init__(self) -> None:
         self._places: dict[int, Place | None] = {}
         self._innermost: dict[int, int] = {}
-        self._paths: dict[int, tuple[Place, ...]] = {}
+        self._calls: list[tuple[Place, int]] = []
+        self._first = 0
         self._starts: list[int] = []
 
     def add(self, row: _Row) -> None:
         """Add a row; of several at an offset the first one counts, and its path leads on to what was inlined there."""
-        if row.place is not None:
-            self._paths[row.number] = (*self._paths.get(row.caller, ()), row.place)[-_MOST_INLINED:]
         self._places.setdefault(row.offset, row.place)
-        if self._innermost.get(row.offset, row.caller) == row.caller:
-            self._innermost[row.offset] = row.number
+        if row.place is None:
+            self._first = len(self._calls)
+            return
+        caller = self._first + row.caller - 1 if row.caller else -1
+        if self._innermost.get(row.offset, caller) == caller:
+            self._innermost[row.offset] = len(self._calls)
+        self._calls.append((row.place, caller))
 
     def at(self, offset: int) -> Place | None:
         """Return the file and the line of an instruction; None if unknown."""
@@ -102,8 +104,13 @@ class Lines:
 
     def path(self, offset: int) -> tuple[Place, ...]:
         """Return where an instruction stands: the calls that inlined it, outermost first, and its own place."""
-        path = self._paths.get(self._innermost.get(self._start(offset), 0), ())
-        return path if all(0 < line <= _MOST_LINE for _, line in path) else ()
+        path: list[Place] = []
+        at = self._innermost.get(self._start(offset), -1)
+        while at >= 0 and len(path) < _MOST_INLINED:
+            place, caller = self._calls[at]
+            path.append(place)
+            at = caller if caller < at else -1  # a caller stands before what was inlined at it
+        return tuple(path[::-1]) if all(0 < line <= _MOST_LINE for _, line in path) else ()
 
     def _start(self, offset: int) -> int:
         """Return where the rows begin that hold at an offset; -1 before the first."""
@@ -183,7 +190,7 @@ class _Program:
         """Yield the rows of each function."""
         data, unit, take = self._unit.data, self._unit, self._budget.take
         end, first_short = len(data), unit.first_short
-        at, function, offset, file, line, number, caller = unit.program, b"", 0, 1, 1, 0, 0
+        at, function, offset, file, line, caller = unit.program, b"", 0, 1, 1, 0
         while at < end:
             code = data[at]
             at += 1
@@ -194,8 +201,7 @@ class _Program:
                     offset += steps * unit.least_bytes
                     line += unit.line_base + line_step
                 take(ROWS)
-                number += 1
-                yield function, _Row(offset, (self._names.get(file) or self._name(file), line), number, caller)
+                yield function, _Row(offset, (self._names.get(file) or self._name(file), line), caller)
             elif code == _ADVANCE_LINE:
                 step, at = _signed(data, at)
                 line += step
@@ -204,8 +210,8 @@ class _Program:
                 at, code = start + length, data[start]
                 if code == _END_SEQUENCE:
                     take(ROWS)
-                    yield function, _Row(offset, None, number + 1, 0)
-                    function, offset, file, line, number, caller = b"", 0, 1, 1, 0, 0
+                    yield function, _Row(offset, None, 0)
+                    function, offset, file, line, caller = b"", 0, 1, 1, 0
                 elif code == _SET_ADDRESS:
                     function = self._function(start + 1, is_second=bool(function or offset))
                 else:
