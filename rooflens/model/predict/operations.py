@@ -6,14 +6,14 @@ written once, unless a row says otherwise. The steps of a composite operation ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 
 from rooflens.errors import UnknownNameError
 from rooflens.model.predict import formulas
 from rooflens.model.predict.communication import ALL_REDUCED, COLLECTIVES, EXCHANGED
-from rooflens.model.predict.rows import Operation, Size, Sizes
+from rooflens.model.predict.rows import Amount, Operation, Part, Size, Sizes
 
 _BATCH = Size("batch", "batch size", 1)
 _HEADS = (
@@ -90,6 +90,19 @@ _ONCE = "every operand read once, the result written once"
 
 def _all_rows(s: Sizes) -> float:
     return s["rows"] * s["width"]
+
+
+def _tokens_in_and_out(s: Sizes) -> float:
+    return 2 * s["tokens"] * s["hidden"]
+
+
+def _with_weights(parts: Callable[[Sizes], Iterator[Part]], kept: Amount) -> Amount:
+    """Count what one kernel for all parts moves: their weights, each once, and what it keeps of the rest."""
+    return lambda s: formulas.weight_elements(parts(s)) + kept(s)
+
+
+def _packed_weights(parts: Callable[[Sizes], Iterator[Part]]) -> Amount:
+    return lambda s: formulas.weight_bytes(parts(s))
 
 
 def _with_residual(norm: str, weights: int) -> Operation:
@@ -395,8 +408,8 @@ _TABLE = (
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
-        elements=lambda s: formulas.weight_elements(formulas.block_parts(s)) + formulas.block_kept(s),
-        extra_bytes=lambda s: formulas.weight_bytes(formulas.block_parts(s)),
+        elements=_with_weights(formulas.block_parts, formulas.block_kept),
+        extra_bytes=_packed_weights(formulas.block_parts),
         fused="all between the tokens and its result stays on chip",
         results=formulas.block_kept,
     ),
@@ -417,8 +430,8 @@ _TABLE = (
         parts=formulas.mlp_parts,
         group=lambda s: s["tensor_parallel"],
         sent_source=f"{ALL_REDUCED} the result",
-        elements=lambda s: formulas.weight_elements(formulas.mlp_parts(s)) + 2 * s["tokens"] * s["hidden"],
-        extra_bytes=lambda s: formulas.weight_bytes(formulas.mlp_parts(s)),
+        elements=_with_weights(formulas.mlp_parts, _tokens_in_and_out),
+        extra_bytes=_packed_weights(formulas.mlp_parts),
         fused="gate, activation and what is between both products stay on chip",
         results=lambda s: s["tokens"] * s["hidden"],
     ),
@@ -443,8 +456,8 @@ _TABLE = (
         parts=formulas.moe_parts,
         group=lambda s: s["expert_parallel"],
         sent_source=f"{EXCHANGED} tokens x top_k rows to their experts, and of the results back",
-        elements=lambda s: formulas.weight_elements(formulas.moe_parts(s)) + 2 * s["tokens"] * s["hidden"],
-        extra_bytes=lambda s: formulas.weight_bytes(formulas.moe_parts(s)),
+        elements=_with_weights(formulas.moe_parts, _tokens_in_and_out),
+        extra_bytes=_packed_weights(formulas.moe_parts),
         fused="activation and rows between router, products and weighted sum stay on chip",
         results=lambda s: s["tokens"] * s["hidden"],
     ),
@@ -477,8 +490,8 @@ _TABLE = (
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
-        elements=lambda s: formulas.weight_elements(formulas.prefill_parts(s)) + formulas.prefill_kept(s),
-        extra_bytes=lambda s: formulas.weight_bytes(formulas.prefill_parts(s)),
+        elements=_with_weights(formulas.prefill_parts, formulas.prefill_kept),
+        extra_bytes=_packed_weights(formulas.prefill_parts),
         fused="all but weights, cache and logits stays on chip",
         results=formulas.prefill_kept,
     ),
