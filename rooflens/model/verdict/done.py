@@ -58,9 +58,7 @@ def _at_dram(facts: Facts, costing: set[str]) -> str:
 def _at_arithmetic(facts: Facts) -> str:
     """Say of which pipe's peak the kernel's arithmetic is so much that nothing is left; empty if of none."""
     kernel, least = facts.kernel, facts.limits.done_share
-    tensor = facts.tensor_share
-    if tensor is None and facts.compute is not None and facts.compute.resource == "tensor_pipe":
-        tensor = facts.compute.share
+    tensor = facts.tensor_use
     # Warp-wide mma fills the pipe at a part of the rate that wgmma and tcgen05 reach.
     if tensor is not None and tensor >= least and not has_newer_instruction(kernel):
         return f"{percent(tensor)} of the tensor pipe"

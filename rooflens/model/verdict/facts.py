@@ -107,6 +107,13 @@ class Facts(Struct, frozen=True):
         share = self.shares.get("tensor_pipe", self.counter("tensor_active_share"))
         return None if share is None else min(1.0, share / tensor_pipe_top(self.kernel))
 
+    @property
+    def tensor_use(self) -> float | None:
+        """The same, else what NVIDIA's summary says of the busiest pipe, if that is the tensor pipe."""
+        if self.tensor_share is None and self.compute is not None and self.compute.resource == "tensor_pipe":
+            return self.compute.share
+        return self.tensor_share
+
     def measured(self, name: str, unit: str, counter: str | None = None) -> Evidence:
         """Make a resolved counter evidence, with the stored metrics it came from.
 

@@ -25,9 +25,7 @@ _STAGES = (
 
 def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     """Return what to try first where tensor cores work and idle, with no level of memory full; else nothing."""
-    share = facts.tensor_share
-    if share is None and facts.compute is not None and facts.compute.resource == "tensor_pipe":
-        share = facts.compute.share
+    share = facts.tensor_use
     levels = {name: facts.shares[name] for name in facts.levels if name in facts.shares}
     top = max(levels.values(), default=None)
     if (
