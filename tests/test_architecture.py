@@ -97,8 +97,9 @@ MAY_IMPORT: dict[str, str] = {
     "report/summary": "format model/* report/words report/content report/roofline",
     "report/page/cards": "format globs model/* report/document report/words report/content report/html "
     "report/roofline report/templates report/writers",
-    "report/page": "format errors model/* report/document report/words report/content report/html report/path "
-    "report/plane report/roofline report/summary report/templates report/writers report/page/cards",
+    "report/overview": "format errors model/* report/document report/words report/content report/summary",
+    "report/page": "format errors model/* report/document report/words report/content report/html report/overview "
+    "report/path report/plane report/roofline report/summary report/templates report/writers report/page/cards",
     "report/data": "format model/* report/ladder_data",
     "report/document": "",
     "report/words": "format model/* report/document",

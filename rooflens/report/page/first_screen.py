@@ -27,7 +27,6 @@ from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import memory, memory_chart
 from rooflens.report.page.charts import RooflineFigure, charts, collecting, lacking_gpu
-from rooflens.report.page.headline import after_move
 from rooflens.report.page.ladder import ladder_section, leading_ladder_asks, way_of
 from rooflens.report.roofline.choices import Choice, choices
 from rooflens.report.summary import (
@@ -41,6 +40,7 @@ from rooflens.report.summary import (
 )
 from rooflens.report.templates import render
 from rooflens.report.words.findings import confidence_words, sureness
+from rooflens.report.words.headline import after_move
 from rooflens.report.words.program import program_lines
 
 LISTED = 12
@@ -181,7 +181,7 @@ def verdict(content: Content) -> Markup:
 
 
 def _chosen(choice: Choice, time_ns: float | None, sure: Confidence) -> ChosenMove:
-    after = after_move(choice, time_ns)
+    after = after_move(choice.gain, time_ns, choice.kind, choice.finding)
     figure = gain_figure(choice.gain, time_ns).rpartition("\u2192 ")[2]
     said = f"{fmt.duration(time_ns)}, {after}" if after else ""
     return ChosenMove(brief_move(choice.text), figure, said, choice.where, confidence_words(sure))

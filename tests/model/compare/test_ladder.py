@@ -47,7 +47,7 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
         pytest.approx(0.5),
     ]
     assert [rung.is_fastest for rung in made.rungs] == [False, True, False]
-    assert headline(made) == "3 versions, fastest v1, 2.00 s: 4.00x faster than v0 (1 run each)"
+    assert headline(made) == "v1 is the fastest of 3: 2.00 s, 4.00x faster than v0"
     assert [row.marked for row in ladder_rows(made.rungs)] == ["v0", "v1 (fastest)", "v2"]
     assert try_next(made).startswith("Next, from v1: ")
 
@@ -55,8 +55,23 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
 def test_versions_as_fast_as_the_fastest_are_named() -> None:
     """Half a per cent makes no version the winner: a change below the threshold is none, wherever it stands."""
     made = climbed([kernel(8e6)], [kernel(2.01e6)], [kernel(2e6)])
-    assert headline(made) == "3 versions, fastest v2, 2.00 s (v1 as fast): 4.00x faster than v0 (1 run each)"
+    assert headline(made) == "v1 and v2 are as fast: 2.00 s, 4.00x faster than v0"
+    assert [row.marked for row in ladder_rows(made.rungs)] == ["v0", "v1", "v2"]
     assert [row.changed for row in ladder_rows(made.rungs)][2] == "unchanged"
+
+
+def test_a_slower_version_is_called_slower_and_equal_ones_no_winner() -> None:
+    """No factor below one stands beside a version, and where all are as fast none is the fastest."""
+    made = climbed([kernel(1e6)], [kernel(2e6)])
+    assert headline(made) == "v0 is the fastest of 2: 1.00 s"
+    assert [row.against_first for row in ladder_rows(made.rungs)] == ["-", "2.00x slower"]
+    even = climbed([kernel(2e6)], [kernel(2.01e6)], [kernel(2.02e6)])
+    assert headline(even) == "3 versions, no difference: 2.00 s"
+    assert [(row.marked, row.against_first) for row in ladder_rows(even.rungs)] == [
+        ("v0", "-"),
+        ("v1", "as fast"),
+        ("v2", "as fast"),
+    ]
 
 
 def test_a_row_of_a_kernel_tells_only_what_is_compared() -> None:
