@@ -20,7 +20,6 @@ from rooflens.model.summary import KernelSummary, Launch, best_move, cautions, k
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
-from rooflens.report.html.embed import json_block
 from rooflens.report.page.cards.card import Cards, cards
 from rooflens.report.templates import render
 from rooflens.report.words.labels import UNITS
@@ -323,7 +322,7 @@ def kernels(content: Content) -> Markup:
         content=content,
         columns=[column for column, _ in shown],
         waiting=[(place, column) for place, column, _ in waiting],
-        waiting_cells=json_block("waiting-cells", {one.key: [*map(_packed, cells)] for _, one, cells in waiting}),
+        waiting_cells={one.key: [*map(_packed, cells)] for _, one, cells in waiting},
         sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
         alone=len(rows) == 1 and content.other is None,

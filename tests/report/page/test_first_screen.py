@@ -17,7 +17,7 @@ from rooflens.model.ranking import RANKED_SHOWN
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Gain, Limit, Move, UnitFloor
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.html.document import joined, style_px
+from rooflens.report.html.assets import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
 from rooflens.report.page.headline import headline

@@ -11,8 +11,8 @@ from rooflens.model.predict.compared import Compared
 from rooflens.model.predict.measured import Checked, Topic, compared
 from rooflens.model.records import Analysis, PredictedQuantity
 from rooflens.report.document import Paragraph, Span, Words
+from rooflens.report.templates import write_blocks
 from rooflens.report.words.expectations import cells_of, compared_table, limiter_cells, title_of
-from rooflens.report.writers.html import to_html
 
 _TOPICS: Mapping[PredictedQuantity, Topic] = {"work": "work", "dram_bytes": "bytes"}
 """Quantity -> the topic of the gap that explains its difference."""
@@ -23,7 +23,7 @@ def predicted_panel(checked: Checked, analysis: Analysis, *, is_whole: bool) -> 
     source = f"{title_of(checked.prediction)}: {checked.prediction.source}"
     rows = tuple(predicted_rows(checked, analysis, is_whole=is_whole))
     document = compared_table(rows, "Predicted and measured"), Paragraph((Span(source, "literal"),), "note")
-    return Markup(to_html(document))  # noqa: S704 - escaped by the writer
+    return write_blocks(document)
 
 
 def predicted_rows(checked: Checked, analysis: Analysis, *, is_whole: bool) -> Iterator[tuple[Words, ...]]:
