@@ -26,9 +26,9 @@ from rooflens.cli.group import COMMANDS, main
 from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
 from rooflens.report.document import Bars, Block, Column, Columns, Document, Table, Words, spans
+from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.text.digest import explain_document
 from rooflens.report.text.hotspots import hotspots_document, listings
-from rooflens.report.text.table import kernels_document
 from rooflens.report.writers import terminal
 from rooflens.report.writers.terminal import to_terminal
 

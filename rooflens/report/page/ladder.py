@@ -8,12 +8,11 @@ from markupsafe import Markup
 
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
-from rooflens.model.summary import asks_first
 from rooflens.report.content import Content
 from rooflens.report.path.chart import path_chart
 from rooflens.report.path.placing import has_path
 from rooflens.report.templates import render, write_blocks
-from rooflens.report.words.ladder import headline, held_against, ladder_bars, subject, try_next
+from rooflens.report.words.ladder import headline, held_against, ladder_asks, ladder_bars, subject, try_next
 
 
 def ladder_section(
@@ -44,12 +43,6 @@ def ladder_section(
     )
 
 
-def _asks(ladder: Ladder) -> bool:
-    """Return whether what comes next is to collect more, which a page says once."""
-    fastest = ladder.fastest
-    return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
-
-
 def way_of(ladder: Ladder, content: Content, key: str = "path") -> Markup:
     """Draw the way of a ladder under the roofs of the page; nothing where it has none."""
     if not has_path(ladder):
@@ -65,17 +58,12 @@ def named_ladders(several: Sequence[Ladder], content: Content, *, lead: bool = F
         content: The page they stand on.
         lead: They stand first in the page, which says once what to collect: so the first that lacks anything does.
     """
-    asking = [at for at, one in enumerate(several) if _asks(one)]
+    asking = [at for at, one in enumerate(several) if ladder_asks(one)]
     silent = asking[1:] if lead else asking
     return Markup("\n").join(
         ladder_section(one, way=way_of(one, content, f"path-{at}"), has_next=at not in silent)
         for at, one in enumerate(several)
     )
-
-
-def leading_ladder_asks(content: Content) -> bool:
-    """Return whether a ladder at the head of the page says what to collect."""
-    return content.ladders_lead and any(_asks(one) for one in content.ladders)
 
 
 def ladders(content: Content) -> Markup:

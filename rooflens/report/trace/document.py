@@ -345,7 +345,7 @@ def _class(one: ProgramKernel) -> Words:
     """Write the class as everywhere, with what makes it so where a report holds the kernel."""
     if one.measured is None:
         return Span(one.shown_class, one.shown_class)
-    from rooflens.report.text.table import verdict_words  # noqa: PLC0415 - only where there is a report
+    from rooflens.report.words.verdicts import verdict_words  # noqa: PLC0415 - only where there is a report
 
     return Span(verdict_words(one.measured), one.shown_class)
 

@@ -142,7 +142,12 @@ def name_of(name: str, width: int = NAME_WIDTH) -> str:
         return f"{name_of(name[: several.start()], width)}{several[0]}"
     tight = _JOINTS.sub(",", " ".join(plain_name(name).split()))
     function = tight.partition("<")[0]
-    for told in (tight, cut_name(tight, width), cut_name(function, width), cut_name(function.rpartition("::")[2], width)):
+    for told in (
+        tight,
+        cut_name(tight, width),
+        cut_name(function, width),
+        cut_name(function.rpartition("::")[2], width),
+    ):
         if told and len(told) <= width and len(told.split()) <= NAME_WORDS and closes(told):
             return told
     plain = " ".join(re.sub(r"[()\[\]{}<>]", " ", tight).split()[:NAME_WORDS])

@@ -9,17 +9,24 @@ from math import log
 
 from msgspec import Struct
 
-from rooflens.format import count, cut_name, duration, percent, plain_name, significant, some, span
+from rooflens.format import count, cut_name, duration, percent, plain_name, span
 from rooflens.model.compare.causes import reasons
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Timing
 from rooflens.model.compare.ladder import Ladder, Rung, tied
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
-from rooflens.model.summary import best_move
+from rooflens.model.summary import asks_first, best_move
 from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
-from rooflens.report.words.change import NO_CAUSE, assumed_words, factor_words, not_compared, other_work_words, speed_words
+from rooflens.report.words.change import (
+    NO_CAUSE,
+    assumed_words,
+    factor_words,
+    not_compared,
+    other_work_words,
+    speed_words,
+)
 from rooflens.report.words.headline import Plain, fitting, name_of, some_names
 
 KERNELS_SHOWN = 30
@@ -295,6 +302,12 @@ def try_next(ladder: Ladder) -> str:
     limit = limit_in_short(fastest.analysis)
     said = (f"Next, from {fastest.label}: {best_move(fastest.analysis.verdict)}", gain, limit)
     return f"{'; '.join(filter(None, said))}."
+
+
+def ladder_asks(ladder: Ladder) -> bool:
+    """Return whether what comes next is to collect more, which a page says once."""
+    fastest = ladder.fastest
+    return fastest is not None and fastest.analysis is not None and asks_first(fastest.analysis.verdict)
 
 
 def ladder_warnings(ladder: Ladder) -> list[str]:

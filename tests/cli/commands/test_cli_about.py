@@ -19,7 +19,7 @@ from rooflens.model.counters.table import COUNTERS
 from rooflens.model.knowledge.items import column_heads, words
 from rooflens.model.summary import summarize
 from rooflens.report.document import Table, spans
-from rooflens.report.text.table import kernels_document
+from rooflens.report.overview.kernels import kernels_document
 
 
 def _shown(*arguments: str) -> str:

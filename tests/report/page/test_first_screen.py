@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from browsing import apart
 from msgspec.structs import replace
+from rooflens.report.page.headline import headline
 from support import samples
 from support.rendered import rendered
 
@@ -20,7 +21,6 @@ from rooflens.report.content import Content, build_content
 from rooflens.report.html.assets import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, LISTED, verdict, what_first
-from rooflens.report.page.headline import headline
 from rooflens.report.page.ladder import named_ladders
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import at_limit, caveats, limiter, ranking

@@ -12,7 +12,7 @@ from support.rendered import rendered
 
 from rooflens.errors import InputError
 from rooflens.model.records import AnalyzedReport, Gain, Move
-from rooflens.report.page.first_screen import LISTED
+from rooflens.report.overview.opportunities import LISTED
 from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:

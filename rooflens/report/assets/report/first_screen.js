@@ -165,7 +165,7 @@
     });
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
-    write(line, `${percent(share)} of GPU time: a unit is saturated: ${words}.`);
+    write(line.querySelector("[data-live]"), `${percent(share)} of GPU time: a unit is saturated: ${words}.`);
   }
 
   for (const entry of entries) {
