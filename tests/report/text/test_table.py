@@ -258,7 +258,7 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     )
     bare = replace(bare, kernel=kernel)
     lines = said([bare, second], ["a.ncu-rep"])
-    assert lines[0].startswith("bare<int>: 100 µs. Collect what this report lacks: `rooflens profile --kernel bare ")
+    assert lines[0].startswith("bare: 100 µs. Collect what this report lacks: `rooflens profile --kernel bare ")
     assert lines[0].endswith("--launch-count 1 -- ./app`")
     assert lines[1].startswith("known: ")
     assert "profile" in COMMANDS
