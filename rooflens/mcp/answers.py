@@ -48,18 +48,17 @@ from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
 from rooflens.report.forecast.data import PREDICTION, to_objects
+from rooflens.report.kernel.document import explain
+from rooflens.report.kernel.places import hot_table
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
     digest,
-    explain,
-    file_of,
-    hot_table,
     in_report,
-    short_name,
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
+from rooflens.report.words.kernel import file_of, short_name
 from rooflens.report.words.verdicts import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained

@@ -50,10 +50,12 @@ class Styled(NamedTuple):
     Attributes:
         style: A class of verdicts, whose sign comes first, or the element around it; empty for none.
         pieces: Its texts, and whether each is code.
+        link: Part of the page that it leads to; empty for none.
     """
 
     style: str
     pieces: tuple[tuple[str, bool], ...]
+    link: str = ""
 
 
 def styled(words: Words) -> list[Styled]:
@@ -63,13 +65,13 @@ def styled(words: Words) -> list[Styled]:
 
 def _styled(span: Span) -> Styled:
     if span.style == "code":
-        return Styled("", ((safe(span.text), True),))
+        return Styled("", ((safe(span.text), True),), span.link)
     text = safe(span.text).replace(" -> ", " \u2192 ")
     parts = text.split("`")
     if span.style == "literal" or len(parts) % 2 == 0:
         parts = [text]
     pieces = tuple((part, at % 2 == 1) for at, part in enumerate(parts) if part)
-    return Styled(span.style if span.style in LOOKS else _TAGS.get(span.style, ""), pieces)
+    return Styled(span.style if span.style in LOOKS else _TAGS.get(span.style, ""), pieces, span.link)
 
 
 class Cell(NamedTuple):

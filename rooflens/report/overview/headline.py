@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.knowledge.items import after_words
 from rooflens.model.ranking import failed_lead
+from rooflens.model.records import Gain, MoveKind
 from rooflens.model.summary import KernelSummary
 from rooflens.report.content import Content
 from rooflens.report.summary import group_sureness
@@ -58,21 +59,38 @@ def of_kernel(kernel: KernelSummary) -> Headline:
     return Headline(name, said, kernel.representative.key, sure, lead, joint)
 
 
+def of_move(kernel: KernelSummary, gain: Gain | None, kind: MoveKind, finding: str | None) -> str:
+    """Say what the headline says of a kernel where another move is chosen; empty where its gain is unknown."""
+    form = _wins(kernel, gain, after_words(kind, finding))
+    return fitting(form, name_of(kernel.shown)) if form else ""
+
+
 def _form(kernel: KernelSummary) -> Form:
     analysis, best = kernel.analysis, kernel.analysis.verdict.best
-    # One launch of several kernels is the launch of none of them.
-    launches = 1 if kernel.members else kernel.launch_count
-    is_even = not kernel.spread
-    time = time_words(kernel.duration_ns, launches, is_even=is_even)
     after = after_words(best.kind, best.finding) if best else ""
-    if best is not None and best.gain is not None and kernel.duration_ns is not None:
-        each_ns = kernel.duration_ns / launches if is_even else kernel.duration_ns
-        return Wins(time, gain_words(best.gain, each_ns), after)
+    if wins := _wins(kernel, best.gain if best else None, after):
+        return wins
     if analysis.verdict.done:
-        return Done(analysis.verdict.done, time)
+        return Done(analysis.verdict.done, _time(kernel))
     if analysis.verdict.bound == "unknown":
-        return Uncounted(time)
-    return Limited(time, walls_of(analysis), after)
+        return Uncounted(_time(kernel))
+    return Limited(_time(kernel), walls_of(analysis), after)
+
+
+def _wins(kernel: KernelSummary, gain: Gain | None, after: str) -> Wins | None:
+    if gain is None or kernel.duration_ns is None:
+        return None
+    each_ns = kernel.duration_ns if kernel.spread else kernel.duration_ns / _launches(kernel)
+    return Wins(_time(kernel), gain_words(gain, each_ns), after)
+
+
+def _time(kernel: KernelSummary) -> str:
+    return time_words(kernel.duration_ns, _launches(kernel), is_even=not kernel.spread)
+
+
+def _launches(kernel: KernelSummary) -> int:
+    """Count the launches of a kernel; one launch of several kernels is the launch of none of them."""
+    return 1 if kernel.members else kernel.launch_count
 
 
 def _not_profiled(kernels: Sequence[KernelSummary]) -> Headline:

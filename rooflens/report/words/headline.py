@@ -13,8 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, percent, plain_name
-from rooflens.model.knowledge.items import after_words
-from rooflens.model.records import Analysis, Gain, MoveKind
+from rooflens.model.records import Analysis, Gain
 from rooflens.model.verdict.sentences import bottleneck_words, gain_how, reason_words
 
 MOST_WORDS = 16
@@ -179,13 +178,6 @@ def time_words(time_ns: float | None, launches: int, *, is_even: bool) -> str:
 def gain_words(gain: Gain, time_ns: float) -> str:
     """Say the time after a move: `about 3.10 ms`."""
     return f"{gain_how(gain)} {duration(time_ns / gain.factor)}"
-
-
-def after_move(gain: Gain | None, time_ns: float | None, kind: MoveKind, finding: str | None) -> str:
-    """Say the time after a move and what it changes: `about 4.73 ms with more blocks`; empty where unknown."""
-    if gain is None or time_ns is None:
-        return ""
-    return f"{gain_words(gain, time_ns)} {after_words(kind, finding)}".rstrip()
 
 
 def walls_of(analysis: Analysis) -> tuple[str, ...]:

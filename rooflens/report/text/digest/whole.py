@@ -16,8 +16,9 @@ from rooflens.report.content import Content, build_content
 from rooflens.report.document import Block, Document, Heading, Paragraph, Span, Words, code, paragraph, spans
 from rooflens.report.overview.document import overview
 from rooflens.report.overview.steps import failed_lines, unread_lines
-from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, file_of, fitted, plain, row
+from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, row
 from rooflens.report.token_budget import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
+from rooflens.report.words.kernel import file_of, plain
 from rooflens.report.words.verdicts import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
