@@ -110,9 +110,14 @@ def origin(content: Content, _: Asked) -> Document:
 
 def answer(content: Content, _: Asked) -> Document:
     """Give the headline."""
+    return (Paragraph((headline_words(content),), "answer"),)
+
+
+def headline_words(content: Content) -> Words:
+    """Write the headline, with the kernel's name as code."""
     found = headline(content)
-    said = f"{found.joint}{found.said}" if found.name else found.said
-    return (Paragraph(((strong(found.lead), code(found.name), strong(said)),), "answer"),)
+    said = strong(f"{found.joint}{found.said}" if found.name else found.said)
+    return (strong(found.lead), code(found.name), said) if found.name else (said,)
 
 
 def shares(content: Content, _: Asked) -> Document:
