@@ -100,7 +100,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/overview": "format errors model/* report/document report/words report/content report/summary",
     "report/page": "format errors model/* report/document report/words report/content report/html report/overview "
     "report/path report/plane report/roofline report/summary report/templates report/writers report/page/cards",
-    "report/data": "format model/* report/ladder_data",
+    "report/data": "format model/* report/content report/ladder_data report/overview",
     "report/document": "",
     "report/words": "format model/* report/document",
     "report/writers": "format report/document report/html report/templates",
