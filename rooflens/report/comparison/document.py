@@ -76,6 +76,7 @@ from rooflens.report.words.ladder import (
     kernel_title,
     ladder_bars,
     ladder_warnings,
+    program_headline,
     subject,
     try_next,
 )
@@ -157,7 +158,7 @@ def heading(ladders: Sequence[Ladder]) -> tuple[str, list[str], str]:
     facts: list[str] = []
     if len(ladders) == 1:
         (one,) = ladders
-        title = f"{one.program}: {headline(one) if one.pairs else total_sentence(one)}"
+        title = program_headline(one) if one.pairs else f"{one.program}: {total_sentence(one)}"
         facts = [] if one.pairs else [*_counts(one)]
     elif any(one.pairs for one in ladders):
         title = f"{len(ladders)} programs, {'each ' if all(one.pairs for one in ladders) else ''}in several versions"

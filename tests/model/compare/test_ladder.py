@@ -8,11 +8,21 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 
+from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder, ladder
+from rooflens.model.compare.pairing import checked
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.report.document import spans
-from rooflens.report.words.ladder import headline, kernel_cells, kernel_title, ladder_rows, subject, try_next
+from rooflens.report.words.ladder import (
+    headline,
+    kernel_cells,
+    kernel_title,
+    ladder_rows,
+    ladder_warnings,
+    subject,
+    try_next,
+)
 
 GPU = "NVIDIA A100-SXM4-40GB"
 
@@ -130,6 +140,18 @@ def test_a_renamed_kernel_goes_on_and_a_missing_one_has_no_time() -> None:
     assert times_us(made) == [4e6, 2e6, None, 1e6]
     assert [rung.previous for rung in made.rungs] == [None, 0, None, 1]
     assert ladder_rows(made.rungs)[2].changed == "no time"
+
+
+def test_a_version_without_a_time_is_a_rung_without_one() -> None:
+    """The others are compared as before, and the version is named; of two sides both need a time."""
+    timeless = kernel(1e6)
+    timeless = replace(timeless, kernel=replace(timeless.kernel, counters={}))
+    (made,) = checked([climbed([kernel(4e6)], [timeless], [kernel(2e6)])], anyway=False, hint="")
+    assert headline(made) == "v2 is the fastest of 2: 2.00 s, 2.00x faster than v0"
+    assert [(row.time, row.changed) for row in ladder_rows(made.rungs)][1] == ("-", "no time")
+    assert any(line.startswith("v1: times were not recorded") for line in ladder_warnings(made))
+    with pytest.raises(InputError, match="times were not recorded in the head"):
+        checked([climbed([kernel(4e6)], [timeless])], anyway=False, hint="")
 
 
 def test_a_program_without_a_main_kernel_is_followed_whole() -> None:
