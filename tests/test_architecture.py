@@ -233,7 +233,7 @@ def test_only_the_report_has_templates() -> None:
     assets = PACKAGE / "report" / "assets"
     assert {file.parent.name for file in assets.rglob("*.html")} == {"report", "shared"}
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
-        *("charts.js", "choice.js", "reveal.js", "share.js", "state.js", "theme.js")
+        *("charts.js", "choice.js", "copy.js", "reveal.js", "share.js", "state.js", "theme.js")
     }
 
 

@@ -447,6 +447,8 @@ class Live(NamedTuple):
         is_brief: It is small: it is not worth a row of its own, or the list has enough of them.
         asks: Its move is to collect more.
         asks_again: A row above it, or a ladder above the list, says so already.
+        head: The headline where it is the first that filters leave: what stands before the name, the name, what joins
+            it to the rest, and the rest.
     """
 
     group: str
@@ -460,6 +462,7 @@ class Live(NamedTuple):
     is_brief: bool = False
     asks: bool = False
     asks_again: bool = False
+    head: tuple[str, str, str, str] = ("", "", "", "")
 
 
 class Opportunity(NamedTuple):

@@ -13,6 +13,7 @@ from rooflens.model.summary import KernelSummary, asks_first, best_move, parted,
 from rooflens.model.verdict.sentences import GAIN_NOT_KNOWN, gain_figure, gain_how
 from rooflens.report.content import Content, Replaced
 from rooflens.report.document import Below, Fact, Live, Member, Opportunities, Opportunity, Words, code, strong
+from rooflens.report.overview.headline import of_kernel
 from rooflens.report.summary import Ranked, ReportTime, at_limit, cannot_tell, own_reports, ranked
 from rooflens.report.words.findings import ShownFinding, costing, shown
 from rooflens.report.words.ladder import ladder_asks
@@ -145,7 +146,7 @@ def _row(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportuni
     kernel = row.group
     total_ns = sum(kernel.class_ns.values())
     gain, whole = kernel.analysis.verdict.gain, common.own.get(kernel.key)
-    name = fmt.cut_middle(kernel.shown, NAME_WIDTH)
+    name, head = fmt.cut_middle(kernel.shown, NAME_WIDTH), of_kernel(kernel)
     return Opportunity(
         name=name,
         figure=row.figure or fmt.duration(kernel.duration_ns),
@@ -163,6 +164,7 @@ def _row(row: Ranked, live: Live, common: _Common, *, begins: bool) -> Opportuni
         more=max(0, len(kernel.members) - MEMBERS_SHOWN),
         items=tuple(_finding(shown(finding)) for finding in costing(kernel.analysis)),
         live=live._replace(
+            head=(head.lead, head.name, head.joint, head.said),
             gain=gain.factor if gain else 0.0,
             how=gain_how(gain) if gain else "",
             whole_ns=whole.time_ns if whole else 0.0,
