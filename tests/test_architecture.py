@@ -95,11 +95,10 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/words report/html",
     "report/roofline": "format errors model/* report/words report/content report/html report/plane",
     "report/summary": "format model/* report/words report/content report/roofline",
-    "report/page/cards": "format globs model/* report/document report/words report/content report/html "
-    "report/roofline report/templates report/writers",
+    "report/kernel": "format globs model/* report/document report/words report/roofline report/writers",
     "report/overview": "format errors model/* report/document report/words report/content report/summary",
     "report/page": "format errors model/* report/document report/words report/content report/html report/overview "
-    "report/path report/plane report/roofline report/summary report/templates report/writers report/page/cards",
+    "report/path report/plane report/roofline report/summary report/kernel report/templates report/writers",
     "report/data": "format model/* report/content report/ladder_data report/overview",
     "report/document": "",
     "report/words": "format model/* report/document",

@@ -225,9 +225,10 @@ class Folded(NamedTuple):
 
 
 class OnPage(NamedTuple):
-    """Blocks that only pages show, as texts say in a line what matters of them."""
+    """Blocks that only pages show, as texts say in a line what matters of them, or other blocks instead."""
 
     blocks: Document
+    on_text: Document = ()
 
 
 class Panels(NamedTuple):
@@ -297,11 +298,11 @@ class Picture(NamedTuple):
 
     Attributes:
         kind: Which macro of the figures draws it.
-        figure: What that draws.
+        make: Makes what that draws, once a page is written; None if there is nothing.
     """
 
     kind: Literal["memory", "course", "occupancy"]
-    figure: Any
+    make: Callable[[], Any]
     words: tuple[str, ...] = ()
 
 
@@ -555,24 +556,14 @@ def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Tab
     """Leave out what only pages show, and count the rows below a table that it does not show."""
     for block in document:
         if isinstance(block, Table):
-            yield from _on_text(block)
-        elif isinstance(block, (Bars, Lines)):
-            yield from for_text((block.table,))
-        elif isinstance(block, Panels):
-            yield from for_text(tuple(inner for part in block.parts for inner in part))
-        elif isinstance(block, Moves):
-            yield bullets([*block.lines], numbered=True)
-        elif isinstance(block, Folded) and not block.on_text:
-            yield from for_text(block.blocks)
-        elif isinstance(block, Columns) and block.told:
-            yield from for_text(block.parts[0])
-        elif isinstance(block, Opportunities):
-            yield from _as_list(block)
-        elif not isinstance(block, (Chart, Facts, Columns, Choice, Map, OnPage, Picture)):
+            yield from _table_for_text(block)
+        elif (instead := _instead(block)) is not None:
+            yield from for_text(instead)
+        elif isinstance(block, (Heading, Paragraph, Bullets, Folded)):
             yield block
 
 
-def _on_text(table: Table) -> Iterator[Table | Paragraph]:
+def _table_for_text(table: Table) -> Iterator[Table | Paragraph]:
     kept = [i for i, column in enumerate(table.columns) if not column.page]
     rows = table.rows[: table.shown or None]
     cells = rows
@@ -582,10 +573,25 @@ def _on_text(table: Table) -> Iterator[Table | Paragraph]:
     yield from rest_note(table.amount or len(table.rows), len(rows), table.rest)
 
 
-def _as_list(block: Opportunities) -> Iterator[Heading | Paragraph | Bullets]:
+def _instead(block: Block) -> Document | None:
+    """Return the blocks that a text has in the place of one that pages draw or set otherwise; None for the block."""
+    if isinstance(block, (Bars, Lines)):
+        return (block.table,)
+    if isinstance(block, OnPage):
+        return block.on_text
+    if isinstance(block, Panels):
+        return tuple(inner for part in block.parts for inner in part)
+    if isinstance(block, Moves):
+        return (bullets([*block.lines], numbered=True),)
+    if isinstance(block, Opportunities) and block.is_told:
+        return tuple(_listed(block))
+    if isinstance(block, Folded) and not block.on_text:
+        return block.blocks
+    return block.parts[0] if isinstance(block, Columns) and block.told else None
+
+
+def _listed(block: Opportunities) -> Iterator[Heading | Paragraph | Bullets]:
     """Write what to do first as a numbered list: the rows of full size, and what stands below them."""
-    if not block.is_told:
-        return
     rows = [row for row in block.rows if row.live is None or not (row.live.is_hidden or row.live.is_brief)]
     items = tuple(_as_item(row) for row in rows if not row.live or not (row.live.part or row.live.asks_again))
     if items or block.state:

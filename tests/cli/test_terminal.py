@@ -26,8 +26,8 @@ from rooflens.cli.group import COMMANDS, main
 from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
 from rooflens.report.document import Bars, Block, Column, Columns, Document, Table, Words, spans
+from rooflens.report.kernel.document import KernelView, kernel_document
 from rooflens.report.overview.kernels import kernels_document
-from rooflens.report.text.digest import explain_document
 from rooflens.report.text.hotspots import hotspots_document, listings
 from rooflens.report.writers import terminal
 from rooflens.report.writers.terminal import to_terminal
@@ -142,7 +142,9 @@ def test_kernels_of_the_corpus_on_every_terminal(corpus: Path, monkeypatch: pyte
     analyses = reports.analyses
     assert len(analyses) > 30
     documents = [kernels_document(summarize(analyses)), hotspots_document(listings(analyses, None, 5))]
-    documents += [explain_document(report, report.analyses[0]) for report in reports.reports if report.analyses]
+    documents += [
+        kernel_document(KernelView(report, report.analyses[0])) for report in reports.reports if report.analyses
+    ]
     offenders = [what for document in documents for what in of_document(document)]
     assert not offenders, "\n".join(dict.fromkeys(offenders))
 

@@ -21,17 +21,18 @@ from rooflens.report.comparison.rows import limiter, limiter_words
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_csv, to_document
 from rooflens.report.document import Span, spans
+from rooflens.report.kernel.document import explain
 from rooflens.report.overview.document import overview
 from rooflens.report.overview.kernels import kernels_document
-from rooflens.report.page.cards.card import cards
 from rooflens.report.page.first_screen import what_first
+from rooflens.report.page.kernels import kernels
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
 from rooflens.report.roofline.launches import plane
 from rooflens.report.roofline.rows import kernel_rows
 from rooflens.report.summary import ranked, segments
 from rooflens.report.templates import write_words
-from rooflens.report.text.digest import digest, explain
+from rooflens.report.text.digest import digest
 from rooflens.report.text.digest.kernel import block, row
 from rooflens.report.words import ladder
 from rooflens.report.words.change import limiter_sentence
@@ -144,7 +145,7 @@ def test_the_page_draws_an_open_class_hollow(published: list[AnalyzedReport]) ->
     """Its symbol is hollow in ranking and card, and its time span in the table is styled accordingly."""
     offenders = []
     for report, page in _with_open_ones(published):
-        html = str(what_first(page)) + str(cards(page))
+        html = str(what_first(page)) + str(kernels(page))
         for group in page.kernels:
             shown = group.analysis.verdict.shown_class
             sign = str(write_words(Span("", shown))).removeprefix('<span class="nowrap">').removesuffix("</span>")

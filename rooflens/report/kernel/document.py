@@ -17,8 +17,8 @@ from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import type_answer
-from rooflens.model.records import Analysis, AnalyzedReport, Finding, Kernel, Move
-from rooflens.model.roofline.occupancy import block_smem_bytes, find_occupancy, occupancy_curves
+from rooflens.model.records import Analysis, AnalyzedReport, Finding, Move
+from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.unprofiled import InProgram
@@ -56,7 +56,6 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.kernel.course import course
 from rooflens.report.kernel.memory import memory_chart
 from rooflens.report.kernel.nvidia import opinion
 from rooflens.report.kernel.occupancy import occupancy_curve
@@ -64,7 +63,7 @@ from rooflens.report.kernel.places import hot_lines, loops
 from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
 from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
-from rooflens.report.words.kernel import file_of, plain, short_name
+from rooflens.report.words.kernel import file_of, plain, shares, short_name
 from rooflens.report.words.labels import flag_label
 from rooflens.report.words.program import in_program_lines
 from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
@@ -77,6 +76,8 @@ LEAST_COST = 0.02
 RULES_SHOWN = 3
 
 _NAME_WIDTH = 200
+_CAUSE = "cause: "
+"""How the model begins a line of evidence that names a cause of latency."""
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
@@ -113,9 +114,15 @@ def on_card(view: KernelView) -> Document:
     return (*_verdict(view), facts(*_launched(view)), *answer(view), *evidence(view))
 
 
+def below_answer(view: KernelView) -> Document:
+    """Return the document as a page of one kernel holds it below its first screen."""
+    return (facts(*_launched(view)), *evidence(view))
+
+
 def answer(view: KernelView) -> Document:
     """Say what to try, and where its time goes: the first screen of a page of one kernel."""
-    places = (loops(view.analysis), hot_lines(view.analysis), _memory(view))
+    asks = any(move.kind == "collect" for move in view.analysis.verdict.moves)
+    places = (loops(view.analysis), hot_lines(view.analysis, asks=not asks), _memory(view))
     shown_places = tuple(part for part in places if part)
     return (*_moves(view), *((Panels(shown_places),) if shown_places else ()))
 
@@ -207,19 +214,21 @@ def sentence(view: KernelView) -> str:
 
 def _verdict(view: KernelView) -> Document:
     """Say what limits it, what can be won, and what makes that doubtful."""
-    sure = fmt.sentence_case(confidence_words(view.analysis.verdict.confidence))
-    return paragraph((strong(sentence(view)), f" {sure}."), *_numbers(view.analysis)), *_cautions(view.analysis)
+    verdict = view.analysis.verdict
+    sure = Span(fmt.sentence_case(confidence_words(verdict.confidence)), link=f"about-verdicts-{verdict.bound}")
+    return paragraph((strong(sentence(view)), " ", sure, "."), *_numbers(view.analysis)), *_cautions(view.analysis)
 
 
 def numbers(view: KernelView) -> Document:
     """Say what can be won, and what makes that doubtful, where the sentence stands already."""
-    words = tuple(line for line in _numbers(view.analysis) if line)
+    told = any(option.figure for option in view.options)  # what each move brings stands at it
+    words = tuple(line for line in _numbers(view.analysis, has_gain=not told) if line)
     return *((Paragraph(words, "note"),) if words else ()), *_cautions(view.analysis)
 
 
-def _numbers(analysis: Analysis) -> tuple[str, ...]:
+def _numbers(analysis: Analysis, *, has_gain: bool = True) -> tuple[str, ...]:
     verdict, limit = analysis.verdict, analysis.verdict.limit
-    gain = best_gain_words(verdict, analysis.kernel.duration_ns)
+    gain = best_gain_words(verdict, analysis.kernel.duration_ns) if has_gain else ""
     which = f"move {verdict.moves.index(verdict.best) + 1}" if verdict.best in verdict.moves[1:] else "first move"
     words = ", ".join(filter(None, (f"{which}: {gain}" if gain else "", limit_factor_words(verdict))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
@@ -227,11 +236,12 @@ def _numbers(analysis: Analysis) -> tuple[str, ...]:
     floor = f"; {what} {fmt.duration(limit.floor_ns)}{clock}" if limit.floor_ns else ""
     floor += f"; {today}" if (today := today_words(verdict, analysis.kernel.gpu)) else ""
     full = stage_full_words(analysis)
+    changes = verdict.gain.changes if verdict.gain and not has_gain else None
     return (
         plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
         plain(f"No limit: the report lacks {limit.missing}.") if limit.missing and not analysis.kernel.failed else "",
         plain(f"{full[:1].upper()}{full[1:]}.") if full else "",
-        plain(_type_words(analysis)),
+        f"The first move changes the {changes}." if changes else "",
     )
 
 
@@ -256,15 +266,23 @@ def _type_words(analysis: Analysis) -> str:
 def _memory(view: KernelView) -> Document:
     """Draw its memory with what moved between the parts; texts have the same as `How it runs`."""
     traffic = find_traffic(view.analysis.kernel)
-    chart = memory_chart(view.analysis, traffic, apart=not view.sums_up or view.analysis.launches == 1)
-    return (Picture("memory", chart, tuple(memory_facts(traffic, has_hits=False))),) if chart else ()
+    apart = not view.sums_up or view.analysis.launches == 1
+    chart = memory_chart(view.analysis, traffic, apart=apart)
+    return (Picture("memory", lambda: chart, tuple(memory_facts(traffic, has_hits=False))),) if chart else ()
 
 
 def _course(view: KernelView) -> Document:
     """Draw what was sampled inside its run."""
     series = view.analysis.kernel.series
-    found = None if series is None else course(series, view.analysis)
-    return (Picture("course", found),) if found else ()
+    if series is None:
+        return ()
+
+    def drawn() -> object:
+        from rooflens.report.kernel.course import course  # noqa: PLC0415 - needs Altair, as only pages do
+
+        return course(series, view.analysis)
+
+    return (Picture("course", drawn),)
 
 
 def _running(view: KernelView) -> Document:
@@ -274,24 +292,13 @@ def _running(view: KernelView) -> Document:
         ("Warps", warp_facts(kernel)),
         ("Instructions", instruction_facts(kernel)),
         ("Memory", memory_facts(find_traffic(kernel))),
-        ("Useful part of what was moved", useful(view.analysis)),
-        ("Occupancy", (*_filled(kernel), *occupancy_facts(kernel))),
+        ("Needed of what was moved", useful(view.analysis)),
+        ("Occupancy", occupancy_facts(kernel)),
     )
     lines: list[Words] = [
         f"{name}: {plain('; '.join(known))}." for name, measured in sections if (known := tuple(measured))
     ]
     return (Heading("How it runs"), bullets(lines)) if lines else ()
-
-
-def _filled(kernel: Kernel) -> Iterator[str]:
-    found = find_occupancy(kernel)
-    said = [
-        f"{name} {fmt.percent(min(1.0, share))}"
-        for name, share in (("theoretical", found.theoretical), ("achieved", found.achieved))
-        if share is not None
-    ]
-    if said:
-        yield ", ".join(said)
 
 
 def _more(view: KernelView) -> Document:
@@ -301,7 +308,7 @@ def _more(view: KernelView) -> Document:
     return (
         *stalls(kernel.stalls),
         *opcodes(kernel.warp_opcodes, kernel.thread_opcodes),
-        *((Picture("occupancy", curves),) if curves else ()),
+        *((Picture("occupancy", lambda: curves),) if curves else ()),
     )
 
 
@@ -334,7 +341,19 @@ def _findings(view: KernelView) -> Document:
         Item(_finding(one), () if one.move in asked else (f"{fmt.sentence_case(plain(one.move))}.",))
         for one in costing(analysis)
     )
-    return (Heading("Why"), Bullets(items, numbered=True)) if items else ()
+    tabulated = bool(shares(analysis))
+    causes = [
+        plain(line.removeprefix(_CAUSE))
+        for line in analysis.verdict.evidence
+        if not items and (not tabulated or line.startswith(_CAUSE))
+    ]
+    other = _type_words(analysis)
+    parts = (
+        *((Bullets(items, numbered=True),) if items else ()),
+        *((bullets([*causes]),) if causes else ()),
+        *((paragraph(plain(other)),) if other else ()),
+    )
+    return (Heading("Why"), *parts) if parts else ()
 
 
 def _costs(view: KernelView) -> Document:
@@ -403,7 +422,8 @@ def _finding(finding: Finding) -> Words:
     is_above = finding.cost is not None and finding.cost.high >= LEAST_COST  # in the table, with how sure it is
     sure = "" if is_above else f", {confidence_words(said.confidence)}"
     about = (" (", code(said.id), f", {said.severity}{gain}{sure}): ")
-    return strong(plain(said.name)), *about, *joined("; ", numbers), *where, "."
+    link = f"about-findings-{said.about}" if said.about else ""
+    return strong(plain(said.name), link), *about, *joined("; ", numbers), *where, "."
 
 
 def _follows(source: str, later: Sequence[str]) -> bool:
@@ -420,9 +440,7 @@ def _moves(view: KernelView) -> Document:
     family = family_page(analysis.kernel.function_name)
     said = (
         f"After each: profile the same way, then `rooflens compare BEFORE AFTER --kernel {analysis.key}`.",
-        f"What a kernel of this family should show, and when it is done: {named_page(family, TITLES)}"
-        if family
-        else "",
+        f"What kernels of this family show when they are done: {named_page(family, TITLES)}" if family else "",
     )
     return Heading("What to try, in this order"), Moves(lines, view.options), paragraph(*said)
 
@@ -477,17 +495,19 @@ _LACKS = "`rooflens metrics --report REPORT`"
 
 
 def _origin(view: KernelView) -> Document:
-    """Say which result of which report it is, and its whole name if the heading has a shorter one."""
-    analysis = view.analysis
-    full = fmt.plain_name(analysis.kernel.name).strip()
-    is_said = full in {"", short_name(analysis.short_name)}
-    name: Document = (
-        () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
+    """Say which result of which report it is, and its whole name; a text has that only if its heading is shorter."""
+    kernel = view.analysis.kernel
+    full = fmt.plain_name(kernel.name).strip()
+    cut: Words = ("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH)))
+    named = () if full in {"", short_name(view.analysis.short_name)} else (Paragraph((cut,), "note"),)
+    process = f"; process {kernel.process}" if kernel.process else ""
+    other = f"On another GPU: `rooflens predict --from REPORT --kernel {view.analysis.key} --gpu h100-sxm`."
+    lines: tuple[Words, ...] = (
+        ("Full name: ", code(kernel.name)),
+        (*_result(view), process),
+        "" if kernel.failed else other,
     )
-    process = f"; process {analysis.kernel.process}" if analysis.kernel.process else ""
-    other = f"On another GPU: `rooflens predict --from REPORT --kernel {analysis.key} --gpu h100-sxm`."
-    lines: tuple[Words, ...] = ((*_result(view), process), "" if analysis.kernel.failed else other)
-    return *name, OnPage((Paragraph(tuple(line for line in lines if line), "note"),))
+    return (OnPage((Paragraph(tuple(line for line in lines if line), "note"),), named),)
 
 
 def _result(view: KernelView) -> tuple[str | Span, ...]:

@@ -116,10 +116,10 @@ def _message(rule: Rule) -> Message:
 
 
 def _estimate(rule: Rule) -> str:
-    """Write NVIDIA's number unchanged: the per cent of the time, of the kernel or of the unit, that would go."""
+    """Write NVIDIA's number to two digits, as no estimate is more exact: the per cent of the time, of the kernel or of the unit, that would go."""
     if rule.speedup_pct:
-        return f"est. speed-up {fmt.quantity(rule.speedup_pct, '%')}"
-    return f"est. local speed-up {fmt.quantity(rule.unit_speedup_pct, '%')}" if rule.unit_speedup_pct else ""
+        return f"est. speed-up {fmt.percent(rule.speedup_pct / 100)}"
+    return f"est. local speed-up {fmt.percent(rule.unit_speedup_pct / 100)}" if rule.unit_speedup_pct else ""
 
 
 def plain_message(message: str) -> str:

@@ -42,11 +42,16 @@ _EXCESS = (
 _NOT_SAMPLED = "Not sampled: `ncu --set full` or `rooflens profile --detail deep` tells the line."
 
 
-def hot_lines(analysis: Analysis) -> Document:
-    """Show the hottest lines, or where the report has none the instructions; without samples, say what tells them."""
+def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
+    """Show the hottest lines, or where the report has none the instructions.
+
+    Args:
+        analysis: The launch.
+        asks: Without samples, say what would tell the lines; a move that collects more says so itself.
+    """
     kernel = analysis.kernel
-    asks = not kernel.failed and not kernel.code_totals.get("samples")
-    note = (paragraph(_NOT_SAMPLED),) if asks else ()
+    is_sampled = kernel.failed or kernel.code_totals.get("samples")
+    note = (paragraph(_NOT_SAMPLED),) if asks and not is_sampled else ()
     for measure, words in _MEASURES:
         found = [place for place in places(kernel, measure, MOST_LINES) if place.share >= LEAST_SHARE]
         if found:

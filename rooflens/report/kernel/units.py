@@ -168,20 +168,20 @@ def _opcode_row(group: str, counts: Mapping[str, int], total: int) -> tuple[Word
 
 
 def useful(analysis: Analysis) -> Iterator[str]:
-    """Say how much of what was moved is needed, where that is clearly not all: `global memory 25 % (1 of 4 GB)`."""
+    """Say how much of what was moved is needed, where that is clearly not all: `50 % of the sectors of global memory`."""
     traffic, shared = find_traffic(analysis.kernel), analysis.levels.get("smem")
     if traffic.global_memory is not None and traffic.global_memory.share <= _USEFUL_SHARE:
-        yield f"global memory {_needed(traffic.global_memory, 'of sectors needed', 'touched')}"
+        yield _needed(traffic.global_memory, "sectors of global memory")
     if shared is None or (shared.share or 0.0) < _USED_SHARE:
         return
     conflicts = traffic.conflict_share
     replays = f", {fmt.percent(conflicts)} of it replays of bank conflicts" if conflicts else ""
     if traffic.shared is not None and traffic.shared.share <= _USEFUL_SHARE:
-        yield f"shared memory {_needed(traffic.shared, 'asked for', 'moved')}{replays}"
+        yield f"{_needed(traffic.shared, 'bytes of shared memory')}{replays}"
     elif traffic.shared is None and conflicts and 1 - conflicts <= _USEFUL_SHARE:
-        yield f"shared memory {fmt.percent(1 - conflicts)}{replays}"
+        yield f"{fmt.percent(1 - conflicts)} of the passes of shared memory{replays}"
 
 
-def _needed(part: Useful, asked: str, moved: str) -> str:
-    both = f"{fmt.si(part.asked_bytes, 'B')} {asked}, {fmt.si(part.moved_bytes, 'B')} {moved}"
-    return f"{fmt.percent(part.share)} ({both})"
+def _needed(part: Useful, what: str) -> str:
+    amounts = f"{fmt.si(part.asked_bytes, 'B')} of {fmt.si(part.moved_bytes, 'B')}"
+    return f"{fmt.percent(part.share)} of the {what} ({amounts})"

@@ -14,7 +14,7 @@ from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Option
 from rooflens.report.html.blocks import Room
-from rooflens.report.kernel.document import KernelView, evidence, on_card
+from rooflens.report.kernel.document import KernelView, below_answer, on_card
 from rooflens.report.kernel.expectation import checked_for, predicted
 from rooflens.report.templates import write_blocks
 from rooflens.report.words.labels import BOUND_LABELS
@@ -60,7 +60,7 @@ def _card(content: Content, launch: Launch, *, is_alone: bool) -> Card:
         failed=launch.failed,
         duration_ns=launch.duration_ns,
         time_share=launch.time_share,
-        body=inside(evidence(view) if is_alone else on_card(view)),
+        body=inside(below_answer(view) if is_alone else on_card(view)),
     )
 
 
@@ -72,7 +72,7 @@ def inside(document: Document) -> Markup:
 def view_of(content: Content, launch: Launch, options: tuple[Option, ...] = ()) -> KernelView:
     """View a launch as the page shows it."""
     kernel = launch.analysis.kernel
-    report = next(one for one in content.reports if one.run.digest == kernel.digest)
+    report = next((one for one in content.reports if one.run.digest == kernel.digest), content.reports[0])
     return KernelView(report, launch.analysis, options, content.aggregated, _predicted(content, launch))
 
 

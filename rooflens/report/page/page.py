@@ -42,6 +42,7 @@ ANCHORS: Mapping[Section, tuple[str, str]] = {
 """Name in the address of a section that the bar at the top links to, and its words."""
 
 STYLES = (
+    "shared/document.css",
     "report/program_map.css",
     "report/first_screen.css",
     "report/selectors.css",

@@ -71,6 +71,7 @@ const lens = (() => {
   // Browsers refuse more than some hundred changes of the address a minute: a dragged slider writes where it rests.
   // What is dragged or typed in one go is one step.
   let waiting = 0;
+  let address = fragment();
   let written = { text: "", key: "", ms: -Infinity };
   const steps = () => JSON.stringify(STEPS.map((key) => state[key]));
   function stepOf(before) {
@@ -83,11 +84,13 @@ const lens = (() => {
     const key = stepOf(written.text || steps());
     const isStep = key !== "" && !(key === written.key && performance.now() - written.ms < ONE_STEP_MS);
     if (key !== "") written = { text: steps(), key, ms: performance.now() };
+    if (fragment() !== address) return; // somebody changed it, and its listener has yet to run
     if (text === fragment() || (text === "" && !isState(fragment()) && !linked())) return;
-    const address = `${location.pathname}${location.search}${text ? `#${text}` : ""}`;
+    const url = `${location.pathname}${location.search}${text ? `#${text}` : ""}`;
     try {
-      if (isStep) history.pushState(history.state, "", address);
-      else history.replaceState(history.state, "", address);
+      if (isStep) history.pushState(history.state, "", url);
+      else history.replaceState(history.state, "", url);
+      address = fragment();
     } catch {
       // A page that may not write its address still works; only the view cannot be shared.
     }
@@ -178,6 +181,7 @@ const lens = (() => {
 
   // A link to a kernel keeps the other choices; a shared view brings its own.
   function follow() {
+    address = fragment();
     if (linked()) set({ k: linked() });
     else if (isState(fragment())) change(read(fragment()));
     written = { text: steps(), key: "", ms: -Infinity };
