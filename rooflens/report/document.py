@@ -581,17 +581,20 @@ def _instead(block: Block) -> Document | None:
         return block.on_text
     if isinstance(block, Panels):
         return tuple(inner for part in block.parts for inner in part)
-    if isinstance(block, Moves):
-        return (bullets([*block.lines], numbered=True),)
-    if isinstance(block, Opportunities) and block.is_told:
+    if isinstance(block, (Moves, Opportunities)):
         return tuple(_listed(block))
     if isinstance(block, Folded) and not block.on_text:
         return block.blocks
     return block.parts[0] if isinstance(block, Columns) and block.told else None
 
 
-def _listed(block: Opportunities) -> Iterator[Heading | Paragraph | Bullets]:
+def _listed(block: Moves | Opportunities) -> Iterator[Heading | Paragraph | Bullets]:
     """Write what to do first as a numbered list: the rows of full size, and what stands below them."""
+    if isinstance(block, Moves):
+        yield bullets([*block.lines], numbered=True)
+        return
+    if not block.is_told:
+        return
     rows = [row for row in block.rows if row.live is None or not (row.live.is_hidden or row.live.is_brief)]
     items = tuple(_as_item(row) for row in rows if not row.live or not (row.live.part or row.live.asks_again))
     if items or block.state:

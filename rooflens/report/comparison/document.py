@@ -379,11 +379,12 @@ def _one_sided(comparison: Ladder) -> Words:
 def _drawn(program: Program, roofs: PageRoofs) -> Iterator[Block]:
     """Draw where the time went and the roofline, and list the numbers of each kernel on both sides."""
     mark = ": synthetic data" if program.is_synthetic else ""
-    charts = [("Where the time went", _waterfall(program, mark))]
+    charts = [("Where the time went", _waterfall(program, mark))] if program.comparison.speed.factor else []
     sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
     if any(map(standing, sides)):
         charts.append(("Roofline, before and after", _roofline(program, mark, roofs)))
-    yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
+    if charts:
+        yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
     yield Columns(((Folded("Launches, intensity and shares of each kernel", (_numbers(program),)),),))
 
 

@@ -11,8 +11,8 @@ from rooflens.model.verdict.sentences import bottleneck_words, resource_label, u
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import costing
 
-_DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-MARKS = "class?: may be another; ? medium, ?? low confidence"
+_DOUBT: dict[Confidence, str] = {"high": "", "medium": " (medium)", "low": " (low)"}
+MARKS = "class?: may be another; (medium), (low): confidence"
 
 
 def verdict_cell(kernel: KernelSummary) -> str:
@@ -30,7 +30,7 @@ def classes_words(times_ns: Mapping[ShownClass, float]) -> str:
 def verdict_words(analysis: Analysis) -> str:
     """Write the class with its reason, what was not measured, and its confidence: `memory: L1 full`.
 
-    An open one: `latency?: waits for global memory, memory was not measured ??`.
+    An open one: `latency?: waits for global memory, memory was not measured (low)`.
     """
     verdict, gpu = analysis.verdict, analysis.kernel.gpu
     if verdict.bound in {"memory", "compute", "balanced"}:
