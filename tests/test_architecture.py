@@ -108,8 +108,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/overview report/text report/writers",
     "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
-    "report/comparison": "format model/* report/document report/words report/html report/path report/plane "
-    "report/roofline report/summary report/ladder_data report/data",
+    "report/comparison": "format model/* report/document report/words report/html report/overview report/path "
+    "report/plane report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
     "report/trace": "errors format model/* report/document report/plane report/token_budget report/text report/words "
     "report/writers",

@@ -21,6 +21,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
     Block,
+    Columns,
     Document,
     Folded,
     Heading,
@@ -51,8 +52,14 @@ from rooflens.report.overview.steps import (
 from rooflens.report.summary import counts, flag_counts, segments, synthetic_words
 from rooflens.report.summary import facts as facts_of
 from rooflens.report.words.labels import BOUND_LABELS, flag_name
-from rooflens.report.words.ladder import headline as ladder_headline
-from rooflens.report.words.ladder import ladder_bars, ladder_warnings, subject, try_next
+from rooflens.report.words.ladder import (
+    held_against,
+    ladder_bars,
+    ladder_warnings,
+    program_headline,
+    subject,
+    try_next,
+)
 from rooflens.report.words.program import program_lines
 
 MAX_ROWS = 20
@@ -133,21 +140,24 @@ def ladders(content: Content, _: Asked) -> Document:
     return tuple(block for one in content.ladders for block in of_ladder(one, is_alone=one is content.ladder))
 
 
-def of_ladder(ladder: Ladder, *, is_alone: bool) -> Document:
+def of_ladder(
+    ladder: Ladder, *, is_alone: bool, links: Sequence[str] = (), way: Document = (), has_next: bool = True
+) -> Document:
     """Show the versions of a program, and what to try next on the fastest.
 
     Args:
         ladder: The versions.
         is_alone: The headline says already which is the fastest.
+        links: What each is linked to in a page; none where it is empty.
+        way: Its way through a plane, which a page has beside it.
+        has_next: Say what to try next.
     """
-    named = "" if is_alone else f": {ladder_headline(ladder)}"
-    blocks: list[Block] = [Heading((Span(ladder.program, "literal"), named), 3), ladder_bars(ladder)]
-    blocks.append(paragraph(fmt.sentence_case(f"{subject(ladder)}.")))
-    if told := ladder_warnings(ladder):
-        blocks.append(bullets([*told]))
-    if following := try_next(ladder):
+    blocks: list[Block] = [] if is_alone else [Heading((Span(program_headline(ladder), "literal"),), 3)]
+    if has_next and (following := try_next(ladder)):
         blocks.append(paragraph(following))
-    return tuple(blocks)
+    told = (f"{subject(ladder)}; {held_against(ladder)}", *ladder_warnings(ladder))
+    said = (ladder_bars(ladder, links), Paragraph((f"{fmt.sentence_case('; '.join(told))}.",), "note"))
+    return (*blocks, *((Columns((said, way), told=True),) if way else said))
 
 
 def what_first(content: Content, asked: Asked, *, is_brief: bool = False) -> Document:

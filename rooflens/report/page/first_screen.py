@@ -48,7 +48,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         "report/first_screen",
         answer=answer,
         total_ns=content.total_ns,
-        way=way_of(content.ladder, content) if content.ladder else "",
+        way=write_blocks(way_of(content.ladder, content)) if content.ladder else "",
         charts=charts(
             figures,
             collects=collecting(content, lacking) if lacking else "",
