@@ -10,8 +10,8 @@ import pytest
 from browsing import apart
 from msgspec.structs import replace
 from support import samples
-from support.tags import words_of
 from support.rendered import rendered
+from support.tags import words_of
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.ranking import RANKED_SHOWN
