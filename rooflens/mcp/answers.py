@@ -172,8 +172,8 @@ class Answers:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         whole, chosen, others = self._chosen(path, kernel, nvtx)
         head, *parts = explain(whole, chosen).split("\n\n")
-        verdict = "\n\n".join((head, *others, *parts[:2]))
-        text = "\n\n".join((verdict, *parts[2:]))
+        verdict = "\n\n".join((head, *others, *parts[:3]))
+        text = "\n\n".join((verdict, *parts[3:]))
         group = next(one for one in summarize(whole.analyses) if identity(one.analysis) == identity(chosen))
         page = _page(text, offset, max_tokens, least=len(verdict.splitlines()))
         return Answer(page, _EXPLAINED.json(group))

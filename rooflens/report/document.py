@@ -94,11 +94,11 @@ class Heading(NamedTuple):
 class Paragraph(NamedTuple):
     """One or more lines; `facts` keep their lines separate, a `warning` is emphasised, a `note` is muted.
 
-    An `answer` is what was asked for: a page sets it large.
+    An `answer` is what was asked for: a page sets it large. A `full-name` is the kernel's, which its scripts read.
     """
 
     lines: tuple[Words, ...]
-    kind: Literal["", "facts", "warning", "note", "answer"] = ""
+    kind: Literal["", "facts", "warning", "note", "answer", "full-name"] = ""
 
 
 class Item(NamedTuple):

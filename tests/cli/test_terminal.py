@@ -25,7 +25,7 @@ from rooflens.cli import console
 from rooflens.cli.group import COMMANDS, main
 from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
-from rooflens.report.document import Bars, Block, Column, Columns, Document, Table, Words, spans
+from rooflens.report.document import Column, Document, Table, Words, for_text, spans
 from rooflens.report.kernel.document import KernelView, kernel_document
 from rooflens.report.overview.kernels import kernels_document
 from rooflens.report.text.hotspots import hotspots_document, listings
@@ -171,20 +171,8 @@ def columns_of(document: Document) -> list[Column]:
 
 
 def tables_of(document: Document) -> Iterator[Table]:
-    """Yield all tables, including those drawn as bars on a page."""
-    for block in flat(document):
-        if isinstance(block, Table | Bars):
-            yield block.table if isinstance(block, Bars) else block
-
-
-def flat(document: Document) -> Iterator[Block]:
-    """Yield a document's blocks as a terminal shows them, including those side by side on a page."""
-    for block in document:
-        if isinstance(block, Columns):
-            for part in block.parts[:1] if block.told else ():
-                yield from flat(part)
-        else:
-            yield block
+    """Yield all tables that a terminal shows."""
+    return (block for block in for_text(document) if isinstance(block, Table))
 
 
 def wrong(text: str, whole: str, width: int) -> Iterator[str]:
@@ -201,7 +189,7 @@ def wrong(text: str, whole: str, width: int) -> Iterator[str]:
 
 def alike(document: Document, width: int) -> Iterator[str]:
     """List different rows that look the same, and prose that does not wrap at words."""
-    prose = tuple(block for block in flat(document) if not isinstance(block, Table | Bars))
+    prose = tuple(block for block in for_text(document) if not isinstance(block, Table))
     words = to_terminal(prose).split()
     short = [word for word in words if len(word) < width - 6]
     if not Counter(to_terminal(prose, width).split()) >= Counter(short):

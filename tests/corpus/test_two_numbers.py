@@ -83,11 +83,8 @@ def numbers_of(analysis: Analysis) -> Numbers:
 
 def factors(text: str, analysis: Analysis) -> set[str]:
     """Return the factors of a text, without those of one unit over another."""
-    text = (
-        " ".join(_CODE.sub("", unescape(text)).replace("\u00a0", " ").split())
-        .replace("over 10x if it", "")
-        .replace("Over 10x if it", "")
-    )
+    text = " ".join(_CODE.sub("", unescape(text)).replace("\u00a0", " ").split())
+    text = re.sub("[Oo]ver 10x if it", "", text)
     for number in (number for finding in analysis.findings for number in finding.evidence):
         text = text.replace(evidence_words(number).replace("\u00a0", " "), "")
     moves = {finding.move for finding in analysis.findings} | set(analysis.verdict.advice)

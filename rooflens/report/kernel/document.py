@@ -216,7 +216,12 @@ def _verdict(view: KernelView) -> Document:
     """Say what limits it, what can be won, and what makes that doubtful."""
     verdict = view.analysis.verdict
     sure = Span(fmt.sentence_case(confidence_words(verdict.confidence)), link=f"about-verdicts-{verdict.bound}")
-    return paragraph((strong(sentence(view)), " ", sure, "."), *_numbers(view.analysis)), *_cautions(view.analysis)
+    words = tuple(line for line in _numbers(view.analysis) if line)
+    return (
+        Paragraph(((strong(sentence(view)), " ", sure, "."),), "answer"),
+        *((Paragraph(words),) if words else ()),
+        *_cautions(view.analysis),
+    )
 
 
 def numbers(view: KernelView) -> Document:
@@ -502,12 +507,9 @@ def _origin(view: KernelView) -> Document:
     named = () if full in {"", short_name(view.analysis.short_name)} else (Paragraph((cut,), "note"),)
     process = f"; process {kernel.process}" if kernel.process else ""
     other = f"On another GPU: `rooflens predict --from REPORT --kernel {view.analysis.key} --gpu h100-sxm`."
-    lines: tuple[Words, ...] = (
-        ("Full name: ", code(kernel.name)),
-        (*_result(view), process),
-        "" if kernel.failed else other,
-    )
-    return (OnPage((Paragraph(tuple(line for line in lines if line), "note"),), named),)
+    lines: tuple[Words, ...] = (*_result(view), process), "" if kernel.failed else other
+    below = Paragraph(tuple(line for line in lines if line), "note")
+    return (OnPage((Paragraph((code(kernel.name),), "full-name"), below), named),)
 
 
 def _result(view: KernelView) -> tuple[str | Span, ...]:

@@ -116,7 +116,7 @@ def _message(rule: Rule) -> Message:
 
 
 def _estimate(rule: Rule) -> str:
-    """Write NVIDIA's number to two digits, as no estimate is more exact: the per cent of the time, of the kernel or of the unit, that would go."""
+    """Write the per cent of the time, of the kernel or of the unit, that would go: to two digits."""
     if rule.speedup_pct:
         return f"est. speed-up {fmt.percent(rule.speedup_pct / 100)}"
     return f"est. local speed-up {fmt.percent(rule.unit_speedup_pct / 100)}" if rule.unit_speedup_pct else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rooflens import format as fmt
 from rooflens.model.hotspots import leading_part, leading_stall, loops_around, places
 from rooflens.model.records import Analysis, Hotspot, JudgedLoop, Kernel, ratio
-from rooflens.report.document import Column, Document, Heading, Lines, Row, Table, code, paragraph
+from rooflens.report.document import Column, Document, Heading, Lines, OnPage, Row, Table, code, paragraph
 from rooflens.report.words.findings import code_of
 from rooflens.report.words.inside import (
     body_words,
@@ -47,11 +47,12 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
 
     Args:
         analysis: The launch.
-        asks: Without samples, say what would tell the lines; a move that collects more says so itself.
+        asks: Without samples, say what would tell the lines; a move that collects more says so itself. A page says once
+            what to collect, beside its charts.
     """
     kernel = analysis.kernel
     is_sampled = kernel.failed or kernel.code_totals.get("samples")
-    note = (paragraph(_NOT_SAMPLED),) if asks and not is_sampled else ()
+    note = (OnPage((), (paragraph(_NOT_SAMPLED),)),) if asks and not is_sampled else ()
     for measure, words in _MEASURES:
         found = [place for place in places(kernel, measure, MOST_LINES) if place.share >= LEAST_SHARE]
         if found:
@@ -59,7 +60,7 @@ def hot_lines(analysis: Analysis, *, asks: bool = True) -> Document:
             rows = tuple(_row(kernel, place.hotspot, place.share) for place in found)
             table = hot_table(kernel, [place.hotspot for place in found], measure)
             return Heading("Where"), Lines(f"Hot {what}, {words}", rows, analysis.key, table), *note
-    return (Heading("Where"), *note) if note else ()
+    return (OnPage((), (Heading("Where"), paragraph(_NOT_SAMPLED))),) if note else ()
 
 
 def _row(kernel: Kernel, hotspot: Hotspot, share: float) -> Row:

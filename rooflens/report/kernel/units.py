@@ -168,7 +168,7 @@ def _opcode_row(group: str, counts: Mapping[str, int], total: int) -> tuple[Word
 
 
 def useful(analysis: Analysis) -> Iterator[str]:
-    """Say how much of what was moved is needed, where that is clearly not all: `50 % of the sectors of global memory`."""
+    """Say how much of what was moved is needed, where that is clearly not all: `50 % of the bytes of shared memory`."""
     traffic, shared = find_traffic(analysis.kernel), analysis.levels.get("smem")
     if traffic.global_memory is not None and traffic.global_memory.share <= _USEFUL_SHARE:
         yield _needed(traffic.global_memory, "sectors of global memory")

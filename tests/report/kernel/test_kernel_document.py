@@ -69,8 +69,9 @@ def test_text_and_card_say_the_same() -> None:
         blocks = [*for_text(kernel_document(KernelView(samples.report([analysis]), analysis)))][2:]
         told = [words_of(str(write_blocks((block,)))) for block in blocks if not isinstance(block, Table)]
         flat = card.replace(" ", "")
-        missing += [words for words in told if words.replace(" ", "") not in flat and "Full name" not in words]
-    assert missing == []
+        missing += [words for words in told if words.replace(" ", "") not in flat]
+    in_texts_alone = ("Where", "Not sampled", "Full name")  # pages say once what to collect, and have the name itself
+    assert [words for words in missing if not words.startswith(in_texts_alone)] == []
 
 
 def test_a_family_is_named() -> None:
