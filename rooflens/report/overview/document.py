@@ -117,7 +117,7 @@ def origin(content: Content, _: Asked) -> Document:
 
 def answer(content: Content, _: Asked) -> Document:
     """Give the headline."""
-    return (Paragraph((headline_words(content),), "answer"),)
+    return (Paragraph((headline_words(content),), "answer"),) if content.runs else ()
 
 
 def headline_words(content: Content) -> Words:

@@ -111,12 +111,12 @@ def _plain(block: Block) -> Block:
     """Write a part of the overview without what Markdown escapes, each line cut to a width."""
     if not isinstance(block, Paragraph):
         return block
-    lines = (tuple(replace(one, text=_bare(one)) for one in spans(words)) for words in block.lines)
+    lines = (tuple(_bare(one) for one in spans(words)) for words in block.lines)
     return block._replace(lines=tuple(lines), kind="" if block.kind == "warning" else block.kind)
 
 
-def _bare(span: Span) -> str:
-    return plain(span.text, None if span.style == "code" else _LINE_WIDTH)
+def _bare(span: Span) -> Span:
+    return span if span.style == "code" else replace(span, text=plain(span.text, _LINE_WIDTH), style="plain")
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:
