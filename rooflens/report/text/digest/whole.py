@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from rooflens import format as fmt
@@ -117,11 +116,9 @@ def _plain(block: Block) -> Block:
 
 
 def _bare(span: Span) -> Span:
-    return (
-        span
-        if span.style == "code"
-        else replace(span, text=plain(span.text.replace(" \u00b7 ", ", "), _LINE_WIDTH), style="plain")
-    )
+    if span.style == "code":
+        return span
+    return Span(plain(span.text.replace(" \u00b7 ", ", "), _LINE_WIDTH))
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:
