@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.format import duration, percent, printable, si, unbroken
+from rooflens.format import percent, printable, si, unbroken
 from rooflens.report.html import theme
 
 if TYPE_CHECKING:
@@ -15,45 +15,33 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.model import records
-    from rooflens.report.summary import Ranked
 
 ROWS_SHOWN = 3
 
 
 def report_html(found: Analyzed, words: Iterable[str]) -> str:
-    """Write the first screen: three rows with the gains of their first moves, and the roofline beside them.
+    """Write the first screen: the headline, three rows with the gains of their moves, and the roofline beside them.
 
     Args:
         found: The reports.
         words: Further lines about the reports.
     """
     from rooflens.report.content import build_content
-    from rooflens.report.summary import ranking
+    from rooflens.report.overview.document import headline_words
+    from rooflens.report.overview.opportunities import opportunities, unlisted
+    from rooflens.report.templates import write_for_notebook
 
-    page = build_content(found.reports, "", found.limits)
-    rows = ranking(page)
-    longest = max((row.group.duration_ns or 0.0 for row in rows), default=0.0) or 1.0
-    items = "".join(_row(row, longest) for row in rows[:ROWS_SHOWN])
-    more = len(page.kernels) - sum(len(row.group.members) or 1 for row in rows[:ROWS_SHOWN])
+    content = build_content(found.reports, "", found.limits)
+    first = opportunities(content, ROWS_SHOWN)
+    listed = {row.live.group for row in first.rows if row.live} if first else set()
+    more = len(unlisted(content, listed))
     said = [*([f"{more:,} more in `report.to_pandas()` and on the page, `report.show()`"] if more else []), *words]
     try:
-        picture = _picture(page)
+        picture = _picture(content)
     except EnvironmentMissingError as error:
         picture = ""
         said.append(f"no picture of the roofline: {error}; {error.hint}")
-    parts = f'<div style="flex:1 1 320px;max-width:460px">{items}{_lines(said)}</div>{picture}'
-    return f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{parts}</div>'
-
-
-def _row(row: Ranked, longest_ns: float) -> str:
-    time_ns = row.group.duration_ns or 0.0
-    bar = _bar(time_ns / longest_ns, row.group.analysis.verdict.shown_class)
-    why = ", ".join(part for part in (row.limiter, row.limit, row.where) if part)
-    figure = row.figure or duration(row.group.duration_ns)
-    return (
-        f"<p><b>{row.rank} <code>{_text(row.group.shown)}</code></b> {_text(figure)}{bar}"
-        f"{_text(row.move[:1].upper() + row.move[1:])}<br><small>{_text(why)}</small></p>"
-    )
+    return str(write_for_notebook(headline_words(content), first, said, picture))
 
 
 def _bar(share: float, bound: str) -> str:
@@ -67,8 +55,7 @@ def _picture(page: Any) -> str:
         svg = draw_rooflines(page).svg
     except InputError:
         return ""
-    source = b64encode(svg.encode()).decode()
-    return f'<div style="flex:2 1 480px"><img alt="roofline" src="data:image/svg+xml;base64,{source}"></div>'
+    return b64encode(svg.encode()).decode()
 
 
 def kernel_html(analysis: records.Analysis) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import gain_figure, gain_how, resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, bound_of
-from rooflens.report.document import Chart, Document, Table, Words
+from rooflens.report.document import Chart, Document, Opportunities, Table, Words
 from rooflens.report.html import blocks
 from rooflens.report.html.embed import json_text
 from rooflens.report.html.theme import LOOKS, css_class, is_hollow
@@ -63,6 +63,18 @@ def write_blocks(document: Document, room: blocks.Room | None = None) -> Markup:
 def write_document(document: Document, room: blocks.Room) -> Markup:
     """Write what a page of one document shows."""
     return Markup(_macros().whole(document, room))  # noqa: S704 -- autoescaped
+
+
+def write_for_notebook(answer: Words, first: Opportunities | None, notes: Sequence[str], picture: str = "") -> Markup:
+    """Write an answer with its first rows for the cell of a notebook: no script, no style sheet.
+
+    Args:
+        answer: The headline.
+        first: What to do first.
+        notes: Lines below it.
+        picture: An SVG beside it, in base64; empty for none.
+    """
+    return Markup(_macros().in_notebook(answer, first, notes, picture))  # noqa: S704 -- autoescaped
 
 
 def write_words(words: Words) -> Markup:
