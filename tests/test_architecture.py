@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -230,10 +231,41 @@ def test_each_dependency_has_its_one_place(path: Path) -> None:
 def test_only_the_report_has_templates() -> None:
     """All other pages come from a document through the single writer, and no script contains a model's number."""
     assets = PACKAGE / "report" / "assets"
-    assert {file.parent.name for file in assets.rglob("*.html")} == {"report", "shared"}
+    assert sorted(file.relative_to(assets).as_posix() for file in assets.rglob("*.html")) == [
+        *("report/figures.html", "report/kernels.html", "report/page.html", "report/sweeps.html"),
+        *("shared/blocks.html", "shared/frame.html"),
+    ]
     assert {file.name for file in (assets / "shared").glob("*.js")} == {
         *("charts.js", "choice.js", "copy.js", "reveal.js", "share.js", "state.js", "theme.js")
     }
+
+
+_TAG = re.compile(
+    r"(?<!\?P)</?(?:a|aside|b|body|br|button|code|d[dlt]|details|div|em|figure|form|h[1-6]|head|html|i|img|input|label|li|main|"
+    r"nav|ol|p|pre|rect|script|section|select|small|span|strong|style|summary|svg|t[dhr]|table|tbody|thead|u|ul)"
+    r"(?=[\s/>]|$)(?!>[\w<(\[])"
+)
+_MAY_HOLD_TAGS = {
+    "report/html/embed.py": "refuses scripts that end their own element",
+    "report/roofline/picture.py": "puts drawings of Vega's, which are SVG, below one another",
+    "report/writers/markdown.py": "Markdown has no fold of its own",
+}
+
+
+def test_tags_stand_in_templates_alone() -> None:
+    """No string of Python holds a tag, so that nothing is escaped by hand; and no function makes HTML by itself."""
+    offenders = []
+    for path in _modules():
+        tree = ast.parse(path.read_text("utf-8"))
+        owners = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        bodies = [node.body[0] for node in ast.walk(tree) if isinstance(node, owners) and node.body]
+        docstrings = {id(first.value) for first in bodies if isinstance(first, ast.Expr)}
+        place = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(tree):
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+            if is_text and place not in _MAY_HOLD_TAGS and _TAG.search(node.value):
+                offenders.append(f"{place}:{node.lineno}: {node.value[:60]!r}")
+    assert offenders == []
 
 
 def test_public_methods_say_what_they_do() -> None:

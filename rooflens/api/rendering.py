@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.format import percent, printable, si, unbroken
-from rooflens.report.html import theme
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,10 +41,6 @@ def report_html(found: Analyzed, words: Iterable[str]) -> str:
     return str(write_for_notebook(headline_words(content), first, said, picture))
 
 
-def _bar(share: float, bound: str) -> str:
-    return f'<div style="height:6px;width:{100 * share:.1f}%;background:{theme.LOOKS[bound].light}"></div>'
-
-
 def _picture(page: Any) -> str:
     from rooflens.report.roofline.picture import draw_rooflines
 
@@ -58,51 +51,36 @@ def _picture(page: Any) -> str:
     return b64encode(svg.encode()).decode()
 
 
-def kernel_html(analysis: records.Analysis) -> str:
-    """Write a kernel: its name, its verdict, and the findings that cost time."""
-    costing = "".join(finding_html(one) for one in analysis.findings if one.severity != "note")
-    name = f"<p><b><code>{_text(analysis.short_name)}</code></b></p>"
-    return f"<div>{name}{verdict_html(analysis.verdict, analysis.kernel.duration_ns)}{costing}</div>"
+def kernel_html(report: records.AnalyzedReport, analysis: records.Analysis) -> str:
+    """Write a kernel: its name and numbers, its verdict, and what to try."""
+    from rooflens.report.kernel.document import KernelView, summary
+    from rooflens.report.templates import write_blocks
+
+    return str(write_blocks(summary(KernelView(report, analysis))))
 
 
 def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
-    """Write a verdict: its sentence, its first move's gain, and its limit."""
-    from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words
-    from rooflens.report.words.findings import confidence_words
+    """Write a verdict: its sentence, its best move's gain, and its limit."""
+    from rooflens.report.kernel.document import verdict_document
+    from rooflens.report.templates import write_blocks
 
-    numbers = (
-        best_gain_words(verdict, time_ns),
-        limit_factor_words(verdict),
-        confidence_words(verdict.confidence),
-    )
-    return f"<p>{_text(verdict.sentence)}</p>{_lines([', '.join(number for number in numbers if number)])}"
+    return str(write_blocks(verdict_document(verdict, time_ns)))
 
 
 def finding_html(finding: records.Finding) -> str:
-    """Write a finding: title, gain, move, numbers and places."""
-    from rooflens.report.words.findings import shown
+    """Write a finding: title, gain, numbers, places and move."""
+    from rooflens.report.kernel.document import finding_document
+    from rooflens.report.templates import write_blocks
 
-    one = shown(finding)
-    gain = f" {_text(one.gain)}" if one.gain else ""
-    where = [f"{place.label} {place.share} {place.code}" for place in one.places]
-    return f"<p><b>{_text(one.title)}</b>{gain}: {_text(one.move)}</p>{_lines([', '.join(one.numbers), *where])}"
+    return str(write_blocks(finding_document(finding)))
 
 
 def level_html(level: records.Level) -> str:
-    """Write a memory level: its rate, its peak, and its share of the peak as a bar."""
-    share = level.share or 0.0
-    rates = [si(rate, "B/s") for rate in (level.bytes_per_s, level.peak_bytes_per_s) if rate]
-    bar = f'<div style="max-width:320px">{_bar(min(share, 1), "memory")}</div>'
-    return f"<p>{_text(' of '.join(rates) or 'not measured')}, {percent(level.share)}</p>{bar}"
+    """Write a memory level: its share, its rate and its peak."""
+    from rooflens.report.kernel.units import level_document
+    from rooflens.report.templates import write_blocks
 
-
-def _lines(texts: Iterable[str]) -> str:
-    return "".join(f"<p><small>{_text(text)}</small></p>" for text in texts if text)
-
-
-def _text(words: str) -> str:
-    """Escape a report's text, without characters that steer a terminal or hide text."""
-    return escape(unbroken(printable(words)))
+    return str(write_blocks(level_document(level)))
 
 
 def register(shell: Any) -> None:

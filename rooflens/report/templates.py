@@ -45,9 +45,13 @@ class Drawing(Struct, frozen=True):
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Fill the template `assets/<template>.html`, named `folder/name`, with values."""
+    """Fill a template of `assets`, named `folder/name`, or one of its parts, `folder/name#part`, with values."""
     _macros()
-    return Markup(_environment().get_template(f"{template}.html").render(**values))  # noqa: S704 -- autoescaped
+    name, _, part = template.partition("#")
+    filled = _environment().get_template(f"{name}.html")
+    if not part:
+        return Markup(filled.render(**values))  # noqa: S704 -- autoescaped
+    return Markup("".join(filled.blocks[part](filled.new_context(values))))  # noqa: S704 -- autoescaped
 
 
 def write_blocks(document: Document, room: blocks.Room | None = None) -> Markup:
@@ -105,7 +109,18 @@ class _Dense(Extension):
         return re.sub(rf"\n+(?={_BLOCK})", "", margin)
 
 
-_SHARED = ("bar", "drawing", "facts_line", "json_block", "meter", "scrolling", "shape")
+_SHARED = (
+    "rows_table",
+    "zoom",
+    "isolated",
+    "bar",
+    "drawing",
+    "facts_line",
+    "json_block",
+    "meter",
+    "scrolling",
+    "shape",
+)
 """Macros of blocks that all templates may use."""
 
 

@@ -45,7 +45,7 @@ def first_screen(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     asks = any("`rooflens profile" in text or "ncu " in text for text in texts)
     lacking = None if asks else lacking_gpu(figures)
     return render(
-        "report/first_screen",
+        "report/page#first_screen",
         answer=answer,
         total_ns=content.total_ns,
         way=write_blocks(way_of(content.ladder, content)) if content.ladder else "",
@@ -97,7 +97,7 @@ def verdict(content: Content) -> Markup:
         *answer(view),
     )
     return render(
-        "report/verdict",
+        "report/page#verdict",
         bound=kernel.representative.shown_class,
         sentence=sentence(view) if content.is_judged else cannot_tell(len(content.runs), 1),
         body=inside(document),
@@ -114,7 +114,7 @@ def many(content: Content) -> Markup:
     """Say what is drawn of many launches, and how many kernels share the name `other`."""
     left_out = content.failed_count - len(content.failed)
     return render(
-        "report/many",
+        "report/page#many",
         launches=sum(launch.analysis.launches for launch in content.timed),
         kernels=len({launch.group_key for launch in content.timed}),
         other=content.other,

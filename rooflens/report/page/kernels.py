@@ -318,7 +318,7 @@ def kernels(content: Content) -> Markup:
         for i, one in enumerate(content.listed)
     ]
     return render(
-        "report/kernels_table",
+        "report/kernels",
         content=content,
         columns=[column for column, _ in shown],
         waiting=[(place, column) for place, column, _ in waiting],

@@ -23,7 +23,9 @@ def ladder_section(ladder: Ladder, links: Sequence[str] = ()) -> Markup:
 
 
 def _section(body: Document, ladder: Ladder, key: str = "") -> Markup:
-    return render("report/versions", body=write_blocks(body, Room(lift=1)), label=program_headline(ladder), key=key)
+    return render(
+        "report/page#versions", body=write_blocks(body, Room(lift=1)), label=program_headline(ladder), key=key
+    )
 
 
 def way_of(ladder: Ladder, content: Content, key: str = "path") -> Document:

@@ -108,10 +108,10 @@ def render_page(  # noqa: PLR0913 - a page is made of these
                 )
                 + first_screen(content, figures),
             ],
-            headline=render("report/headline", headline=answer),
-            keys=render("report/keys", shown=len(rows) > 1),
+            headline=render("report/page#headline", headline=answer),
+            keys=render("report/page#keys", shown=len(rows) > 1),
             head=render(
-                "report/header",
+                "report/page#header",
                 sure=answer.sure,
                 failed=failed_words(content.failed_kernels, content.noun),
                 unread=content.unread,
