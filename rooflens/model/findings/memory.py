@@ -22,7 +22,7 @@ from rooflens.model.roofline.levels import works_in_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, SAME_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import WIDEST_BYTES, WORD_BYTES, executed
 from rooflens.model.roofline.roof import roof
-from rooflens.model.roofline.units import LSU_INPUT, SOC_CAPABILITIES, WHOLE
+from rooflens.model.roofline.units import DATA, LSU_INPUT, SOC_CAPABILITIES, WHOLE, wavefronts_a_cycle
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
 
@@ -112,9 +112,9 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
 
 
 def _upright_block(block: tuple[int, int, int] | None) -> str:
-    """Return the shape of blocks with fewer threads along x than fill a sector, and more along y; else nothing."""
+    """Return the shape of blocks with fewer threads along x than fill a sector, and no fewer along y; else nothing."""
     x, y, z = block or (WARP_THREADS, 1, 1)
-    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < SECTOR_BYTES // WORD_BYTES and y * z > x else ""
+    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < SECTOR_BYTES // WORD_BYTES and y * z >= max(x, 2) else ""
 
 
 def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
@@ -297,6 +297,8 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
     if sectors is None and (excess := _excess_of_all(facts)) is not None:
         part = min(part, excess)
     parts = {"l1": _of_l1(facts, part), "l2": part}
+    if side == "store" and sectors is None and (through := ratio(facts.shares.get("l2"), facts.shares.get("l1"))):
+        parts["l1"] = min(parts["l1"], through)  # what is stored passes L2, too, and L2 is no busier than that
     moved_bytes, ideal = counters.get("dram_bytes"), counters.get("global_ideal_sectors")
     if ideal is None and sectors:
         ideal = sectors * (1 - wasted) + other_sectors
@@ -418,14 +420,14 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
 def _conflicts_alone(facts: Facts) -> Found | None:
     """Say that conflicts were counted where the accesses were not: by the cycles that they take, else by the warps.
 
-    Each is a pass through L1's data stage, of which an SM has one a cycle.
+    Each is a pass through L1's data stage, of which an SM has so many a cycle.
     """
     counters, names = facts.kernel.counters, [f"smem_{side}_conflict_wavefronts" for side in _SIDES]
     counted = {name: counters[name] for name in names if counters.get(name)}
     total, source = sum(counted.values()), " + ".join(facts.kernel.counter_sources.get(name, name) for name in counted)
     sms, cycles = counters.get("sm_count"), counters.get("elapsed_cycles") or counters.get("sm_cycles_elapsed_avg")
     warps = (counters.get("grid_size") or 0.0) * warps_of(counters.get("block_size") or 0.0)
-    part = ratio(total, sms and cycles and sms * cycles)
+    part = ratio(total, sms and cycles and sms * cycles * wavefronts_a_cycle(facts.kernel))
     each = ratio(total, warps)
     if part is not None and part >= facts.limits.bank_conflict_share:
         by = Evidence("cycles of an SM with a conflict", part, "share", f"{source} / (SMs x cycles)")
@@ -479,7 +481,8 @@ def many_wavefronts(facts: Facts) -> Found | None:
         source = "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
         # The SM's per cent covers its LSU: no more instructions than that reach L1.
-        busy, taken = facts.levels["l1"].stages.get(WHOLE), counters.get("sol_compute")
+        stages, taken = facts.levels["l1"].stages, counters.get("sol_compute")
+        busy = stages[DATA] * wavefronts_a_cycle(kernel) if DATA in stages else stages.get(WHOLE)
         each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
         source = "L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
