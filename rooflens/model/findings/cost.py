@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
-from rooflens.model.records import LEVELS, Cost, Severity
+from rooflens.model.records import LEVELS, Cost, Severity, ratio
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict_classes import Bound
 
@@ -31,11 +31,13 @@ class Waste(Struct, frozen=True):
         parts: Level or pipe -> the share of its work that is waste, 0 to 1.
         waits: Share of the warps' waiting time that belongs to the waste, 0 to 1, and the stalls that are
             such waits; empty if it makes no warp wait.
+        serial: Warps do it one after the other, as the paths of a branch: it takes time that fills no unit.
     """
 
     parts: Mapping[str, float]
     waits: float = 0.0
     stalls: tuple[str, ...] = ()
+    serial: bool = False
 
     @property
     def bears_on(self) -> frozenset[str]:
@@ -99,9 +101,31 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
         return None
     top = max(facts.shares.values(), default=0.0)
     left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
-    waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
-    after = min(left / top if top else 1.0, 1 - waits)
-    return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
+    waiting = 0.0 if facts.at_roof else stalled(facts, waste.stalls)
+    after = min(left / top if top else 1.0, 1 - waste.waits * waiting)
+    return max(1.0, 1 / max(after, left, _elsewhere(facts, waste, waiting), 1 - MOST_SPARED))
+
+
+def _elsewhere(facts: Facts, waste: Waste, waiting: float) -> float:
+    """Return the share of the time that a kernel without a limiter spends on something else than a waste, 0 to 1.
+
+    While the units of the waste are idle, and no warp waits for them, its removal wins nothing. What warps do one after
+    the other takes their time whatever the units do, and a unit that was not measured may be busy. Units of SMs without
+    a block idle all the time, so that those of the others are busier than the mean.
+    """
+    busy = [facts.shares.get(name) for name in waste.parts]
+    if facts.limiter is not None or waste.serial or None in busy:
+        return 0.0
+    working = min(1.0, ratio(facts.kernel.grid_blocks, facts.counter("sm_count")) or 1.0)
+    of_sms = (
+        (share or 0.0) / (1.0 if name in _SHARED_BY_ALL else working)
+        for name, share in zip(waste.parts, busy, strict=True)
+    )
+    return max(0.0, 1 - max((waiting, *of_sms)))
+
+
+_SHARED_BY_ALL = frozenset({"dram", "l2"})
+"""Levels that all SMs share: one block can fill them as well as many."""
 
 
 def loads_unseen(unseen: Collection[Bound], shares: Mapping[str, float], units: Iterable[str]) -> bool:

@@ -476,22 +476,18 @@ def many_wavefronts(facts: Facts) -> Found | None:
     moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
     each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
     if each is None:
-        busy, taken = counters.get("l1_data_share"), counters.get("l1_lsu_input_share")
-        each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
+        each = ratio(counters.get("l1_data_share"), _taken_a_cycle(facts, "l1_lsu_input_share"))
         source = "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
         # The SM's per cent covers its LSU: no more instructions than that reach L1.
-        stages, taken = facts.levels["l1"].stages, counters.get("sol_compute")
+        stages = facts.levels["l1"].stages
         busy = stages[DATA] * wavefronts_a_cycle(kernel) if DATA in stages else stages.get(WHOLE)
-        each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
+        each = ratio(busy, _taken_a_cycle(facts, "sol_compute"))
         source = "L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
         # Half of L1's per cent where it counts requests to L2 twice, and of as many instructions as any chip takes.
-        busy, taken, part = counters.get("sol_l1_active_share"), counters.get("sol_compute"), kernel.active_part
-        each = ratio(
-            busy and part and busy * part / 2,
-            taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 1.0),
-        )
+        busy, part = counters.get("sol_l1_active_share"), kernel.active_part
+        each = ratio(busy and part and busy * part / 2, _taken_a_cycle(facts, "sol_compute", 1.0))
         source = "half of L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
         return None
@@ -520,6 +516,17 @@ def many_wavefronts(facts: Facts) -> Found | None:
         severity=severity,
         kind=kind,
     )
+
+
+def _taken_a_cycle(facts: Facts, share: str, otherwise: float = 0.0) -> float | None:
+    """Return how many instructions a cycle the LSU of an SM takes, by a per cent of it.
+
+    None where that is too small to divide by: ncu prints hundredths of a per cent, and a unit that idles tells nothing.
+    """
+    taken = facts.counter(share)
+    if taken is None or taken < facts.limits.trace_share:
+        return None
+    return taken * _LSU_EACH_CYCLE.get(facts.kernel.compute_capability or "", otherwise)
 
 
 def indexed_constants(facts: Facts) -> Found | None:
