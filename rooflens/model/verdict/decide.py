@@ -33,7 +33,7 @@ from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
-from rooflens.model.verdict.pipelined import beside_waits, fitting, with_tensor_moves
+from rooflens.model.verdict.pipelined import beside_waits, each_once, fitting, with_tensor_moves
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     busy_words,
@@ -283,7 +283,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
     ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
-    moves = beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))
+    moves = tuple(each_once(beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":

@@ -101,7 +101,7 @@ def test_what_passes_are_of_shows_in_the_hits(hits: float | None, kind: str) -> 
 
 @pytest.mark.parametrize(("taken", "said"), [(0.0002, False), (0.009, False), (0.02, True)])
 def test_nothing_is_divided_by_a_per_cent_of_one_digit(taken: float, *, said: bool) -> None:
-    """ncu prints hundredths: `0.02 %` may be half as much again, and a unit that idles tells nothing of its accesses."""
+    """A print has hundredths: `0.02 %` may be half as much again, and a unit that idles tells nothing of accesses."""
     counters = {"sol_compute": taken, "sol_l1_active_share": 0.3, "sm_cycles_active_avg": 1.0, "elapsed_cycles": 2.0}
     facts = make_facts(counters, {"l1": 0.1}, kernel={"compute_capability": "7.5"})
     assert (many_wavefronts(facts) is not None) is said
