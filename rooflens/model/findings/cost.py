@@ -150,6 +150,26 @@ def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
     return max(busy.values(), default=0.0) >= facts.limits.limiting_waste_share
 
 
+def next_unit(facts: Facts, waste: Waste) -> str | None:
+    """Name the unit of a waste that is nearly as busy as the limiter, which itself does none of it; None without one.
+
+    The kernel is near two limits: relieved of the first one, it is at this. A full DRAM is not relieved of its bytes
+    that easily.
+    """
+    limiter, limits = facts.limiter, facts.limits
+    if limiter is None or limiter.resource is None or (facts.at_roof and limiter.resource == "dram"):
+        return None
+    if waste.parts.get(limiter.resource) or waste.parts.get(limiter.unit or ""):
+        return None
+    near = {
+        name: facts.shares[name]
+        for name, part in waste.parts.items()
+        if facts.shares.get(name, 0.0) > max(limiter.share - limits.balanced_lead, limits.bound_share)
+        and part >= limits.limiting_waste_share
+    }
+    return max(near, key=near.__getitem__, default=None)
+
+
 def _is_a_stall(counter: str) -> bool:
     return counter.startswith("stall_") and counter.endswith(("_cycles", "_share"))
 
@@ -158,7 +178,8 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     """Judge how much a waste matters.
 
     It limits a kernel whose limiter does much of its work in vain, or that hardly waits for anything else. It is a note
-    if it costs less of the time than `contributing_cost_share`, or if a full limiter has none of it.
+    if it costs less of the time than `contributing_cost_share`, or if a full limiter has none of it and no unit nearly
+    as busy has.
     """
     limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
@@ -167,7 +188,7 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
         is_unknown = loads_unseen(facts.unseen, facts.shares, waste.parts) or (
             not elsewhere and _is_much_of_the_unmeasured(facts, waste)
         )
-        return "contributes" if is_unknown else "note"
+        return "contributes" if is_unknown or next_unit(facts, waste) is not None else "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0

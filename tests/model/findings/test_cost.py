@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from support.findings import at_limiter, make_facts
+from support.kernels import make_kernel
 
-from rooflens.model.findings.cost import Waste, speedup
+from rooflens.model.analyze import analyze
+from rooflens.model.findings.cost import Waste, next_unit, speedup, weigh
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,32 @@ def test_a_full_unit_ends_with_the_next_one() -> None:
     """Of an L1 at 80 % a half is waste: then DRAM, at 60 %, takes as long as it does today."""
     facts = make_facts({}, {"l1": 0.8, "dram": 0.6}, **at_limiter("l1", 0.8))
     assert speedup(facts, Waste({"l1": 0.5})) == pytest.approx(0.8 / 0.6)
+
+
+@pytest.mark.parametrize(
+    ("l1", "limiter", "near"),
+    [(0.92, "l2", "l1"), (0.86, "l2", "l1"), (0.84, "l2", None), (0.92, "dram", None), (0.92, "l1", None)],
+)
+def test_waste_of_the_next_unit_is_not_minor(l1: float, limiter: str, near: str | None) -> None:
+    """Within 10 points of a limiter at 95 % the kernel is near two limits: relieved of L2's work it is at L1's."""
+    waste = Waste({"l1": 0.7})
+    facts = make_facts({}, {limiter: 0.95, "l1": 0.95 if limiter == "l1" else l1}, **at_limiter(limiter, 0.95))
+    assert next_unit(facts, waste) == near
+    if limiter == "l2":
+        assert weigh(facts, waste) == ("contributes" if near else "note")
+
+
+def test_waste_of_the_next_unit_says_whose_turn_is_next() -> None:
+    """Shared memory passes 4,000 wavefronts where 1,000 do; L2 is at 95 %, it at 92: padding alone wins little."""
+    counters = {
+        "smem_access_wavefronts": 4000.0,
+        "smem_ideal_wavefronts": 1000.0,
+        "l2_internal_share": 0.95,
+        "sol_memory": 0.95,
+        "l1_data_share": 0.92,
+        "l1_shared_data_share": 0.92,
+        "issue_active_share": 0.2,
+    }
+    finding = next(one for one in analyze(make_kernel(counters)).findings if one.id == "bank_conflicts")
+    assert (finding.severity, finding.gain and finding.gain.factor > 1.05) == ("contributes", None)
+    assert finding.move.replace("\u00a0", " ").endswith("SMEM is 92 % busy, and next once L2 is relieved")
