@@ -28,7 +28,7 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.done import done_words
+from rooflens.model.verdict.done import NEEDLESS_BYTES, done_words
 from rooflens.model.verdict.facts import Facts, room_of
 from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
@@ -284,6 +284,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*asked, *moves) if facts.bound == "unknown" else moves
     ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
     moves = tuple(each_once(beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
+    moves = _with_fewer_bytes(facts, costing, moves)
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     if facts.bound == "unknown":
@@ -291,6 +292,26 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*known, *asked, *(move for move in moves if move not in known))
     is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
     return moves if is_told else (*moves, *asked)
+
+
+_FIRST = 3
+"""Moves that a reader looks at."""
+
+
+def _with_fewer_bytes(facts: Facts, costing: Sequence[Finding], moves: Sequence[Move]) -> tuple[Move, ...]:
+    """Put fewer bytes among the first three moves where DRAM is nearly full of bytes that are asked for.
+
+    More of them in flight win what is left of DRAM at most; whoever is there already needs fewer.
+    """
+    memory = facts.memory
+    dram = facts.shares.get("dram", memory.share if memory is not None and memory.resource == "dram" else 0.0)
+    is_asked_for = NEEDLESS_BYTES.isdisjoint(finding.id for finding in costing)
+    if dram * dram_clock_part(facts.kernel) < facts.limits.at_roof_device_share or not is_asked_for:
+        return tuple(moves)
+    if any(move.kind == "fuse" for move in moves[:_FIRST]):
+        return tuple(moves)
+    others = [move for move in moves if move.kind != "fuse"]
+    return (*others[: _FIRST - 1], advice.memory_moves(facts, "dram")[0], *others[_FIRST - 1 :])
 
 
 def _in_order(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rooflens.format import count, percent
 from rooflens.model.records import Move
+from rooflens.model.roofline.flops import has_newer_instruction
 from rooflens.model.roofline.occupancy import block_smem_bytes, sm_smem_bytes
 from rooflens.model.roofline.opcodes import WIDEST_BYTES
 from rooflens.model.verdict.facts import Facts
@@ -56,9 +57,15 @@ def tensor_moves(facts: Facts) -> tuple[Move, ...]:
     is_wide = (facts.does.load_bytes or 0) >= WIDEST_BYTES
     if not is_wide and (not facts.stall_shares or copying + reading >= facts.limits.little_share):
         waits = f"{percent(reading)} of the waiting is for shared memory" if reading else idle
-        operands = "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
-        moves.append(Move(f"{operands}: {waits}", "wide"))
+        moves.append(Move(f"{_wider_operands(facts)}: {waits}", "wide"))
     return tuple(moves)
+
+
+def _wider_operands(facts: Facts) -> str:
+    """Say how to bring operands to the products: through registers, or by those that read shared memory themselves."""
+    if not has_newer_instruction(facts.kernel) or (facts.does.products or "").startswith("mma.sync"):
+        return "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
+    return "copy operands by TMA into swizzled tiles, from which the products read them without registers between"
 
 
 def _is_staged(facts: Facts) -> bool:

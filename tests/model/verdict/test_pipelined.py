@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
 
@@ -120,3 +121,24 @@ def test_of_two_ways_the_one_that_was_said_is_left_out() -> None:
     assert (second.text, second.kind) == ("raise occupancy, now at most 67 %", "occupancy")
     assert next(each_once((two,))) == two
     assert first.kind == "results"
+
+
+@pytest.mark.parametrize(
+    ("capability", "opcodes", "through_registers"),
+    [
+        ("10.3", {}, False),
+        ("9.0", {"HGMMA.64x128x16.F32.BF16": 10, "FFMA": 1}, False),
+        ("9.0", {"HMMA.16816.F32.BF16": 10, "FFMA": 1}, True),
+        ("8.6", {}, True),
+        ("12.0", {}, True),
+    ],
+)
+def test_products_that_read_shared_memory_need_no_ldmatrix(
+    capability: str, opcodes: dict[str, int], *, through_registers: bool
+) -> None:
+    """Operands of wgmma and tcgen05 come from shared memory directly; mma takes them from registers."""
+    counters = {"tensor_active_share": 0.4, "dram_bus_share": 0.3}
+    moves = analyze(make_kernel(counters, compute_capability=capability, warp_opcodes=opcodes)).verdict.moves
+    wide = next(one for one in moves if one.kind == "wide")
+    assert ("ldmatrix" in wide.text) is through_registers
+    assert ("TMA" in wide.text) is not through_registers
