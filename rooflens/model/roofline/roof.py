@@ -19,10 +19,11 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from rooflens.format import si
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import Kernel, Roof, RoofClock, held_once, ratio
-from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of
+from rooflens.model.roofline.datasheets import ACC16, Datasheet, datasheet_of, load_datasheets
 from rooflens.model.roofline.units import (
     PIPE_ROWS,
     SOC_CAPABILITIES,
@@ -51,6 +52,9 @@ FULL_CLOCK_FROM_RATIO = 1.1
 """A published bandwidth so far over that of the run is DRAM's at its own top clock; datasheets are rounded."""
 LEAST_SHARE = 0.005
 """A peak is made of a rate and its per cent from here on: ncu prints per cents to hundredths."""
+
+_ALIKE = 0.05
+"""Boards of one chip whose DRAM differs by no more have one roof where the GPU has no name, as B300 and GB300."""
 
 _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
 _MMA_PART_OF_PEAK = {(9, 0): dict.fromkeys(("bf16", "fp16", "tf32", "fp8", "int8", "int1"), 2 / 3)}
@@ -215,7 +219,22 @@ def _published(unit: str, kernel: Kernel) -> Roof | None:
         if (top := _by_driver(kernel)) is not None:
             return top
     sheet = datasheet_of(kernel.gpu)
-    return None if sheet is None else _of_sheet(unit, kernel, sheet)
+    if sheet is None:
+        return _of_any(kernel.compute_capability or "") if unit in _OF_DRAM and kernel.gpu is None else None
+    return _of_sheet(unit, kernel, sheet)
+
+
+@lru_cache(maxsize=64)
+def _of_any(capability: str) -> Roof | None:
+    """Return the fastest DRAM of a compute capability, for a GPU without a name; None where these differ by more.
+
+    A share of the fastest is a lower bound.
+    """
+    rates = [sheet.dram_bandwidth.value for sheet in load_datasheets() if sheet.compute_capability == capability]
+    if not rates or min(rates) < (1 - _ALIKE) * max(rates):
+        return None
+    span = si(max(rates), "B/s") if min(rates) == max(rates) else f"{si(min(rates), 'B/s')} to {si(max(rates), 'B/s')}"
+    return Roof(max(rates), "byte", "datasheet", "rated", f"datasheets of CC {capability}: {span}")
 
 
 _OF_DRAM, _OF_L2 = frozenset({"dram", "dram_bus"}), frozenset({"l2", "l2_return"})

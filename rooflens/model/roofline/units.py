@@ -46,6 +46,9 @@ as Turing). In 41 launches of public reports on CC 7.5 the counter never reads o
 up to 99 %, and NVIDIA's own per cent of L1 is twice that of the data stage wherever that stage leads.
 """
 
+L1_COUNTS_TWICE = frozenset({"7.0", "7.5", "8.6", "8.9"})
+"""Chips on which NVIDIA's per cents of L1 count its requests to L2 twice: half of such a per cent may be its load."""
+
 ACCESSES = "accesses"
 """The wavefronts of counted accesses to shared memory, where those of its data stage are not: a lower bound."""
 
