@@ -43,7 +43,8 @@ _COUNTED = tuple(
     (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *NEVER_LEAD}
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
-_MOST_UTILIZED = re.compile(r"(\w[\w ()/]*?) is the highest-utilized pipeline")
+_HIGHEST = " is the highest-utilized pipeline"
+_MOST_UTILIZED = re.compile(rf"(\w[\w ()/]*?){_HIGHEST}")
 _DOMINATED = re.compile(r"dominated by its (\w[\w ()/]*?) sub-pipeline")
 _FIGURES_ONLY = re.compile(r"busiest pipe: (\w[\w ()/]*)")
 """How published figures (`fixtures/publish.py`) name that pipe without NVIDIA's words."""
@@ -183,7 +184,8 @@ def _named_pipe(kernel: Kernel, own: Mapping[str, float]) -> str | None:
 
 def pipe_said(message: str) -> str | None:
     """Return NVIDIA's name of the most utilized pipe, or of the one that dominates it; None in other messages."""
-    named = _MOST_UTILIZED.search(message)
+    # Looked for as plain text first: most messages are long, and name no pipe.
+    named = _MOST_UTILIZED.search(message) if _HIGHEST in message else None
     words = (_DOMINATED.search(message) or named) if named else _FIGURES_ONLY.search(message)
     return words[1] if words else None
 
