@@ -31,13 +31,14 @@ class Waste(Struct, frozen=True):
         parts: Level or pipe -> the share of its work that is waste, 0 to 1.
         waits: Share of the warps' waiting time that belongs to the waste, 0 to 1, and the stalls that are
             such waits; empty if it makes no warp wait.
-        serial: Warps do it one after the other, as the paths of a branch: it takes time that fills no unit.
+        serial: Share of what warps do one after the other that is waste, as the other paths of a branch: it takes time
+            that fills no unit, 0 to 1.
     """
 
     parts: Mapping[str, float]
     waits: float = 0.0
     stalls: tuple[str, ...] = ()
-    serial: bool = False
+    serial: float = 0.0
 
     @property
     def bears_on(self) -> frozenset[str]:
@@ -102,8 +103,13 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     top = max(facts.shares.values(), default=0.0)
     left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in facts.shares.items()), default=0.0)
     waiting = 0.0 if facts.at_roof else stalled(facts, waste.stalls)
-    after = min(left / top if top else 1.0, 1 - waste.waits * waiting)
+    after = min(left / top if top else 1.0, 1 - waste.waits * waiting, 1 - _in_series(facts, waste))
     return max(1.0, 1 / max(after, left, _elsewhere(facts, waste, waiting), 1 - MOST_SPARED))
+
+
+def _in_series(facts: Facts, waste: Waste) -> float:
+    """Return the share of the time that warps of a kernel without a limiter spend on a waste, one after the other."""
+    return waste.serial if facts.bound == "latency" else 0.0
 
 
 def _elsewhere(facts: Facts, waste: Waste, waiting: float) -> float:

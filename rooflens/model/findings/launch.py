@@ -615,7 +615,7 @@ def thread_divergence(facts: Facts) -> Found | None:
         parts |= dict.fromkeys(("l1", "smem"), parted / 2)
         if branches:
             evidence.append(facts.measured("divergent_branch_count", "branches"))
-    waste = Waste(parts, serial=True)
+    waste = Waste(parts, serial=0.0 if by_block or switched_off else idle)
     return Found(
         evidence=tuple(evidence),
         move=move,

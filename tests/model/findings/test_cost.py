@@ -18,7 +18,7 @@ from rooflens.model.findings.cost import Waste, next_unit, speedup, weigh
         # Warps wait half of their time for it: the waits go with three quarters of the work.
         (Waste({"l1": 0.75}, waits=0.75, stalls=("long_scoreboard",)), 2.0),
         # Paths of a branch, one after the other: the time is theirs, whatever the units do.
-        (Waste({"l1": 0.75}, serial=True), 4.0),
+        (Waste({"l1": 0.5}, serial=0.6), 2.5),
         # A unit that was not measured may be busy all the time.
         (Waste({"l1": 0.75, "smem": 0.75}), 4.0),
     ],
