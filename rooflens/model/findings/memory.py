@@ -751,10 +751,7 @@ def contended_atomics(facts: Facts) -> Found | None:
     if not counted:
         return _serialised_in_l2(facts)
     amount, noun, source = counted[0]
-    unit, traffic, waits = facts.counter("l2_atomic_share"), None, _instruction_part(kernel)
-    sectors, l2_bytes = counters.get("l2_atomic_sectors"), counters.get("l2_bytes")
-    if sectors is not None and l2_bytes:  # atomics cross between the SMs and L2 twice
-        traffic = 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
+    unit, traffic, waits = facts.counter("l2_atomic_share"), _atomic_traffic(counters), _instruction_part(kernel)
     stall = 0.0 if facts.at_roof else stalled(facts, ("long_scoreboard", "lg_throttle", "drain", "membar"))
     cost = max(unit or 0.0, (traffic or 0.0) * facts.shares.get("l2", 0.0), (waits or 0.0) * stall)
     heavy = (traffic or 0.0) >= limits.little_share or (waits or 0.0) >= limits.little_share
@@ -784,6 +781,20 @@ def contended_atomics(facts: Facts) -> Found | None:
         confidence="high" if unit is not None else "medium" if traffic is not None else "low",
         severity=severity,
     )
+
+
+def _atomic_traffic(counters: Mapping[str, float]) -> float | None:
+    """Return the share of atomics in the traffic between SMs and L2, which they cross twice, 0 to 1; None if unknown."""
+    sectors, l2_bytes = counters.get("l2_atomic_sectors"), counters.get("l2_bytes")
+    if sectors is None or not l2_bytes:
+        return None
+    return 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
+
+
+def works_by_atomics(facts: Facts) -> bool:
+    """Return whether a good part of what reaches L2 is atomics, by their sectors or by their instructions."""
+    parts = (_atomic_traffic(facts.kernel.counters), _instruction_part(facts.kernel))
+    return any((part or 0.0) >= facts.limits.little_share for part in parts)
 
 
 def _serialised_in_l2(facts: Facts) -> Found | None:
