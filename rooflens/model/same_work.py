@@ -4,8 +4,8 @@ Sizes show in everything at once: twice the elements are twice the threads, oper
 shows in some of it: fewer threads that each do more, other instructions for the same operations. So as many counted
 operations are the same work, of another type, too. Other amounts are it where the program's arguments stayed, or where
 the output stayed and a change of the code explains the difference: fp64, divisions or padding that went. Without
-counts, instructions, threads, bytes and output are asked, and amounts that grew together are another size. Where nothing
-that was recorded tells, nothing is compared.
+counts, instructions, threads, bytes and output are asked, and amounts that grew together are another size. Where
+nothing that was recorded tells, nothing is compared.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _what_went(before: Analysis, after: Analysis) -> str:
 
 
 def _is_padding(more: Analysis, less: Analysis) -> bool:
-    """Return whether what one counts more is done by threads beyond the data: as many operations each, of no more bytes."""
+    """Return whether threads beyond the data do what one counts more: as many operations each, of no more bytes."""
     threads = _both(more, less, threads_of)
     each = [ratio(one.flop_total, count) for one, count in zip((more, less), threads, strict=True)]
     moved = (one.levels["dram"].amount_bytes for one in (more, less))

@@ -784,7 +784,7 @@ def contended_atomics(facts: Facts) -> Found | None:
 
 
 def _atomic_traffic(counters: Mapping[str, float]) -> float | None:
-    """Return the share of atomics in the traffic between SMs and L2, which they cross twice, 0 to 1; None if unknown."""
+    """Return the share of atomics, which cross twice, in the traffic between SMs and L2, 0 to 1; None if unknown."""
     sectors, l2_bytes = counters.get("l2_atomic_sectors"), counters.get("l2_bytes")
     if sectors is None or not l2_bytes:
         return None

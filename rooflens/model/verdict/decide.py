@@ -311,7 +311,13 @@ def _with_fewer_bytes(facts: Facts, costing: Sequence[Finding], moves: Sequence[
     if any(move.kind == "fuse" for move in moves[:_FIRST]):
         return tuple(moves)
     others = [move for move in moves if move.kind != "fuse"]
-    return (*others[: _FIRST - 1], advice.memory_moves(facts, "dram")[0], *others[_FIRST - 1 :])
+    fewer = _in_numbers(advice.memory_moves(facts, "dram")[0], Bottleneck("dram", dram), facts.kernel.gpu)
+    return (*others[: _FIRST - 1], fewer, *others[_FIRST - 1 :])
+
+
+def _in_numbers(move: Move, unit: Bottleneck, gpu: str | None) -> Move:
+    """Say how busy its unit is in a move without a number of the kernel."""
+    return move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy_words(unit, gpu)}")
 
 
 def _in_order(
@@ -383,10 +389,7 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
         at_limiter = () if is_told else at_limiter[:1]
     if limiter is None:
         return at_limiter
-    busy = busy_words(limiter, kernel.gpu)
-    return tuple(
-        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy}") for move in at_limiter
-    )
+    return tuple(_in_numbers(move, limiter, kernel.gpu) for move in at_limiter)
 
 
 _QUEUED = ("mio_throttle", "short_scoreboard")

@@ -65,7 +65,7 @@ def _wider_operands(facts: Facts) -> str:
     """Say how to bring operands to the products: through registers, or by those that read shared memory themselves."""
     if not has_newer_instruction(facts.kernel) or (facts.does.products or "").startswith("mma.sync"):
         return "copy operands 16 bytes at a time, and read them by `ldmatrix` from swizzled tiles"
-    return "copy operands by TMA into swizzled tiles, from which the products read them without registers between"
+    return "copy operands by TMA, wider than any load, into swizzled tiles, from which the products read them directly"
 
 
 def _is_staged(facts: Facts) -> bool:

@@ -296,7 +296,7 @@ def test_one_block_leaves_all_sms_but_one_idle_on_any_gpu(blocks: float, time_ns
 @pytest.mark.parametrize(
     ("atomics", "kind", "gain"),
     [
-        # The busiest of the slices works 900 of 1,000 cycles, the average one 300: 60 % of the time goes with the queue.
+        # The busiest slice works 900 of 1,000 cycles, the average one 300: 60 % of the time goes with the queue.
         ({"l2_atomic_sectors": 500.0, "l2_bytes": 32000.0}, "atomics", 2.5),
         ({"l2_atomic_sectors": 10.0, "l2_bytes": 32000.0}, None, 1 / 0.8),
         ({}, None, 1 / 0.8),
