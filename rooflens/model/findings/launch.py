@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.cost import IDLE, LATENCY, MOST_SPARED, WAITS, Waste, speedup, weigh
-from rooflens.model.findings.memory import works_by_atomics
+from rooflens.model.findings.memory import accesses_of_l1, works_by_atomics
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import FindingRule, Found
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall
@@ -664,7 +664,7 @@ def partial_warps(facts: Facts) -> Found | None:
     if not threads or (fill := warp_fill(threads)) == 1:
         return None
     idle = 1 - fill
-    waste = Waste(dict.fromkeys(facts.pipes, idle))
+    waste = Waste({**dict.fromkeys(facts.pipes, idle), "l1": accesses_of_l1(facts, idle)})
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= facts.limits.most_share

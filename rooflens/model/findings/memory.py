@@ -314,6 +314,29 @@ def _excess_of_all(facts: Facts) -> float | None:
     return max(0.0, 1 - ideal / touched) if touched and ideal is not None else None
 
 
+def accesses_of_l1(facts: Facts, part: float) -> float:
+    """Return the share of L1's work that goes with a share of the access instructions, 0 to 1; 0 if unknown.
+
+    Each takes a slot of L1's input, and a pass through its data stage at least: of several passes the others may be
+    those of the addresses, which stay.
+    """
+    level, (passes, _) = facts.levels["l1"], _passes_of_an_access(facts)
+    if not level.share or passes is None:
+        return 0.0
+    spared = {LSU_INPUT: part, DATA: part / max(1.0, passes)}
+    return 1 - max(share * (1 - spared.get(name, 0.0)) for name, share in level.stages.items()) / level.share
+
+
+def _passes_of_an_access(facts: Facts) -> tuple[float | None, str]:
+    """Return the wavefronts of L1 for each instruction of the LSU, by their numbers or their shares, and the source."""
+    counters = facts.kernel.counters
+    moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
+    if (each := ratio(moved and moved / WAVEFRONT_BYTES, asked)) is not None:
+        return each, "wavefronts of L1 / LSU instructions"
+    each = ratio(counters.get("l1_data_share"), _taken_a_cycle(facts, "l1_lsu_input_share"))
+    return each, "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
+
+
 def _of_l1(facts: Facts, part: float) -> float:
     """Return the share of L1's work that belongs to a share of its sectors, 0 to 1.
 
@@ -473,11 +496,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
         facts.shares.get("tensor_pipe", 0.0)
     ) > TENSOR_NOISE_SHARE:  # matrix operands are wavefronts without an instruction
         return None
-    moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
-    each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
-    if each is None:
-        each = ratio(counters.get("l1_data_share"), _taken_a_cycle(facts, "l1_lsu_input_share"))
-        source = "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
+    each, source = _passes_of_an_access(facts)
     if each is None and kernel.capability < _OPERANDS_PAST_LSU:
         # The SM's per cent covers its LSU: no more instructions than that reach L1.
         stages = facts.levels["l1"].stages

@@ -269,7 +269,8 @@ def memory_moves(facts: Facts, level: str | None) -> tuple[Move, ...]:
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
             share = levels["dram"].share
             full = f"{memory_label(kernel.gpu)} is saturated" + (f" ({percent(share)})" if share else "")
-            why = f"; {full}" if facts.at_roof else ""
+            is_first = facts.limiter is None or facts.limiter.resource == "dram"
+            why = f"; {full}" if facts.at_roof and is_first else ""
             first = Move(f"move {moved}: fuse with a neighbour so that intermediates stay on chip{why}", "fuse")
         case "l2":
             if (order := _order_of_blocks(facts)) is not None:

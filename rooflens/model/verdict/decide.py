@@ -282,7 +282,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if (library := facts.library) is not None:
         moves = caller_moves(facts, library)
         return (*asked, *moves) if facts.bound == "unknown" else moves
-    ordered = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
+    ordered = _in_order(facts, *_with_its_wait(costing, _at_limiter(facts, costing)), unmeasured=unmeasured)
     moves = tuple(each_once(beside_waits(facts, with_tensor_moves(facts, [*fitting(facts, ordered)]))))
     moves = _with_fewer_bytes(facts, costing, moves)
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
@@ -292,6 +292,22 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*known, *asked, *(move for move in moves if move not in known))
     is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
     return moves if is_told else (*moves, *asked)
+
+
+def _with_its_wait(
+    costing: Sequence[Finding], at_limiter: tuple[Move, ...]
+) -> tuple[tuple[Finding, ...], tuple[Move, ...]]:
+    """Make the move for a full pipe and the wait for it one: the first says what to do, the second what it costs."""
+    wait = next((one for one in costing if one.id == _PIPE_WAIT), None)
+    if wait is None or not at_limiter or at_limiter[0].kind == "collect":
+        return tuple(costing), at_limiter
+    first = at_limiter[0]
+    cost = wait.move.rpartition(": ")[2]
+    joined = replace(first, text=f"{first.text}; {cost}", finding=wait.id, where=wait.where, gain=wait.gain)
+    return tuple(one for one in costing if one is not wait), (joined, *at_limiter[1:])
+
+
+_PIPE_WAIT = "stall_math_pipe_throttle"
 
 
 _FIRST = 3

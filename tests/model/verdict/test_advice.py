@@ -421,3 +421,22 @@ def test_a_nearly_full_dram_needs_fewer_bytes(dram: float, excess: float, place:
     }
     kinds = [move.kind for move in analyze(make_kernel(counters)).verdict.moves][:3]
     assert (kinds.index("fuse") if "fuse" in kinds else None) == place, kinds
+
+
+def test_a_full_pipe_and_the_wait_for_it_are_one_move() -> None:
+    """What to do is the pipe's, what it costs the wait's: a reader is told once, with the gain."""
+    counters = {
+        "alu_inst_share": 0.68,
+        "issue_active_share": 0.5,
+        "dram_bus_share": 0.1,
+        "l2_tag_share": 0.1,
+        "warp_latency_cycles": 13.6,
+        "stall_math_pipe_throttle_cycles": 4.4,
+        "eligible_warps_per_cycle": 0.5,
+        "issue_active_per_cycle": 0.5,
+    }
+    first, *others = analyze(make_kernel(counters)).verdict.moves
+    assert (first.kind, first.finding) == ("index", "stall_math_pipe_throttle")
+    assert first.gain is not None
+    assert "68 % busy; warps spend 32 % of their time" in first.text.replace("\u00a0", " ")
+    assert "math pipe" not in "".join(move.text for move in others)
