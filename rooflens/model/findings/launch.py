@@ -664,7 +664,8 @@ def partial_warps(facts: Facts) -> Found | None:
     if not threads or (fill := warp_fill(threads)) == 1:
         return None
     idle = 1 - fill
-    waste = Waste({**dict.fromkeys(facts.pipes, idle), "l1": accesses_of_l1(facts, idle)})
+    of_l1 = accesses_of_l1(facts, idle)
+    waste = Waste({**dict.fromkeys(facts.pipes, idle), **({"l1": of_l1} if of_l1 else {})})
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= facts.limits.most_share
