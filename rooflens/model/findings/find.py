@@ -123,7 +123,8 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         label, first = (
             resource_label(one, facts.kernel.gpu) for one in (unit, facts.limiter and facts.limiter.resource)
         )
-        move = f"{move}; {label} is {percent(facts.shares[unit])} busy, and next once {first} is relieved"
+        busy = f"{percent(facts.shares[unit])} busy"
+        move = move if busy in move else f"{move}; {label} is {busy}, and next once {first} is relieved"
     finding = Finding(
         id=rule.id,
         title=rule.title,
