@@ -18,6 +18,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rooflens.api.comparison import Comparison, KernelChange, compare
+    from rooflens.api.figures import figure
     from rooflens.api.kernel import Kernel
     from rooflens.api.magic import load_ipython_extension
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
@@ -42,6 +43,7 @@ __all__ = [
     "__version__",
     "annotate",
     "compare",
+    "figure",
     "gpus",
     "ingest",
     "load_ipython_extension",
@@ -62,6 +64,7 @@ _PLACES = {
     "Verdict": "api.verdict",
     "annotate": "api.verbs",
     "compare": "api.comparison",
+    "figure": "api.figures",
     "gpus": "api.verbs",
     "load_ipython_extension": "api.magic",
     "open": "api.opening",

@@ -223,7 +223,7 @@ def sides_spec(ladder: Ladder) -> Spec | None:
         lines.encode(**at, detail=alt.Detail("kernel:N")),
         points.encode(
             **at,
-            **verdict_channels({row["bound"] for row in rows}, wraps=False),
+            **verdict_channels({row["bound"] for row in rows}, columns=None),
             tooltip=tips,
         ),
         *(ends if len(shown) > 1 else []),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.marks import Param, expressions, values
+from rooflens.report.plane.marks import Param, Style, expressions, values
 from rooflens.report.plane.plane import Domain
 from rooflens.report.plane.viewport import SLOT, decades
 
@@ -53,34 +53,67 @@ def still(x_domain: Domain, y_domain: Domain) -> list[Param]:
     return [*values(base=ends, **named, **spans), *expressions(slot=SLOT, turn=_TURN)]
 
 
-def axes(units: Sequence[str], *, in_shares: bool = False) -> Mapping[str, alt.X | alt.Y]:
+class Seen(NamedTuple):
+    """What is seen of a plane, in expressions of a page's signals or in numbers.
+
+    Attributes:
+        spans: Decades across and up.
+        sizes: Pixels across and up.
+        ends: Lowest and highest x, lowest and highest y.
+        scale: How large words are beside those of a page.
+    """
+
+    spans: tuple[str, str]
+    sizes: tuple[str, str]
+    ends: Sequence[Any]
+    scale: float = 1.0
+
+
+LIVE = Seen(("spanX", "spanY"), ("w", "h"), [alt.ExprRef(f"base[{i}]") for i in range(4)])
+"""As a page declares it: `seen` or `still`."""
+
+
+def axes(
+    units: Sequence[str],
+    *,
+    in_shares: bool = False,
+    of: Seen = LIVE,
+    fields: tuple[str, str] = ("x", "y"),
+    looks: tuple[Style, Style] = ({}, {}),
+) -> Mapping[str, alt.X | alt.Y]:
     """Encode intensity and performance with their axes; one layer of a plane says it for all.
 
     Args:
         units: What the work of the plane is counted in.
         in_shares: Heights are shares of each dot's own roof.
+        of: What is seen of the plane.
+        fields: Names of intensity and performance in the rows.
+        looks: More of the axis across, and of that upwards.
     """
+    (span_x, span_y), (width, height), (room_x, room_y) = of.spans, of.sizes, (ACROSS_PX * of.scale, UP_PX * of.scale)
     across: dict[str, Any] = {
         "tickCount": text.TICKS,
-        "gridOpacity": text.grid_opacity("spanX"),
-        "labelExpr": text.tick_label(text.PLAIN, "spanX", "w / spanX", ACROSS_PX),
+        "gridOpacity": text.grid_opacity(span_x),
+        "labelExpr": text.tick_label(text.PLAIN, span_x, f"{width} / {span_x}", room_x),
         "labelSeparation": LABELS_APART_PX,
         "labelFlush": False,
         "labelBound": True,
         "title": f"Arithmetic intensity ({' or '.join(units)}/B)",
         "titlePadding": 12,
+        **looks[0],
     }
     up: dict[str, Any] = {
         "tickCount": text.TICKS,
-        "gridOpacity": text.grid_opacity("spanY"),
-        "labelExpr": text.tick_label(text.SHARE if in_shares else text.WORK, "spanY", "h / spanY", UP_PX),
+        "gridOpacity": text.grid_opacity(span_y),
+        "labelExpr": text.tick_label(text.SHARE if in_shares else text.WORK, span_y, f"{height} / {span_y}", room_y),
         "title": "Share of its own roof"
         if in_shares
         else f"Performance ({' or '.join(f'{unit}/s' for unit in units)})",
         "titlePadding": 8,
+        **looks[1],
     }
-    base = [alt.ExprRef(f"base[{i}]") for i in range(4)]
+    ends = list(of.ends)
     return {
-        "x": alt.X("x:Q", axis=alt.Axis(**across), scale=alt.Scale(type="log", domain=base[:2], nice=False)),
-        "y": alt.Y("y:Q", axis=alt.Axis(**up), scale=alt.Scale(type="log", domain=base[2:], nice=False)),
+        "x": alt.X(f"{fields[0]}:Q", axis=alt.Axis(**across), scale=alt.Scale(type="log", domain=ends[:2], nice=False)),
+        "y": alt.Y(f"{fields[1]}:Q", axis=alt.Axis(**up), scale=alt.Scale(type="log", domain=ends[2:], nice=False)),
     }

@@ -15,6 +15,7 @@ Signals that the page sets, each with a default so that the specification also d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import altair as alt
@@ -73,14 +74,20 @@ def default_level(plane: Plane) -> str:
 def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
     if not plane.points:
         return bars_heading(plane)
+    ghosts = ["dashed ring: where the chosen move would put the kernel"] if has_ghosts else []
+    loops = ["diamonds: loops of the selected kernel"] if plane.loops else []
+    beyond = any(plane.beyond(level) for level in plane.choices)
+    return sentence([*notes(plane), *ghosts, *loops, *(["arrows: kernels beyond the axes"] if beyond else [])])
+
+
+def notes(plane: Plane) -> list[str]:
+    """Say what is drawn of a plane that holds points, and is in no legend."""
     roofs, memory = plane.level_roofs + plane.pipe_roofs, plane.level_names["dram"]
-    notes = {
+    found = {
         "area: share of GPU time": len(plane.launches) > 1,
-        "dashed ring: where the chosen move would put the kernel": has_ghosts,
         "hollow: a side was not measured, which could turn the verdict over": any(map(is_open, plane.bounds)),
         "dashed outline: FLOPs estimated": any(launch.estimated for launch in plane.launches),
         "short bar: what is full before the roof": any(point.nearest and point.binding for point in plane.points),
-        "diamonds: loops of the selected kernel": bool(plane.loops),
         "bands: roofs differ between launches": any(roof.spread for roof in roofs),
         "dotted: roofs that are not of these runs": not all(roof.is_measured for roof in roofs),
         "light dashes: attainable roofs, measured on this GPU": any(roof.attainable for roof in roofs),
@@ -90,9 +97,13 @@ def _subtitle(plane: Plane, *, has_ghosts: bool) -> str:
             if roof.full_clock
         },
         "paths: versions in order": bool(versions(plane)),
-        "arrows: kernels beyond the axes": any(plane.beyond(level) for level in plane.choices),
     }
-    words = "; ".join(note for note, holds in notes.items() if holds)
+    return [note for note, holds in found.items() if holds]
+
+
+def sentence(notes: Iterable[str]) -> str:
+    """Write notes as one sentence without its full stop."""
+    words = "; ".join(notes)
     return words[:1].upper() + words[1:]
 
 

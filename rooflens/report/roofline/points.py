@@ -152,7 +152,7 @@ def _area_px2(plane: Plane) -> str:
     It grows with the share of time; the smallest is large enough to click, and what holds a number for that.
     """
     smallest, largest = areas_px2(plane)
-    area = f"{smallest} + {largest - smallest} * (datum.time || 0) / {plane.longest_share:.4g}"
+    area = f"{smallest:g} + {largest - smallest:g} * (datum.time || 0) / {plane.longest_share:.4g}"
     return f"max({area}, datum.numbered ? {NUMBERED_PX2} : 0)"
 
 

@@ -13,7 +13,7 @@ from rooflens.model.roofline.roofs import BAND_FROM_RATIO, RoofLine
 from rooflens.model.verdict.sentences import binding_label
 from rooflens.report.html.theme import is_hollow
 from rooflens.report.plane.plane import DrawnLaunch, Plane, Point
-from rooflens.report.plane.roofs import RATED_DASH, TWIN_DASH, slope_dash
+from rooflens.report.plane.roofs import RATED_DASH, TWIN_DASH, joined, slope_dash
 from rooflens.report.roofline.selection import USUAL, name_offsets, shows_gap
 
 Row = dict[str, Any]
@@ -145,6 +145,53 @@ def twin_rows(plane: Plane) -> dict[str, list[Row]]:
 def _roof_row(roof: RoofLine) -> Row:
     spread = {"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {}
     return {"v": rounded(roof.peak)} | spread
+
+
+def point_records(plane: Plane) -> list[Row]:
+    """Make a row per launch and level in words and units that anyone can read; large ones first.
+
+    Keys: `kernel` its short name, `launch` its key on the page, `is_binding` where it stands, `counts` what its numbers
+    count, `limit_flop_per_s` what it is measured against, `limited_by` what that is where it is no line of the plane.
+    """
+    return [
+        {
+            "launch": point.launch.key,
+            "kernel": point.launch.shown,
+            "report": point.launch.report or None,
+            "gpu": plane.gpu,
+            "level": point.level,
+            "is_binding": point.nearest,
+            "counts": point.counts,
+            "intensity_flop_per_byte": point.intensity,
+            "flop_per_s": point.per_s,
+            "limit_flop_per_s": point.limit_per_s,
+            "limited_by": binding_label(point.binding) if point.binding else None,
+            "time_share": point.launch.time_share,
+            "verdict": point.launch.shown_class,
+            "is_estimated": point.launch.estimated,
+        }
+        for point in sorted(plane.points, key=lambda point: -point.launch.time_share)
+    ]
+
+
+def roof_records(plane: Plane) -> list[Row]:
+    """Make a row per roof, and per attainable one, in words and units that anyone can read.
+
+    Keys: `resource` level or pipe, `kind` `peak`, `attainable`, or `full_clock` for DRAM at its own top clock, and one
+    of `bytes_per_s` and `flop_per_s`: a roof is diagonal or flat.
+    """
+    rows = []
+    for roofs, side in ((plane.level_roofs, "bytes_per_s"), (plane.pipe_roofs, "flop_per_s")):
+        for roof in roofs:
+            named = {"gpu": plane.gpu, "resource": roof.keys[0], "name": joined(roof.keys, plane.gpu)}
+            kinds = {"peak": roof.peak, "attainable": roof.attainable, "full_clock": roof.full_clock}
+            rows += [
+                {**named, "kind": kind, "bytes_per_s": None, "flop_per_s": None, "is_measured": roof.is_measured}
+                | {side: value}
+                for kind, value in kinds.items()
+                if value
+            ]
+    return rows
 
 
 def clock_text(clocks_hz: tuple[float, float] | None) -> str:
