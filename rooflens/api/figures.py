@@ -47,7 +47,8 @@ def figure(  # noqa: PLR0913 - what a figure is described by
     """Draw the roofline of a report or a kernel as an Altair chart of layers, for a paper, a slide or a notebook.
 
     All that Altair does with a chart works on it: `properties`, `encode`, `interactive`, `add_params`, more layers,
-    charts beside it, `save` as PDF, SVG, PNG or HTML. Its first layer holds the dots and the axes of all layers.
+    charts beside it, `save` as PDF, SVG, PNG or HTML. Its own data are the dots, in the columns of `Report.points`;
+    its first layer draws them, and holds the axes of all layers.
 
     Args:
         report: What to draw, of one GPU.

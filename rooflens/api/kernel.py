@@ -464,8 +464,8 @@ class Kernel(Mapping[str, Any]):
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
-        >>> kernel.chart("all").to_dict()["data"]["name"]
-        'points'
+        >>> sorted({row["level"] for row in kernel.chart("all").data.values})
+        ['dram', 'l1', 'l2', 'smem']
         """
         from rooflens.api.figures import draw
         from rooflens.model.verdict.thresholds import default_thresholds

@@ -7,10 +7,12 @@ by the engine that places those of the page.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from math import ceil
-from typing import Any
+from typing import Any, cast
 
 import altair as alt
 from msgspec import Struct
@@ -125,7 +127,7 @@ class _Figure(Struct, frozen=True):
         drawn = drawings(self.plane, "", (self.level,), (self.size,))
         points, ridges = self._rows(label_rows(self.plane, drawn, ""))
         width, height = self._plane_pt
-        chart: alt.LayerChart = alt.layer(
+        chart = alt.layer(
             self._dots(),
             *self._roofs(),
             *self._paths(),
@@ -140,7 +142,9 @@ class _Figure(Struct, frozen=True):
             title=self._heading(),
             view=alt.ViewBackground(stroke=self.look.inks.grid),
         )
-        return chart.properties(background=self.look.inks.page) if self.look.dark else chart
+        if self.look.dark:
+            chart.background = self.look.inks.page
+        return cast("alt.LayerChart", chart)
 
     @property
     def _ends(self) -> tuple[Domain, Domain]:
@@ -397,7 +401,7 @@ class _Figure(Struct, frozen=True):
             if (place := drawing.roofs.get(row["key"]))
         ]
         if flats:
-            yield from self._written(alt.Chart(_table("flat roofs", flats)), "label", "label", _at_spot("label"))
+            yield from self._written(alt.Chart(_table("flat_roofs", flats)), "label", "label", _at_spot("label"))
         slopes = []
         for row in roof_rows(self.plane):
             if found := drawing.roofs.get(row["level"]):
@@ -435,7 +439,9 @@ def _at_spot(kind: str) -> dict[str, Any]:
 
 
 def _table(name: str, rows: Sequence[Row]) -> alt.InlineData:
-    return alt.InlineData(values=list(rows), name=name)
+    """Name rows by what they are and hold: two figures side by side may not share a name for different ones."""
+    digest = sha256(json.dumps(rows).encode()).hexdigest()
+    return alt.InlineData(values=list(rows), name=f"{name}_{digest[:8]}")
 
 
 def _extent(size_pt: float) -> dict[str, float]:
