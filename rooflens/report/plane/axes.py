@@ -14,7 +14,7 @@ from rooflens.report.plane.viewport import SLOT, decades
 
 LABELS_APART_PX = 6
 
-ACROSS_PX, UP_PX = 100, 64
+ACROSS_PX, UP_PX = 80, 64
 """Pixels of a decade, across and up, from which 2 and 5 are labelled too."""
 
 _TURN = "-atan2(h / spanY, w / spanX) * 57.2958"
@@ -25,11 +25,29 @@ DOTS = "dots"
 
 _ZOOM: Param = {
     "name": "zoom",
-    "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"},
+    "select": {
+        "type": "interval",
+        "on": "[pointerdown[!event.shiftKey], window:pointerup] > window:pointermove!",
+        "translate": "[pointerdown[!event.shiftKey], window:pointerup] > window:pointermove!",
+        "zoom": "wheel![event.ctrlKey]",
+    },
     "bind": "scales",
     "views": [DOTS],
 }
 """A drag pans, the wheel zooms while ctrl is held, a double click resets."""
+
+_BOX: Param = {
+    "name": "box",
+    "select": {
+        "type": "interval",
+        "on": "[pointerdown[event.shiftKey], window:pointerup] > window:pointermove!",
+        "translate": False,
+        "zoom": False,
+        "clear": "window:pointerup",
+    },
+    "views": [DOTS],
+}
+"""A drag with shift held draws a box, into which the page then zooms."""
 
 
 def seen(ranged: str) -> list[Param]:
@@ -42,7 +60,7 @@ def seen(ranged: str) -> list[Param]:
     names = enumerate(("x0", "x1", "y0", "y1"))
     ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : base[{i}]" for i, name in names}
     spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10"}
-    return [*expressions(ranged=ranged, base="ranges[ranged]", slot=SLOT, **ends, **spans, turn=_TURN), _ZOOM]
+    return [*expressions(ranged=ranged, base="ranges[ranged]", slot=SLOT, **ends, **spans, turn=_TURN), _ZOOM, _BOX]
 
 
 def still(x_domain: Domain, y_domain: Domain) -> list[Param]:

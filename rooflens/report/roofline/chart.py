@@ -10,7 +10,7 @@ Signals that the page sets, each with a default so that the specification also d
 - `w`, `h`: pixels of the plane, which the page sets on the plane itself too.
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
   the selection `zoom`, which is bound to the scales: a drag pans, the wheel zooms while ctrl is held, a double click
-  resets. Set both, by one factor on the logarithmic scales `plane_x` and `plane_y`: the slopes of names rely on it.
+  resets. `box` is what a drag with shift held encloses, as `{x: [low, high], y: [low, high]}`. Set both, by one factor on the logarithmic scales `plane_x` and `plane_y`: the slopes of names rely on it.
 """
 
 from __future__ import annotations

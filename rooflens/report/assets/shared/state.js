@@ -4,6 +4,7 @@
  *
  * lens.state      the choices; "" (or [], 100) means no choice was made
  * lens.set(part)  merges choices, writes the address's fragment, and tells every listener
+ * lens.step(part) the same as a step that the browser's Back undoes
  * lens.join(key) shows the kernel of a launch with those that were joined before, and no other; again lets it go
  * lens.save()     writes the fragment at once
  * lens.on(fn)     fn(state, before) runs when the first screen is ready, when the page is, and after every change
@@ -67,19 +68,19 @@ const lens = (() => {
 
   // Browsers refuse more than some hundred changes of the address a minute: a dragged slider writes where it rests.
   let waiting = 0;
-  function save() {
+  function save(how = "replaceState") {
     clearTimeout(waiting);
     const text = write();
     if (text === fragment() || (text === "" && !isState(fragment()) && !linked())) return;
     try {
-      history.replaceState(history.state, "", `${location.pathname}${location.search}${text ? `#${text}` : ""}`);
+      history[how](history.state, "", `${location.pathname}${location.search}${text ? `#${text}` : ""}`);
     } catch {
       // A page that may not write its address still works; only the view cannot be shared.
     }
   }
   function remember() {
     clearTimeout(waiting);
-    waiting = setTimeout(save, WRITE_AFTER_MS);
+    waiting = setTimeout(() => save(), WRITE_AFTER_MS);
   }
 
   function tell(before) {
@@ -106,6 +107,13 @@ const lens = (() => {
     if (next.k && hiddenBy(next)[next.k]) Object.assign(next, part.k ? unfiltered() : { k: "" });
     change(next);
     remember();
+  }
+
+  // What is shown now is written first: Back leads to it.
+  function step(part) {
+    save();
+    set(part);
+    save("pushState");
   }
 
   // What the text filter looks through: the launch's own words and those of its line in the list.
@@ -186,8 +194,9 @@ const lens = (() => {
     data,
     fileName,
     set,
+    step,
     join,
-    save,
+    save: () => save(),
     clear,
     filtered,
     hidden,
