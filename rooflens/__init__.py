@@ -18,14 +18,13 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rooflens.api.comparison import Comparison, KernelChange, compare
-    from rooflens.api.figures import figure
     from rooflens.api.kernel import Kernel
     from rooflens.api.magic import load_ipython_extension
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
     from rooflens.api.profiling import profile
     from rooflens.api.report import Group, Report
     from rooflens.api.spots import Hotspot
-    from rooflens.api.verbs import annotate, gpus, ingest, predict, trace
+    from rooflens.api.verbs import annotate, figure, gpus, ingest, predict, trace
     from rooflens.api.verdict import Verdict
     from rooflens.errors import RooflensError
 
@@ -64,7 +63,7 @@ _PLACES = {
     "Verdict": "api.verdict",
     "annotate": "api.verbs",
     "compare": "api.comparison",
-    "figure": "api.figures",
+    "figure": "api.verbs",
     "gpus": "api.verbs",
     "load_ipython_extension": "api.magic",
     "open": "api.opening",

@@ -279,5 +279,5 @@ def test_frames_and_figure_are_the_numbers_of_the_kernels(report: rl.Report) -> 
 def test_rows_are_named(report: rl.Report) -> None:
     """All rows of a figure are in tables whose names begin with what they are, so that a script finds them."""
     written = json.dumps(rl.figure(report).to_dict())
-    found = {name.rpartition("_")[0] for name in re.findall(r'"name": "(\w+)"', written)}
+    found = {name.rpartition("_")[0] for name in re.findall(r'"name": "(\w+_[0-9a-f]{8})"', written)}
     assert found == {"points", "roofs", "ridges", "slopes", "flat_roofs"}

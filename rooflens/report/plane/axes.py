@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.marks import Param, Style, expressions, values
+from rooflens.report.plane.marks import PAGE, Param, Pen, Style, expressions, values
 from rooflens.report.plane.plane import Domain
 from rooflens.report.plane.viewport import SLOT, decades
 
@@ -71,32 +71,16 @@ def still(x_domain: Domain, y_domain: Domain) -> list[Param]:
     return [*values(base=ends, **named, **spans), *expressions(slot=SLOT, turn=_TURN)]
 
 
-class Seen(NamedTuple):
-    """What is seen of a plane, in expressions of a page's signals or in numbers.
-
-    Attributes:
-        spans: Decades across and up.
-        sizes: Pixels across and up.
-        ends: Lowest and highest x, lowest and highest y.
-        scale: How large words are beside those of a page.
-    """
-
-    spans: tuple[str, str]
-    sizes: tuple[str, str]
-    ends: Sequence[Any]
-    scale: float = 1.0
-
-
-LIVE = Seen(("spanX", "spanY"), ("w", "h"), [alt.ExprRef(f"base[{i}]") for i in range(4)])
-"""As a page declares it: `seen` or `still`."""
+LIVE = [alt.ExprRef(f"base[{i}]") for i in range(4)]
+"""Lowest and highest x, lowest and highest y, as a page declares them: `seen` or `still`."""
 
 
 def axes(
     units: Sequence[str],
     *,
     in_shares: bool = False,
-    of: Seen = LIVE,
-    fields: tuple[str, str] = ("x", "y"),
+    pen: Pen = PAGE,
+    ends: Sequence[Any] = LIVE,
     looks: tuple[Style, Style] = ({}, {}),
 ) -> Mapping[str, alt.X | alt.Y]:
     """Encode intensity and performance with their axes; one layer of a plane says it for all.
@@ -104,11 +88,12 @@ def axes(
     Args:
         units: What the work of the plane is counted in.
         in_shares: Heights are shares of each dot's own roof.
-        of: What is seen of the plane.
-        fields: Names of intensity and performance in the rows.
+        pen: How the plane is drawn.
+        ends: Lowest and highest x, lowest and highest y.
         looks: More of the axis across, and of that upwards.
     """
-    (span_x, span_y), (width, height), (room_x, room_y) = of.spans, of.sizes, (ACROSS_PX * of.scale, UP_PX * of.scale)
+    (span_x, span_y), (width, height) = pen.spans, pen.sizes
+    room_x, room_y = ACROSS_PX * pen.scale, UP_PX * pen.scale
     across: dict[str, Any] = {
         "tickCount": text.TICKS,
         "gridOpacity": text.grid_opacity(span_x),
@@ -130,8 +115,10 @@ def axes(
         "titlePadding": 8,
         **looks[1],
     }
-    ends = list(of.ends)
+    ends = list(ends)
     return {
-        "x": alt.X(f"{fields[0]}:Q", axis=alt.Axis(**across), scale=alt.Scale(type="log", domain=ends[:2], nice=False)),
-        "y": alt.Y(f"{fields[1]}:Q", axis=alt.Axis(**up), scale=alt.Scale(type="log", domain=ends[2:], nice=False)),
+        "x": alt.X(
+            f"{pen.fields[0]}:Q", axis=alt.Axis(**across), scale=alt.Scale(type="log", domain=ends[:2], nice=False)
+        ),
+        "y": alt.Y(f"{pen.fields[1]}:Q", axis=alt.Axis(**up), scale=alt.Scale(type="log", domain=ends[2:], nice=False)),
     }

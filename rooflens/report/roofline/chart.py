@@ -10,7 +10,8 @@ Signals that the page sets, each with a default so that the specification also d
 - `w`, `h`: pixels of the plane, which the page sets on the plane itself too.
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
   the selection `zoom`, which is bound to the scales: a drag pans, the wheel zooms while ctrl is held, a double click
-  resets. `box` is what a drag with shift held encloses, as `{x: [low, high], y: [low, high]}`. Set both, by one factor on the logarithmic scales `plane_x` and `plane_y`: the slopes of names rely on it.
+  resets. Set both, by one factor on the logarithmic scales `plane_x` and `plane_y`: the slopes of names rely on it.
+- `box`: what a drag with shift held encloses, as `{x: [low, high], y: [low, high]}`, until it ends.
 """
 
 from __future__ import annotations
@@ -23,7 +24,19 @@ import altair as alt
 from rooflens import format as fmt
 from rooflens.model.verdict_classes import is_open
 from rooflens.report.plane.axes import seen
-from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
+from rooflens.report.plane.marks import (
+    HEIGHT,
+    WIDTH,
+    Param,
+    Spec,
+    layered,
+    rounded,
+    specify,
+    stacked,
+    titled,
+    unchecked,
+    values,
+)
 from rooflens.report.plane.plane import ALL, OWN, Plane
 from rooflens.report.roofline import rows
 from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
@@ -140,9 +153,9 @@ def _plane_params(plane: Plane, drawn: Drawings) -> list[Param]:
     numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
         "far": plane.first_level or ALL,
-        "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
-        "top": rows.rounded(plane.top),
-        "fastest": rows.rounded(max((roof.peak for roof in plane.level_roofs), default=None)),
+        "slopes": {key: rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
+        "top": rounded(plane.top),
+        "fastest": rounded(max((roof.peak for roof in plane.level_roofs), default=None)),
         "families": families(versions(plane)),
         "whole": [*plane.whole[0], *plane.whole[1]],
     }

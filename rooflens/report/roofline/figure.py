@@ -21,25 +21,23 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.theme import DARK, LIGHT, Inks, vega_config
-from rooflens.report.plane.axes import Seen, axes
+from rooflens.report.plane.axes import axes
 from rooflens.report.plane.geometry import FONT_PX, text_px
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import BAR_PX, either
-from rooflens.report.plane.placement import LEAD_TO_PART
+from rooflens.report.plane.marks import QUIET, Pen, Style, at_spot, binding_bars, either, leads, rounded, ways, written
 from rooflens.report.plane.plane import ALL, OWN, Domain, Plane
-from rooflens.report.plane.roofs import LIFT_PX
+from rooflens.report.plane.roofs import SLOPE, ruled, turned_names
 from rooflens.report.plane.viewport import SIZES, WIDE, SizeClass, areas_px2, decades
 from rooflens.report.roofline.chart import default_level, notes, sentence
 from rooflens.report.roofline.labels import Drawing, drawings, label_rows
 from rooflens.report.roofline.points import ESTIMATED_DASH
-from rooflens.report.roofline.rows import Row, pipe_rows, point_records, roof_rows, rounded, twin_rows
+from rooflens.report.roofline.rows import Row, pipe_rows, point_records, roof_rows, twin_rows
 from rooflens.report.roofline.versions import path_rows, versions
 from rooflens.report.words.labels import BOUND_LABELS
 
 Rows = list[Row]
 
 X, Y = "intensity_flop_per_byte", "flop_per_s"
-AT = {"x": alt.X(f"{X}:Q"), "y": alt.Y(f"{Y}:Q")}
 
 PAD_PT, LABEL_PAD_PT, TITLE_PAD_PT, TITLE_OFFSET_PT = 5, 3, 4, 6
 """Around a drawing, as Vega has it; beside the labels of an axis; beside its title; under the title of the chart."""
@@ -93,11 +91,11 @@ class Look(Struct, frozen=True):
         """How large its words are beside those of a page."""
         return self.font_pt / FONT_PX
 
-    def style(self, name: str, **more: Any) -> dict[str, Any]:
+    def style(self, name: str) -> dict[str, Any]:
         """Return how a line or a word of the page is drawn in it."""
         config = vega_config(self.inks, dark=self.dark)["style"][name]
         found = {key: value * self.scale if key == "strokeWidth" else value for key, value in config.items()}
-        return found | ({"fontSize": self.font_pt} if "fontSize" in config else {}) | {"aria": False} | more
+        return found | ({"fontSize": self.font_pt} if "fontSize" in config else {})
 
 
 def figure(plane: Plane, look: Look, *, level: str | None = None, title: str = "") -> alt.LayerChart:
@@ -116,6 +114,22 @@ def figure(plane: Plane, look: Look, *, level: str | None = None, title: str = "
     return replace(made, plane=replace(plane, dot_part=part)).chart()
 
 
+class _Pen(Pen):
+    """Draws in numbers and colours instead of a page's signals and styles."""
+
+    fields = (X, Y, "limit_flop_per_s")
+
+    def __init__(self, look: Look, ends: tuple[Domain, Domain], plane_pt: tuple[int, int]) -> None:
+        self._look = look
+        self.scale = look.scale
+        self.spans = (f"{decades(ends[0]):.4g}", f"{decades(ends[1]):.4g}")
+        self.sizes = (str(plane_pt[0]), str(plane_pt[1]))
+
+    def look(self, style: str) -> Style:
+        """Return how a mark of a style is drawn in the figure."""
+        return self._look.style(style)
+
+
 class _Figure(Struct, frozen=True):
     plane: Plane
     look: Look
@@ -127,11 +141,12 @@ class _Figure(Struct, frozen=True):
         drawn = drawings(self.plane, "", (self.level,), (self.size,))
         points, ridges = self._rows(label_rows(self.plane, drawn, ""))
         width, height = self._plane_pt
+        bound = any(row["limited_by"] for row in points)
         chart = alt.layer(
             self._dots(),
             *self._roofs(),
             *self._paths(),
-            *self._bars(points),
+            *([binding_bars(alt.Chart().transform_filter("datum.limited_by"), self.pen)] if bound else ()),
             *self._corners(ridges),
             *self._roof_names(drawn[self.level][0]),
             *(self._words("mark", "note") if any("mark" in row for row in points) else ()),
@@ -145,6 +160,11 @@ class _Figure(Struct, frozen=True):
         if self.look.dark:
             chart.background = self.look.inks.page
         return cast("alt.LayerChart", chart)
+
+    @property
+    def pen(self) -> _Pen:
+        """How its layers are drawn, in numbers of its own size."""
+        return _Pen(self.look, self._ends, self._plane_pt)
 
     @property
     def _ends(self) -> tuple[Domain, Domain]:
@@ -246,19 +266,14 @@ class _Figure(Struct, frozen=True):
         return points, [{X: x, Y: y, **words[rounded(x), rounded(y)]} for x, y in corners]
 
     def _word(self, kind: str, text: str, place: Sequence[Any]) -> Row:
-        """Write a word with its place: points right of its dot and below it, side, and where a line to it begins."""
-        name, right, down, side, *lead = place
-        spot = {"right": right * self.look.scale, "down": down * self.look.scale, "side": side}
-        return (
-            {kind: name or text}
-            | {f"{kind}_{key}": value for key, value in spot.items()}
-            | ({f"{kind}_lead": lead[0]} if lead else {})
-        )
+        """Write a word with its place, as the page's rows have it."""
+        name, right, down, *rest = place
+        spot = ["", right * self.pen.scale, down * self.pen.scale, *rest]
+        return {kind: name or text, f"{kind}_spot": spot}
 
     def _dots(self) -> alt.Chart:
         """Draw the dots, with the axes of all layers."""
-        (width, height), look = self._plane_pt, self.look
-        (x0, x1), (y0, y1) = self._ends
+        look, ((x0, x1), (y0, y1)) = self.look, self._ends
         muted = look.style("note")["color"]
         axis: dict[str, Any] = {
             "labelColor": muted,
@@ -273,9 +288,6 @@ class _Figure(Struct, frozen=True):
             "domain": False,
         }
         across, up = look.font_pt + LABEL_PAD_PT, self._left_pt
-        seen = Seen(
-            (f"{decades((x0, x1)):.4g}", f"{decades((y0, y1)):.4g}"), (str(width), str(height)), [x0, x1, y0, y1], 0.6
-        )
         smallest, largest = (area * look.scale**2 for area in areas_px2(self.plane))
         words = {"labelColor": look.style("label")["color"], "labelFontSize": look.font_pt, "columnPadding": 8}
         signs = verdict_channels(
@@ -293,8 +305,8 @@ class _Figure(Struct, frozen=True):
         return dots.encode(
             **axes(
                 self.plane.units,
-                of=seen,
-                fields=(X, Y),
+                pen=self.pen,
+                ends=[x0, x1, y0, y1],
                 looks=(axis | _extent(across), axis | _extent(up)),
             ),
             **signs,
@@ -309,88 +321,53 @@ class _Figure(Struct, frozen=True):
 
     def _roofs(self) -> Iterator[alt.Chart]:
         """Draw the roofs, and the attainable ones lighter."""
-        table = _table("roofs", [*self._ends_of(roof_rows(self.plane), pipe_rows(self.plane), "roof")])
         found = twin_rows(self.plane)
-        twins = [*self._ends_of(found.get("twinSlopes", ()), found.get("twinFlats", ()), "twin")]
-        tables = {"roof": table, "twin": _table("attainable", twins)}
-        for style in ("twin", "roof") if twins else ("roof",):
-            yield (
-                alt.Chart(tables[style])
-                .mark_rule(clip=True, tooltip=False, **self.look.style(style))
-                .encode(
-                    **AT,
-                    x2=alt.X2(f"{X}_end"),
-                    y2=alt.Y2(f"{Y}_end"),
-                    strokeDash=alt.StrokeDash("dash:N", scale=None, legend=None),
-                )
-            )
+        twins = self._ends_of(found.get("twinSlopes", ()), found.get("twinFlats", ()))
+        if rows := [*twins]:
+            yield ruled(_rows("attainable", rows), SLOPE, "twin", self.pen)
+        roofs = self._ends_of(roof_rows(self.plane), pipe_rows(self.plane))
+        yield ruled(_rows("roofs", [*roofs]), SLOPE, "roof", self.pen)
 
-    def _ends_of(self, slopes: Iterable[Row], flats: Iterable[Row], kind: str) -> Iterator[Row]:
+    def _ends_of(self, slopes: Iterable[Row], flats: Iterable[Row]) -> Iterator[Row]:
         (x0, x1), _ = self._ends
-        low, high, names = x0 / BEYOND, x1 * BEYOND, self.plane.level_names
         for row in slopes:
-            end = row["e"] / row["v"] if row["e"] else high
-            yield self._line(names.get(row.get("level", ""), kind), row, low, end, row["v"])
+            ends = x0 / BEYOND, row["e"] / row["v"] if row["e"] else x1 * BEYOND
+            yield self._line(row, ends, row["v"])
         for row in flats:
-            yield self._line(resource_label(row.get("key")), row, row["c"] or low, high, None)
+            yield self._line(row, (row["c"] or x0 / BEYOND, x1 * BEYOND), None)
 
-    def _line(self, name: str, row: Row, begin: float, end: float, slope: float | None) -> Row:
-        y, y_end = (begin * slope, end * slope) if slope else (row["v"], row["v"])
-        dash = [px * self.look.scale for px in row.get("dash", (1, 0))]
-        return {"roof": name, X: begin, Y: y, f"{X}_end": end, f"{Y}_end": y_end, "dash": dash}
+    def _line(self, row: Row, ends: tuple[float, float], slope: float | None) -> Row:
+        ya, yb = (end * slope if slope else row["v"] for end in ends)
+        dash = [px * self.pen.scale for px in row.get("dash", (1, 0))]
+        key = row.get("level") or row.get("key")
+        named = {"name": resource_label(key, self.plane.gpu)} if key else {}
+        return {**named, "xa": ends[0], "ya": ya, "xb": ends[1], "yb": yb, "dash": dash}
 
     def _paths(self) -> Iterator[alt.Chart]:
         """Join the versions of a kernel in their order."""
         at = OWN if self.level == OWN else self.plane.first_level if self.level == ALL else self.level
-        found = path_rows(self.plane, versions(self.plane))
         rows = [
-            {"line": row["f"], "version": row["i"], X: row["x"], Y: row["y"]}
-            for row in found
+            {"f": row["f"], "i": row["i"], X: row["x"], Y: row["y"]}
+            for row in path_rows(self.plane, versions(self.plane))
             if ("near" in row if at == OWN else row["level"] == at)
         ]
         if rows:
-            marks = alt.Chart(_table("versions", rows)).mark_line(clip=True, tooltip=False, **self.look.style("path"))
-            yield marks.encode(**AT, order=alt.Order("version:O"), detail=alt.Detail("line:N"))
-
-    def _bars(self, points: Iterable[Row]) -> Iterator[alt.Chart]:
-        """Draw a short bar where what binds a kernel before its roof would be full."""
-        if any(row["limited_by"] for row in points):
-            bars = alt.Chart().transform_filter("datum.limited_by").mark_tick(
-                clip=True, orient="horizontal", size=BAR_PX * self.look.scale, thickness=2 * self.look.scale,
-                **self.look.style("gap"),
-            )  # fmt: skip
-            yield bars.encode(x=AT["x"], y=alt.Y("limit_flop_per_s:Q"))
+            yield from ways(_rows("versions", rows), self.pen)
 
     def _corners(self, ridges: Sequence[Row]) -> Iterator[alt.Chart]:
         """Mark where roofs meet, with the intensities of those that have room."""
         if ridges:
-            table = _table("ridges", ridges)
-            size = 28 * self.look.scale**2
-            yield (
-                alt.Chart(table)
-                .mark_point(clip=True, size=size, tooltip=False, **self.look.style("ridge"))
-                .encode(**AT)
-            )
+            table = _rows("ridges", ridges)
+            size = 28 * self.pen.scale**2
+            yield table.mark_point(size=size, **QUIET, **self.pen.look("ridge")).encode(**self.pen.at)
             yield from self._words("label", "note", table)
 
-    def _words(self, kind: str, style: str, table: Any = alt.Undefined) -> Iterator[alt.Chart]:
-        """Write one kind of words at their places, on cleared ground, with a thin line to those that stand away."""
-        right, down, lead = (f"datum.{kind}_{name}" for name in ("right", "down", "lead"))
-        rows = alt.Chart(table)
-        yield (
-            rows.transform_filter(f"isValid({lead})")
-            .mark_rule(
-                clip=True,
-                tooltip=False,
-                xOffset=alt.ExprRef(f"{right} * {lead}"),
-                yOffset=alt.ExprRef(f"{down} * {lead}"),
-                x2Offset=alt.ExprRef(f"{right} * {LEAD_TO_PART}"),
-                y2Offset=alt.ExprRef(f"{down} * {LEAD_TO_PART}"),
-                **self.look.style("lead"),
-            )
-            .encode(**AT, x2=alt.X2(X), y2=alt.Y2(Y))
-        )
-        yield from self._written(rows.transform_filter(f"isValid(datum.{kind})"), kind, style, _at_spot(kind))
+    def _words(self, kind: str, style: str, rows: alt.Chart | None = None) -> Iterator[alt.Chart]:
+        """Write one kind of words at their places, with a thin line to those that stand away."""
+        spot = f"datum.{kind}_spot"
+        named = (rows or alt.Chart()).transform_filter(spot)
+        yield leads(named, spot, self.pen)
+        yield from written(named, style, pen=self.pen, field=kind, **at_spot(spot))
 
     def _roof_names(self, drawing: Drawing) -> Iterator[alt.Chart]:
         """Write the names of flat roofs at their ends, and those of slopes along them."""
@@ -401,41 +378,23 @@ class _Figure(Struct, frozen=True):
             if (place := drawing.roofs.get(row["key"]))
         ]
         if flats:
-            yield from self._written(alt.Chart(_table("flat_roofs", flats)), "label", "label", _at_spot("label"))
+            at_edge = at_spot("datum.label_spot")
+            yield from written(_rows("flat_roofs", flats), "label", pen=self.pen, field="label", **at_edge)
         slopes = []
         for row in roof_rows(self.plane):
-            if found := drawing.roofs.get(row["level"]):
-                name, part, side = found
+            if spot := drawing.roofs.get(row["level"]):
                 low, high = max(x0, y0 / row["v"]), min(x1, min(y1, row["e"] or y1) / row["v"])
-                x = low * (high / low) ** part
-                slopes.append({"label": name, X: x, Y: x * row["v"], "over": side > 0})
+                x = low * (high / low) ** spot[1]
+                slopes.append({"words": spot[0], "px": x, "py": x * row["v"], "spot": spot})
         if slopes:
-            width, height = self._plane_pt
             # In a chart of charts there is no one width: there the angle stays that of the size asked for.
-            up = f"(height || {height}) / {decades((y0, y1)):.4g}"
-            across = f"(width || {width}) / {decades((x0, x1)):.4g}"
-            turned = {
-                "angle": alt.ExprRef(f"-atan2({up}, {across}) * 57.2958"),
-                "align": "left",
-                "baseline": alt.ExprRef("datum.over ? 'bottom' : 'top'"),
-                "dy": alt.ExprRef(f"datum.over ? {-LIFT_PX * self.look.scale} : {LIFT_PX * self.look.scale}"),
-            }
-            yield from self._written(alt.Chart(_table("slopes", slopes)), "label", "label", turned)
-
-    def _written(self, rows: alt.Chart, field: str, style: str, place: Mapping[str, Any]) -> Iterator[alt.Chart]:
-        for one in ("halo", style):
-            look = self.look.style(one)
-            yield rows.mark_text(clip=True, tooltip=False, **look, **place).encode(**AT, text=alt.Text(f"{field}:N"))
+            (width, height), (span_x, span_y) = self.pen.sizes, self.pen.spans
+            turn = f"-atan2((height || {height}) / {span_y}, (width || {width}) / {span_x}) * 57.2958"
+            yield from turned_names(_rows("slopes", slopes), turn, self.pen)
 
 
-def _at_spot(kind: str) -> dict[str, Any]:
-    side = f"datum.{kind}_side"
-    return {
-        "align": alt.ExprRef(f"{side} > 0 ? 'left' : {side} < 0 ? 'right' : 'center'"),
-        "baseline": "middle",
-        "dx": alt.ExprRef(f"datum.{kind}_right"),
-        "dy": alt.ExprRef(f"datum.{kind}_down"),
-    }
+def _rows(name: str, rows: Sequence[Row]) -> alt.Chart:
+    return alt.Chart(_table(name, rows))
 
 
 def _table(name: str, rows: Sequence[Row]) -> alt.InlineData:

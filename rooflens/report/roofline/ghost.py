@@ -9,12 +9,11 @@ from typing import Any
 import altair as alt
 
 from rooflens.model.records import Gain
-from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, written
+from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, rounded, written
 from rooflens.report.plane.plane import ALL, OWN, Plane, Point
 from rooflens.report.plane.viewport import SIZES, Sheet, SizeClass
 from rooflens.report.roofline.choices import after_words, ghost_at, ghost_labels
 from rooflens.report.roofline.layers import SPOT_AT_LEVEL
-from rooflens.report.roofline.rows import rounded
 from rooflens.report.roofline.selection import ghost_place
 
 

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from rooflens.model.roofline.roofs import RoofLine
 from rooflens.report.plane.geometry import Box
+from rooflens.report.plane.marks import rounded
 from rooflens.report.plane.placement import Canvas, Spot, Text, apart, mark_spots, ridge_spots
 from rooflens.report.plane.plane import ALL, LEVEL_MARKS, OWN, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, Label, kernel_names, label
-from rooflens.report.roofline.rows import Row, clock_text, rounded
+from rooflens.report.roofline.rows import Row, clock_text
 from rooflens.report.roofline.selection import own_boxes, shown_at
 
 Domains = tuple[Domain, Domain]
