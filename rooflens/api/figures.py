@@ -73,8 +73,8 @@ def draw(  # noqa: PLR0913 - what a figure is described by
     return figures.figure(placed[0], look, level=level, title=title_of(placed[0], content))
 
 
-def frame(found: Analyzed, records: Callable[[Plane], list[dict[str, Any]]]) -> pd.DataFrame:
-    """Make a frame of the rows that a function makes of each GPU's roofline.
+def frame(found: Analyzed, records: Callable[[Plane], list[dict[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
+    """Make a frame of the rows that a function makes of each GPU's roofline, with the same columns if it makes none.
 
     Rows of launches have the digest of their report and their `kernel_index` in it instead of the page's key.
     """
@@ -87,6 +87,9 @@ def frame(found: Analyzed, records: Callable[[Plane], list[dict[str, Any]]]) -> 
     kernels = {launch.key: launch.analysis.kernel for launch in content.timed}
     rows = [row for gpu in content.gpus for row in records(plane(content, gpu))]
     for row in rows:
-        if kernel := kernels.get(row.pop("launch", "")):
+        if kernel := kernels.get(row.get("launch", "")):
             row |= {"digest": kernel.digest, "kernel_index": kernel.index}
-    return pd.DataFrame.from_records(rows)
+    named = [name for name in columns if name != "launch"]
+    named += ["digest", "kernel_index"] if "launch" in columns else []
+    made = pd.DataFrame.from_records(rows, columns=named)
+    return made.astype({name: float for name in named if name.endswith(("_per_s", "_per_byte", "time_share"))})

@@ -430,9 +430,9 @@ class Report:
         4
         """
         from rooflens.api.figures import frame
-        from rooflens.report.roofline.rows import point_records
+        from rooflens.report.roofline.rows import POINT_KEYS, point_records
 
-        return frame(self._found, point_records)
+        return frame(self._found, point_records, POINT_KEYS)
 
     def roofs(self) -> pd.DataFrame:
         """Return the roofs of the rooflines: a row per memory level or pipe, and per attainable one.
@@ -448,9 +448,9 @@ class Report:
         [True]
         """
         from rooflens.api.figures import frame
-        from rooflens.report.roofline.rows import roof_records
+        from rooflens.report.roofline.rows import ROOF_KEYS, roof_records
 
-        return frame(self._found, roof_records)
+        return frame(self._found, roof_records, ROOF_KEYS)
 
     def save(self, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False) -> Path:
         """Write a file about all kernels.

@@ -281,3 +281,29 @@ def test_rows_are_named(report: rl.Report) -> None:
     written = json.dumps(rl.figure(report).to_dict())
     found = {name.rpartition("_")[0] for name in re.findall(r'"name": "(\w+_[0-9a-f]{8})"', written)}
     assert found == {"points", "roofs", "ridges", "slopes", "flat_roofs"}
+
+
+def test_frames_keep_their_columns_without_rows(tmp_path: Path) -> None:
+    """Where no kernel has a place, both frames have no rows and all their columns, as numbers where they hold them."""
+    times = {"gpu__time_duration.sum": 2e6}
+    bare = rl.open(write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k", times)])))
+    full = rl.open(FIXTURES / "synthetic" / "attention.synthetic.ncu-rep")
+    for empty, rows in ((bare.points(), full.points()), (bare.roofs(), full.roofs())):
+        assert len(empty) == 0
+        assert list(empty.columns) == list(rows.columns)
+        assert empty.flop_per_s.dtype == float
+
+
+def test_the_page_of_figures_draws_with_matplotlib(
+    report: rl.Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documentation's code for matplotlib draws a PDF of 88 mm in which no word is under 7 points."""
+    pytest.importorskip("matplotlib").use("agg")
+    monkeypatch.chdir(tmp_path)
+    page = (FIXTURES.parent / "docs" / "how-to" / "figures.md").read_text(encoding="utf-8")
+    found = re.search(r"```python elsewhere\n(.*?)```", page, re.DOTALL)
+    assert found
+    exec(compile(found[1], "figures.md", "exec"), {"report": report})  # noqa: S102 - the documentation's own code
+    width_mm, words = sizes((tmp_path / "matplotlib.pdf").read_bytes())
+    assert width_mm == pytest.approx(88, abs=0.5)
+    assert min(words.values()) >= 6.99

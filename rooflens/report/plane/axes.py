@@ -14,7 +14,7 @@ from rooflens.report.plane.viewport import SLOT, decades
 
 LABELS_APART_PX = 6
 
-ACROSS_PX, UP_PX = 80, 64
+ACROSS_PX, UP_PX = 100, 64
 """Pixels of a decade, across and up, from which 2 and 5 are labelled too."""
 
 _TURN = "-atan2(h / spanY, w / spanX) * 57.2958"

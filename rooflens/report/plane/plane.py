@@ -14,7 +14,8 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES, ShownClass
 from rooflens.report.words.labels import UNITS
 
-MIN_X_DECADES = 2.5
+MIN_X_DECADES = 3.0
+"""Holds three powers of ten, wherever it begins: a narrow plane labels no others."""
 
 LEVEL_LABEL_PART = 0.14
 

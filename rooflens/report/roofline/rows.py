@@ -143,51 +143,65 @@ def _spread(roof: RoofLine) -> Row:
     return {"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {}
 
 
-def point_records(plane: Plane) -> list[Row]:
-    """Make a row per launch and level in words and units that anyone can read; large ones first.
+POINT_KEYS = (
+    "launch",
+    "kernel",
+    "report",
+    "gpu",
+    "level",
+    "is_binding",
+    "counts",
+    "intensity_flop_per_byte",
+    "flop_per_s",
+    "limit_flop_per_s",
+    "limited_by",
+    "time_share",
+    "verdict",
+    "is_estimated",
+)
+ROOF_KEYS = ("gpu", "resource", "name", "kind", "bytes_per_s", "flop_per_s", "is_measured")
+"""Keys of the rows that anyone can read; `Report.points` and `Report.roofs` say what they mean."""
 
-    Keys: `kernel` its short name, `launch` its key on the page, `is_binding` where it stands, `counts` what its numbers
-    count, `limit_flop_per_s` what it is measured against, `limited_by` what that is where it is no line of the plane.
-    """
+
+def point_records(plane: Plane) -> list[Row]:
+    """Make a row per launch and level in words and units that anyone can read; large ones first."""
     return [
-        {
-            "launch": point.launch.key,
-            "kernel": point.launch.shown,
-            "report": point.launch.report or None,
-            "gpu": plane.gpu,
-            "level": point.level,
-            "is_binding": point.nearest,
-            "counts": point.counts,
-            "intensity_flop_per_byte": point.intensity,
-            "flop_per_s": point.per_s,
-            "limit_flop_per_s": point.limit_per_s,
-            "limited_by": binding_label(point.binding) if point.binding else None,
-            "time_share": point.launch.time_share,
-            "verdict": point.launch.shown_class,
-            "is_estimated": point.launch.estimated,
-        }
+        dict(zip(POINT_KEYS, _point_values(plane.gpu, point), strict=True))
         for point in sorted(plane.points, key=lambda point: -point.launch.time_share)
     ]
 
 
-def roof_records(plane: Plane) -> list[Row]:
-    """Make a row per roof, and per attainable one, in words and units that anyone can read.
+def _point_values(gpu: str, point: Point) -> tuple[Any, ...]:
+    launch = point.launch
+    return (
+        launch.key,
+        launch.shown,
+        launch.report or None,
+        gpu,
+        point.level,
+        point.nearest,
+        point.counts,
+        point.intensity,
+        point.per_s,
+        point.limit_per_s,
+        binding_label(point.binding) if point.binding else None,
+        launch.time_share,
+        launch.shown_class,
+        launch.estimated,
+    )
 
-    Keys: `resource` level or pipe, `kind` `peak`, `attainable`, or `full_clock` for DRAM at its own top clock, and one
-    of `bytes_per_s` and `flop_per_s`: a roof is diagonal or flat.
-    """
-    rows = []
-    for roofs, side in ((plane.level_roofs, "bytes_per_s"), (plane.pipe_roofs, "flop_per_s")):
-        for roof in roofs:
-            named = {"gpu": plane.gpu, "resource": roof.keys[0], "name": joined(roof.keys, plane.gpu)}
-            kinds = {"peak": roof.peak, "attainable": roof.attainable, "full_clock": roof.full_clock}
-            rows += [
-                {**named, "kind": kind, "bytes_per_s": None, "flop_per_s": None, "is_measured": roof.is_measured}
-                | {side: value}
-                for kind, value in kinds.items()
-                if value
-            ]
-    return rows
+
+def roof_records(plane: Plane) -> list[Row]:
+    """Make a row per roof, and per lighter one, in words and units that anyone can read: diagonal ones first."""
+    return [
+        dict(zip(ROOF_KEYS, (plane.gpu, roof.keys[0], name, kind, *rates, roof.is_measured), strict=True))
+        for roofs in (plane.level_roofs, plane.pipe_roofs)
+        for roof in roofs
+        for name in (joined(roof.keys, plane.gpu),)
+        for kind, value in (("peak", roof.peak), ("attainable", roof.attainable), ("full_clock", roof.full_clock))
+        if value
+        for rates in ((value, None) if roofs is plane.level_roofs else (None, value),)
+    ]
 
 
 def clock_text(clocks_hz: tuple[float, float] | None) -> str:
