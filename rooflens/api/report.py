@@ -197,7 +197,10 @@ class Report:
         return self._with(self.kernels[wanted])
 
     def named(self, patterns: Iterable[str]) -> Report:
-        """Keep the kernels that any of some patterns matches, as `report[pattern]` does for one.
+        """Keep the kernels that any of some patterns matches.
+
+        Args:
+            patterns: Each as in `report[pattern]`.
 
         Raises:
             InputError: No kernel has such a name; the hint lists similar names.
