@@ -234,7 +234,7 @@
       figure.boxed = null;
       const sight = inSight(figure);
       const parts = [0, 2].map((i) => Math.log(boxed[i + 1] / boxed[i]) / Math.log(sight[i + 1] / sight[i]));
-      if (Math.min(...parts) > LEAST_PART) lens.step({ zoom: words(grown(boxed, parts)) });
+      if (Math.min(...parts) > LEAST_PART) lens.set({ zoom: words(grown(boxed, parts)) });
     }
   }));
   const LEAST_PART = 0.02;
@@ -281,7 +281,7 @@
       whole: () => (isWhole ? null : whole(figure)),
       reset: () => null,
     }[step]();
-    lens.step({ zoom: next ? words(next) : "" });
+    lens.set({ zoom: next ? words(next) : "" });
   }
   const onPress = (selector, act) => document.addEventListener("click", (event) => {
     const button = event.target.closest(selector);
