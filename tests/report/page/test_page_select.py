@@ -256,7 +256,7 @@ def test_a_box_drawn_with_shift_is_zoomed_into_and_back_undoes_it(open_page: Cal
     page.mouse.move(x + 120, y + 60, steps=4)
     page.mouse.up()
     page.keyboard.up("Shift")
-    opened.until("lens.state.zoom !== ''")
+    opened.until("location.hash.startsWith('#zoom=')")
     low_x, high_x, low_y, high_y = map(float, opened.state("zoom").split(","))
     assert 0 < low_x < high_x
     assert 0 < low_y < high_y
