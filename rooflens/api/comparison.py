@@ -284,13 +284,12 @@ class Comparison:
         ...     rl.compare(before, before).save(f"{folder}/change.md").name
         'change.md'
         """
-        from rooflens.files import write_whole
         from rooflens.writing.answers import of_comparison
-        from rooflens.writing.outputs import check_named
+        from rooflens.writing.outputs import check_named, write_output
 
         file = Path(path)
         style = check_named(file, ("html", "md", "json"), force=force)
-        write_whole(file, of_comparison(self._ladders, self._unpaired).text(style), hint="give another place")
+        write_output(file, of_comparison(self._ladders, self._unpaired).text(style), hint="give another place")
         return file
 
     def show(self, height: int = 800) -> None:

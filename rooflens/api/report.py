@@ -344,14 +344,13 @@ class Report:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        from rooflens.files import write_whole
-        from rooflens.writing.outputs import check_free
+        from rooflens.writing.outputs import check_free, write_output
 
         file = Path(path)
         check_free(file, force=force, hint="give another name, or force=True to overwrite it")
         written = pa.BufferOutputStream()
         pq.write_table(self.to_arrow(table), written)
-        write_whole(file, written.getvalue().to_pybytes(), hint="give another place")
+        write_output(file, written.getvalue().to_pybytes(), hint="give another place")
         return file
 
     def digest(self, max_tokens: int = 1500) -> str:
@@ -367,9 +366,9 @@ class Report:
         >>> len(report.digest(max_tokens=500)) <= 1500
         True
         """
-        from rooflens.writing.answers import of_kernels
+        from rooflens.writing.answers import View, of_kernels
 
-        return Text(of_kernels(self._found, max_tokens=max_tokens).text("digest").removesuffix("\n"))
+        return Text(of_kernels(self._found, View(max_tokens=max_tokens)).text("digest").removesuffix("\n"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
@@ -435,14 +434,13 @@ class Report:
         ...     rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").save(f"{folder}/page.html").name
         'page.html'
         """
-        from rooflens.files import write_whole
-        from rooflens.writing.outputs import check_named
+        from rooflens.writing.outputs import check_named, write_output
         from rooflens.writing.rendering import default_title, render
 
         file = Path(path)
         style = check_named(file, ("html", "md", "png", "svg", "json", "csv"), force=force)
         title = default_title(self.runs) if title is None else title
-        write_whole(file, render(self._found, style, title=title).data, hint="give another place")
+        write_output(file, render(self._found, style, title=title).data, hint="give another place")
         return file
 
     def show(self, height: int = 800) -> None:
