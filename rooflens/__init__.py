@@ -80,7 +80,7 @@ if not TYPE_CHECKING:  # type checkers take the names from above, and must see n
         if name == "ingest":
             return import_module("rooflens.ingest")
         if name not in _PLACES:
-            from rooflens.api.texts import MEANT  # noqa: PLC0415 - only where something is missing
+            from rooflens.api.suggestions import MEANT  # noqa: PLC0415 - only where something is missing
 
             meant = MEANT["rooflens"].get(name)
             what = "the command " if name == "about" else ""

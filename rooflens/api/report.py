@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from msgspec.structs import replace
 
 from rooflens.api import notebook
-from rooflens.api.kernel import Kernel, columns
-from rooflens.api.texts import Text, lacking
+from rooflens.api.kernel import Kernel, column
+from rooflens.api.suggestions import lacking
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.format import count, cut_name, duration, plain_name, printable
+from rooflens.format import count, cut_name, duration, harmless, plain_name, printable
 from rooflens.model.selecting import Selection, select
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Report:
         >>> report.sort("gpu_time_ns")[0].gpu_time_ns == max(kernel.gpu_time_ns for kernel in report)
         True
         """
-        take = columns()[by] if isinstance(by, str) else by
+        take = column(by) if isinstance(by, str) else by
         valued = [(take(kernel), kernel) for kernel in self.kernels]
         ordered = sorted((pair for pair in valued if pair[0] is not None), key=itemgetter(0), reverse=descending)
         return self._with((*(kernel for _, kernel in ordered), *(kernel for value, kernel in valued if value is None)))
@@ -356,8 +356,6 @@ class Report:
     def digest(self, max_tokens: int = 1500) -> str:
         """Summarise the kernels in Markdown, largest gain first, short enough for a language model or a chat message.
 
-        An interpreter shows it as text, a notebook as Markdown.
-
         Args:
             max_tokens: Size limit in tokens of three bytes each; kernels that do not fit are counted at the end.
 
@@ -368,7 +366,7 @@ class Report:
         """
         from rooflens.writing.answers import View, of_kernels
 
-        return Text(of_kernels(self._found, View(max_tokens=max_tokens)).text("digest").removesuffix("\n"))
+        return harmless(of_kernels(self._found, View(max_tokens=max_tokens)).text("digest").removesuffix("\n"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
