@@ -80,8 +80,8 @@ def kernel_html(analysis: records.Analysis) -> str:
 
 def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
     """Write a verdict: its sentence, its first move's gain, and its limit."""
-    from rooflens.model.verdict.sentences import best_gain_words, limit_factor_words
     from rooflens.report.words.findings import confidence_words
+    from rooflens.report.words.verdict import best_gain_words, limit_factor_words
 
     numbers = (
         best_gain_words(verdict, time_ns),

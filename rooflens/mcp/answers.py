@@ -42,7 +42,6 @@ from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Confidence, Grain
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
-from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict_classes import BOUNDS
 from rooflens.report.content import build_content
@@ -61,6 +60,7 @@ from rooflens.report.text.digest import (
 )
 from rooflens.report.text.hotspots import listings
 from rooflens.report.text.table import MARKS, verdict_words
+from rooflens.report.words.verdict import TODAY, limit_cell
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained
 from rooflens.writing.answers import View, of_comparison, of_forecasts, of_traces

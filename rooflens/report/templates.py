@@ -22,11 +22,12 @@ from markupsafe import Markup
 
 from rooflens import format as fmt
 from rooflens.cache import keep, kept
-from rooflens.model.verdict.sentences import gain_figure, gain_how, resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.html.parts import bar, code_spans, meter, shape
 from rooflens.report.html.theme import css_class
 from rooflens.report.words import labels as words
+from rooflens.report.words.verdict import gain_figure, gain_how
 from rooflens.report.writers.html import drawing
 
 if TYPE_CHECKING:

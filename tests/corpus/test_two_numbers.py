@@ -17,7 +17,6 @@ from rooflens import format as fmt
 from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.summary import KernelSummary
-from rooflens.model.verdict.sentences import limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_document
@@ -33,6 +32,7 @@ from rooflens.report.text.digest.kernel import block, row
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document
 from rooflens.report.words.labels import evidence_words
+from rooflens.report.words.verdict import limit_cell
 from rooflens.report.writers.markdown import to_markdown
 
 FACTOR = re.compile(r"(?<![\w.])[<>]?\d[\d,.]*x(?!\w)")

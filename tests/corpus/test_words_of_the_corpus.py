@@ -10,12 +10,12 @@ from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.summary import summarize
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import LEGEND, kernels_document, steps
 from rooflens.report.words.labels import evidence_words
+from rooflens.report.words.verdict import gain_words, limit_factor_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 

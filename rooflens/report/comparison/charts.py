@@ -13,8 +13,8 @@ from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import Standing, standing
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import identity
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.document import spans

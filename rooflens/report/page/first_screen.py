@@ -15,13 +15,7 @@ from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import Confidence
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import KernelSummary, Launch, asks_first, best_move, parted, time_part
-from rooflens.model.verdict.sentences import (
-    best_gain_words,
-    gain_figure,
-    limit_in_short,
-    stage_full_words,
-    without_move,
-)
+from rooflens.model.verdict.sentences import without_move
 from rooflens.report.content import Content, Replaced
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.loops import loop_bars
@@ -42,6 +36,7 @@ from rooflens.report.summary import (
 from rooflens.report.templates import render
 from rooflens.report.words.findings import confidence_words, sureness
 from rooflens.report.words.program import program_lines
+from rooflens.report.words.verdict import best_gain_words, gain_figure, limit_in_short, stage_full_words
 
 LISTED = 12
 """Rows of the list: those of the ranking, then the next ones with their times alone."""

@@ -13,13 +13,14 @@ from rooflens.model.knowledge.items import after_words
 from rooflens.model.ranking import failed_lead
 from rooflens.model.records import Move, Verdict
 from rooflens.model.summary import best_move
-from rooflens.model.verdict.sentences import gain_how, without_move
+from rooflens.model.verdict.sentences import without_move
 from rooflens.report.content import Content
 from rooflens.report.roofline.choices import Choice
 from rooflens.report.summary import brief_move, failed_words, group_sureness
 from rooflens.report.words.findings import confidence_words
 from rooflens.report.words.ladder import fastest_words
 from rooflens.report.words.ladder import headline as ladder_headline
+from rooflens.report.words.verdict import gain_how
 
 NAME_WIDTH = 64
 """Of a kernel's name in the headline: two lines of it on a telephone."""

@@ -15,15 +15,16 @@ from rooflens import format as fmt
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.standing import standing
+from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.roofline.work import Unit, main_work
 from rooflens.model.summary import KernelSummary, Launch, best_move, cautions, known_sum
-from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.page.cards.card import Cards, cards
 from rooflens.report.templates import render
 from rooflens.report.words.labels import UNITS
+from rooflens.report.words.verdict import TODAY, limit_cell
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400

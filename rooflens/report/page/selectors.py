@@ -12,8 +12,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.ranking import Tier, tiers
 from rooflens.model.records import LEVELS
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import Launch
-from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.model.verdict_classes import SHOWN_CLASSES
 from rooflens.report.content import Content, Replaced
 from rooflens.report.html.document import style_px
@@ -21,6 +21,7 @@ from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.plane.plane import ALL, OWN
 from rooflens.report.templates import render
 from rooflens.report.words.program import place_of
+from rooflens.report.words.verdict import limit_words
 
 LABEL_WIDTH = 40
 

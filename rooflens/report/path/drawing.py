@@ -11,8 +11,8 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.roofline.roofs import RoofSet
 from rooflens.model.roofline.standing import Standing
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import identity
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.path.placing import placed, walker
 from rooflens.report.plane.simple import Dot, Drawn, bar_of, plane_spec, roof_words, roofs_of
 from rooflens.report.words.labels import UNITS

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from rooflens.model.verdict.sentences import binding_label
+from rooflens.model.roofline.unit_names import binding_label
 from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.marks import BAR_NAME_PX, BAR_PX
 from rooflens.report.plane.placement import LINE_PX, NEAR_PX

@@ -10,9 +10,10 @@ from msgspec.structs import asdict
 from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.records import timed
+from rooflens.model.roofline.unit_names import bottleneck_words
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, notes, time_part
-from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, unmeasured_words
+from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
@@ -52,6 +53,7 @@ from rooflens.report.words.findings import ShownFinding, costing, shown
 from rooflens.report.words.labels import BOUND_LABELS, UNITS, flag_name
 from rooflens.report.words.ladder import headline, ladder_table, subject
 from rooflens.report.words.program import program_lines
+from rooflens.report.words.verdict import TODAY, limit_cell
 
 Section = Callable[[Content], Document]
 

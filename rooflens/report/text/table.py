@@ -16,13 +16,15 @@ from rooflens.model.keys import short_names
 from rooflens.model.predict.other_gpu import type_answer
 from rooflens.model.ranking import ORDER, RANKED_SHOWN, failed_lead, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
+from rooflens.model.roofline.unit_names import bottleneck_words, resource_label
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, asks_first, best_move, cautions, place_of_move
-from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
+from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code, few
 from rooflens.report.summary import most_first
 from rooflens.report.words.findings import costing
 from rooflens.report.words.labels import UNITS, flag_label
+from rooflens.report.words.verdict import TODAY, limit_cell
 from rooflens.report.words.worth import worth_words
 
 _MISSING = "-"

@@ -16,10 +16,11 @@ from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import best_move
-from rooflens.model.verdict.sentences import gain_words, limit_in_short, limiter_words, share_words
+from rooflens.model.verdict.sentences import limiter_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.document import Bar, Bars, Column, Span, Table, Words, code
 from rooflens.report.words.change import NO_CAUSE, assumed_words, factor_words, not_compared, other_work_words
+from rooflens.report.words.verdict import gain_words, limit_in_short, share_words
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""

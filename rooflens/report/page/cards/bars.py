@@ -10,8 +10,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Level, Pipe, Roof, ratio
 from rooflens.model.roofline.opcodes import opcode_group
+from rooflens.model.roofline.unit_names import bytes_part, origin, resource_label, stage_label
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.verdict.sentences import bytes_part, origin, resource_label, stage_label
 from rooflens.report.words.labels import UNITS, stall_label
 
 MIN_SHARE = 0.01

@@ -15,13 +15,7 @@ from rooflens.model.roofline.occupancy import block_smem_bytes, find_occupancy, 
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import Launch, cautions, notes
 from rooflens.model.unprofiled import InProgram
-from rooflens.model.verdict.sentences import (
-    NOT_MEASURED,
-    limit_factor_words,
-    limiter_words,
-    unmeasured_words,
-    without_move,
-)
+from rooflens.model.verdict.sentences import NOT_MEASURED, limiter_words, unmeasured_words, without_move
 from rooflens.model.verdict_classes import Bound, ShownClass
 from rooflens.report.content import Content
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
@@ -39,6 +33,7 @@ from rooflens.report.words.findings import ShownFinding, confidence_words, shown
 from rooflens.report.words.how_it_runs import occupancy_facts
 from rooflens.report.words.labels import BOUND_LABELS
 from rooflens.report.words.program import in_program_lines
+from rooflens.report.words.verdict import limit_factor_words
 
 _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""

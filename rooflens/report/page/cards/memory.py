@@ -9,7 +9,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Level
 from rooflens.model.roofline.traffic import Flow, Link, Traffic, Useful, find_links
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.page.cards.bars import Bar
 from rooflens.report.words.how_it_runs import memory_facts
 

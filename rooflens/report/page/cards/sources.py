@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.provenance import Sources, level_sources, pipe_sources
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.roofline.unit_names import resource_label
 from rooflens.report.page.cards.bars import drawn_pipes
 from rooflens.report.words.labels import evidence_name
 

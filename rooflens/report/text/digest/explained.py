@@ -16,19 +16,10 @@ from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
+from rooflens.model.roofline.unit_names import level_share_words, resource_label
 from rooflens.model.summary import cautions, notes, total_ns_of
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
-from rooflens.model.verdict.sentences import (
-    at_full_clock,
-    best_gain_words,
-    gain_words,
-    level_share_words,
-    limit_factor_words,
-    resource_label,
-    today_words,
-    unmeasured_words,
-    without_move,
-)
+from rooflens.model.verdict.sentences import unmeasured_words, without_move
 from rooflens.report.document import (
     Bullets,
     Column,
@@ -63,6 +54,7 @@ from rooflens.report.words.inside import (
 from rooflens.report.words.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.words.program import in_program_lines
 from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
+from rooflens.report.words.verdict import at_full_clock, best_gain_words, gain_words, limit_factor_words, today_words
 from rooflens.report.words.worth import best_in_type, worth_words
 from rooflens.report.writers.markdown import to_markdown
 
