@@ -24,7 +24,7 @@ from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict.unmeasured import COMPUTE, MEMORY, ONE_UNIT, OTHER_PIPES
-from rooflens.model.verdict_classes import Bound
+from rooflens.model.verdict_classes import Bound, is_open
 
 NOT_MEASURED = "cause not measured"
 """The cause of a kernel that waits, where nothing measured says most of why."""
