@@ -11,13 +11,13 @@ import pytest
 from support.kernels import placed
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, AnalyzedReport, Bottleneck, Level, Pipe
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.reading.reports.read import ReadOptions, read_report
 from rooflens.report.content import build_content
 from rooflens.report.page.cards.card import cards
 from rooflens.report.text.digest import digest, explain

@@ -6,11 +6,11 @@ from itertools import islice
 
 import pytest
 
-from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.reading.load import Loaded
 from rooflens.report.content import build_content
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import LEGEND, kernels_document, steps

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
 
-from rooflens.ingest.load import Loaded, load_reports
-from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Nvidia, Rule
 from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.reading.load import Loaded, load_reports
+from rooflens.reading.reports.inputs import find_inputs
 from rooflens.report.content import MAX_CARDS, Content, build_content
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, stall_bars
