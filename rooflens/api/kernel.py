@@ -445,7 +445,7 @@ class Kernel(Mapping[str, Any]):
         >>> kernel.function_name in kernel.explain()
         True
         """
-        from rooflens.report.text.digest import explain
+        from rooflens.report.kernel.document import explain
 
         return harmless(explain(self._source.report, self._analysis))
 
