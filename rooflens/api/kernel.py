@@ -147,7 +147,7 @@ class Kernel(Mapping[str, Any]):
         """Write the HTML that a notebook shows: verdict and findings, without script."""
         from rooflens.api.rendering import kernel_html
 
-        return kernel_html(self._analysis)
+        return kernel_html(self._source.report, self._analysis)
 
     @property
     def analysis(self) -> Analysis:

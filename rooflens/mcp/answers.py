@@ -57,9 +57,9 @@ from rooflens.report.text.digest import (
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
-from rooflens.report.text.table import MARKS, verdict_words
+from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.kernel import file_of, short_name
-from rooflens.report.words.verdict import TODAY, limit_cell
+from rooflens.report.words.verdicts import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained
 from rooflens.writing.answers import View, of_comparison, of_forecasts, of_traces

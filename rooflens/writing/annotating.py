@@ -29,8 +29,8 @@ from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, t
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import best_move, identity
 from rooflens.model.timeline import KernelEvent, Matching, Timeline
+from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import BOUND_LABELS
-from rooflens.report.words.verdict import gain_words
 
 PREFIX = "rooflens "
 """Prefix of all arguments that are added to an event."""

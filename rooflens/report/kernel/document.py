@@ -17,7 +17,7 @@ from rooflens.model.knowledge.families import TITLES, family_page, named_page
 from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import type_answer
-from rooflens.model.records import Analysis, AnalyzedReport, Finding, Move
+from rooflens.model.records import Analysis, AnalyzedReport, Finding, Move, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes, occupancy_curves
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, total_ns_of
@@ -53,12 +53,7 @@ from rooflens.report.kernel.occupancy import occupancy_curve
 from rooflens.report.kernel.places import hot_lines, loops
 from rooflens.report.kernel.units import busy_units, opcodes, stalls, useful
 from rooflens.report.words.findings import confidence_words, costing, shown
-from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
-from rooflens.report.words.kernel import file_of, plain, shares, short_name
-from rooflens.report.words.labels import flag_label
-from rooflens.report.words.program import in_program_lines
-from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
-from rooflens.report.words.verdict import (
+from rooflens.report.words.gain_and_limit import (
     at_full_clock,
     best_gain_words,
     gain_words,
@@ -66,6 +61,11 @@ from rooflens.report.words.verdict import (
     stage_full_words,
     today_words,
 )
+from rooflens.report.words.how_it_runs import does_line, instruction_facts, memory_facts, occupancy_facts, warp_facts
+from rooflens.report.words.kernel import file_of, plain, shares, short_name
+from rooflens.report.words.labels import flag_label
+from rooflens.report.words.program import in_program_lines
+from rooflens.report.words.ruled_out import hardly_one, is_symptom, not_measured, ruled_out, symptoms
 from rooflens.report.words.worth import best_in_type, worth_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -116,6 +116,29 @@ def on_card(view: KernelView) -> Document:
 def below_answer(view: KernelView) -> Document:
     """Return the document as a page of one kernel holds it below its first screen."""
     return (facts(*_launched(view)), *evidence(view))
+
+
+def summary(view: KernelView) -> Document:
+    """Return the first part of the document, as the cell of a notebook has room for: verdict and moves."""
+    return (*title(view), *_verdict(view), *_moves(view))
+
+
+def verdict_document(verdict: Verdict, time_ns: float | None) -> Document:
+    """Say what limits a kernel, what its best move brings, and its limit.
+
+    Args:
+        verdict: The kernel's.
+        time_ns: Its duration; None if unknown.
+    """
+    sure = confidence_words(verdict.confidence)
+    words = (best_gain_words(verdict, time_ns), limit_factor_words(verdict), sure)
+    said = fmt.sentence_case(", ".join(filter(None, words)))
+    return Paragraph((strong(plain(verdict.sentence)),), "answer"), paragraph(plain(f"{said}."))
+
+
+def finding_document(finding: Finding) -> Document:
+    """Say a finding, with what to do about it."""
+    return (paragraph(_finding(finding), f"{fmt.sentence_case(plain(finding.move))}."),)
 
 
 def answer(view: KernelView) -> Document:

@@ -22,8 +22,8 @@ from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.content import Content
 from rooflens.report.page.cards import Card, cards
 from rooflens.report.templates import render
+from rooflens.report.words.gain_and_limit import TODAY, limit_cell
 from rooflens.report.words.labels import UNITS
-from rooflens.report.words.verdict import TODAY, limit_cell
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400
@@ -319,7 +319,7 @@ def kernels(content: Content) -> Markup:
         for i, one in enumerate(content.listed)
     ]
     return render(
-        "report/kernels_table",
+        "report/kernels",
         content=content,
         columns=[column for column, _ in shown],
         waiting=[(place, column) for place, column, _ in waiting],
@@ -329,7 +329,6 @@ def kernels(content: Content) -> Markup:
         alone=len(rows) == 1 and content.other is None,
         offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
         offers_unit=any(column.key == "leader" for column, _ in offered),
-        has_gains=any(finding.gain for launch in content.carded for finding in launch.analysis.findings),
         uncarded=sum(not row.cards for row in rows),
     )
 

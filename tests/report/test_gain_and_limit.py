@@ -8,7 +8,13 @@ from support.roofs import own_roof
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Gain, Limit, Verdict
-from rooflens.report.words.verdict import gain_words, limit_cell, limit_factor_words, limit_in_short, stage_full_words
+from rooflens.report.words.gain_and_limit import (
+    gain_words,
+    limit_cell,
+    limit_factor_words,
+    limit_in_short,
+    stage_full_words,
+)
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_bus_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
 

@@ -1,4 +1,4 @@
-"""A verdict in words: its limiter, its limit, what its moves bring, and why it is not faster."""
+"""What a kernel can gain and what limits it, in words, in full and where there is room for a number only."""
 
 from __future__ import annotations
 
