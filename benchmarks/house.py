@@ -89,7 +89,7 @@ CAPABILITIES = {
             "report/words/forecast.py",
             "report/words/expectations.py",
             "report/page/expectations.py",
-            "report/page/cards/expectation.py",
+            "report/kernel/expectation.py",
         ),
         *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
     ),

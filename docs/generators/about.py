@@ -19,8 +19,8 @@ from rooflens.model.hotspots import STALL, hottest
 from rooflens.model.knowledge.items import KINDS, find_item
 from rooflens.model.verdict.sentences import without_move
 from rooflens.report.about import WIDTH, about_page, wrapped
+from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import evidence_words
-from rooflens.report.words.verdict import gain_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -29,8 +29,8 @@ from rooflens.model.summary import (
 from rooflens.model.verdict.sentences import unmeasured_words
 from rooflens.model.verdict_classes import ShownClass
 from rooflens.report.words.findings import confidence_words, least_sure, sureness
+from rooflens.report.words.gain_and_limit import best_gain_words, gain_figure, limit_in_short, limit_words, reason_words
 from rooflens.report.words.labels import BOUND_LABELS, flag_label, flag_name
-from rooflens.report.words.verdict import best_gain_words, gain_figure, limit_in_short, limit_words, reason_words
 
 if TYPE_CHECKING:  # a table takes words from here, and needs no page
     from rooflens.report.content import Content
@@ -187,12 +187,6 @@ def own_reports(content: Content) -> dict[str, ReportTime]:
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank what can be done first, each kernel as its newest version; the first few rows, if worth a line."""
     return tuple(ranked(place, group) for place, group in enumerate(content.first, start=1))
-
-
-def unranked(content: Content) -> list[KernelSummary]:
-    """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
-    shown = {row.key for row in content.first}
-    return [kernel for row in content.rows if row.key not in shown for kernel in row.members or (row,)]
 
 
 def ranked(place: int, group: KernelSummary) -> Ranked:

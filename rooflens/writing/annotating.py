@@ -29,8 +29,8 @@ from rooflens.reading.reports.unpacking import first_bytes
 from rooflens.reading.timelines.chrome import read_trace
 from rooflens.reading.timelines.events import Piece, read_pieces
 from rooflens.reading.timelines.kernel_events import is_kernel, kernel_of
+from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import BOUND_LABELS
-from rooflens.report.words.verdict import gain_words
 
 PREFIX = "rooflens "
 """Prefix of all arguments that are added to an event."""

@@ -104,6 +104,7 @@ def of_kernels(
     *,
     place: Sequence[str] = (),
     expected: Sequence[Checked] | None = None,
+    title: str = "",
 ) -> Answer:
     """Answer what limits each kernel; models and terminals get less than programs.
 
@@ -112,11 +113,22 @@ def of_kernels(
         view: How much to show, and how; all by default.
         place: Paths or a store for a command that shows more; empty if there are none.
         expected: Predictions with their measurements; None if there are no predictions.
+        title: What the Markdown is called; by default after its reports.
     """
-    from rooflens.model.summary import summarize
-    from rooflens.report.text.table import kernels_document, not_profiled, steps
-
     how = view or View()
+
+    def shown(face: str) -> Document:
+        from rooflens.report.content import build_content
+        from rooflens.report.overview.document import Asked, overview
+        from rooflens.writing.naming import default_title
+
+        named = title or default_title([one.run for one in found.reports])
+        content = build_content(found.reports, named, found.limits, found.failures)
+        missing = tuple((one.names, one.shares) for one in found.missing if one.shares)
+        return (
+            *overview(content, face, Asked(how.top, how.columns, how.each_launch, tuple(place), missing)),
+            *predicted(),
+        )
 
     def predicted() -> Document:
         if not expected:
@@ -124,15 +136,6 @@ def of_kernels(
         from rooflens.report.words.expectations import expectations_document
 
         return expectations_document(expected, found.reports)
-
-    def missing() -> Document:
-        return tuple(block for one in found.missing if one.shares for block in not_profiled(one.names, one.shares))
-
-    def table() -> Document:
-        kernels = summarize(found.analyses)
-        rows = summarize(found.analyses, each_launch=True) if how.each_launch else kernels
-        shown = kernels_document(rows, how.top, how.columns, each=how.each_launch)
-        return (*shown, *missing(), *steps(kernels, place), *predicted())
 
     def digest() -> str:
         from rooflens.report.text.digest import digest as shortened
@@ -154,9 +157,9 @@ def of_kernels(
         return iter(lambda: "".join(islice(parts, 256)), "")
 
     return Answer(
-        document=lambda: (*kernels_document(summarize(found.analyses), how.top, how.columns), *missing(), *predicted()),
+        document=lambda: shown("table" if how.columns else "file"),
         data={"json": json, "csv": csv, "digest": digest},
-        table=table,
+        table=lambda: shown("table" if how.columns else "terminal"),
         remarks=lambda: _remarks(found, how.columns),
     )
 
@@ -164,7 +167,7 @@ def of_kernels(
 def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
     """Explain the marks of a table, what was not measured, and what the program does without ncu."""
     from rooflens.format import count
-    from rooflens.report.text.table import LEGEND
+    from rooflens.report.overview.kernels import LEGEND
     from rooflens.report.words.program import program_lines
 
     if found.analyses and not columns:

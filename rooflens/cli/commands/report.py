@@ -101,7 +101,8 @@ def report(
         _report_traces(answer_of(traces, wanted), style, output, title, table=table, opened=opened)
         return
     from rooflens.writing.answers import of_kernels
-    from rooflens.writing.rendering import default_title, render
+    from rooflens.writing.naming import default_title
+    from rooflens.writing.rendering import render
 
     stated = read_stated(wanted.predict)
     found = load_analyzed(wanted, keep=True)

@@ -12,8 +12,8 @@ from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity, Verdict
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
+from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import evidence_words, place_label
-from rooflens.report.words.verdict import gain_words
 
 _EXPLAINED = frozenset((*(rule.id for rule in RULES), NVIDIA_RULE, SIBLING))
 

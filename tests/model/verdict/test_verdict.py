@@ -16,7 +16,7 @@ from rooflens.model.roofline.unit_names import bottleneck_words
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
-from rooflens.report.words.verdict import share_words
+from rooflens.report.words.gain_and_limit import share_words
 
 COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}
