@@ -49,5 +49,5 @@ def test_no_verb_is_a_room_or_a_room_a_verb() -> None:
     """`rooflens.ingest` is a plain function, and no name of the API is that of a folder or file beside it."""
     assert inspect.isfunction(rooflens.ingest)
     package = Path(rooflens.__file__).parent
-    rooms = {path.stem for path in package.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))} - {"__init__"}
+    rooms = {path.stem for path in package.iterdir() if path.is_dir() or path.suffix == ".py"} - {"__init__"}
     assert rooms.isdisjoint(rooflens.__all__)
