@@ -30,14 +30,14 @@ import pyarrow.fs as pafs
 from msgspec import Struct, field
 
 from rooflens.addresses import opened
+from rooflens.ingest.load import ingest_reports
+from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.store.dataset import Store
-from rooflens.reading.load import ingest_reports
-from rooflens.reading.reports.inputs import find_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooflens.reading.reports.jobs import Job
+    from rooflens.ingest.reports.jobs import Job
 
 REPORTS = Path(__file__).parent.parent / "fixtures" / "synthetic"
 TABLES = {"runs": "digest", "kernels": "digest kernel_index", "metrics": "digest kernel_index name"}

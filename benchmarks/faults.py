@@ -47,15 +47,15 @@ from support.same_report import differences_of
 from support.timeline_attacks import attacks, try_timelines
 
 from rooflens.errors import InputError
+from rooflens.ingest.load import ingest_reports, read_group
+from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.records import Kernel, Run
 from rooflens.model.store.dataset import Store, StoredReport
 from rooflens.model.store.tables import ReportRows, report_tables
-from rooflens.reading.load import ingest_reports, read_group
-from rooflens.reading.reports.child import in_child
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.jobs import Job
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.report import ReadOptions, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -70,7 +70,7 @@ WAYS = {
 
 CAPABILITIES = {
     "ground": ("*.py",),
-    "reading": ("reading",),
+    "reading": ("ingest",),
     "collecting": (
         *("collect", "api/profiling.py", "api/marking.py", "api/magic.py"),
         *(f"cli/commands/{name}.py" for name in ("collect", "profile", "calibrate", "doctor", "metrics")),
@@ -94,12 +94,12 @@ CAPABILITIES = {
         *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
     ),
     "timelines": (
-        *("reading/timelines", "model/timeline.py", "model/unprofiled.py"),
+        *("ingest/timelines", "model/timeline.py", "model/unprofiled.py"),
         *("report/trace", "report/words/program.py", "report/words/trace.py", "report/page/program_map.py"),
         *("writing/annotating.py", "cli/commands/annotate.py"),
     ),
     "store": ("model/store", "cli/commands/ingest.py"),
-    "sharing": (*("writing/sharing.py", "reading/reports/encoding.py", "cli/commands/share.py"),),
+    "sharing": (*("writing/sharing.py", "ingest/reports/encoding.py", "cli/commands/share.py"),),
     "doors": ("cli", "api", "mcp", "writing", "skills", "analyzing.py"),
 }
 """What rooflens can do -> the folders and files that do it; of those that hold a file the longest counts."""

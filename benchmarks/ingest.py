@@ -32,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
 from support.tier_metrics import stored_metrics
 
-from rooflens.reading.messages.messages import message
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.report import ReadOptions
+from rooflens.ingest.messages.messages import message
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rooflens.ingest.load import read_group
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.analyze import analyze
-from rooflens.reading.load import read_group
-from rooflens.reading.reports.inputs import find_inputs, has_name_of_report
-from rooflens.reading.reports.report import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from rooflens.ingest.reports.report import Report
     from rooflens.model.records import Analysis, Kernel
-    from rooflens.reading.reports.report import Report
 
 Value = float | int | str | None
 

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from oracle_rows import AS_USUAL, COUNTS, PASSES, ROUNDED, SAME_COUNTERS, Pair, Row, pair_of, relative
 from oracle_tensors import products, published_warpgroup, tensor_activity, tensor_counters
 
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.units import L2_INTERNAL, SHARED_DATA
 from rooflens.model.verdict.nvidia_rules import agrees, read_nvidia
-from rooflens.reading.reports.resolve import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

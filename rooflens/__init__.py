@@ -63,14 +63,13 @@ _PLACES = {
     "annotate": "api.verbs",
     "compare": "api.comparison",
     "gpus": "api.verbs",
-    "ingest": "api.verbs",
     "load_ipython_extension": "api.magic",
     "open": "api.opening",
     "predict": "api.verbs",
     "profile": "api.profiling",
     "trace": "api.verbs",
 }
-"""Public name -> its module."""
+"""Public name -> its module; `ingest` is also a package, which `rooflens/ingest/__init__.py` makes callable."""
 
 if not TYPE_CHECKING:  # type checkers take the names from above, and must see no others
 
@@ -78,6 +77,8 @@ if not TYPE_CHECKING:  # type checkers take the names from above, and must see n
         """Import a public name at its first use."""
         from importlib import import_module  # noqa: PLC0415 - `import rooflens` loads nothing
 
+        if name == "ingest":
+            return import_module("rooflens.ingest")
         if name not in _PLACES:
             from rooflens.api.suggestions import MEANT  # noqa: PLC0415 - only where something is missing
 

@@ -24,6 +24,9 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.files import read_text
 from rooflens.format import count, cut_name, percent, plain_name, some
+from rooflens.ingest.load import load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
@@ -36,21 +39,18 @@ from rooflens.model.roofline.datasheets import name_key
 from rooflens.model.store import no_report
 from rooflens.model.verdict.library import with_fills_told
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
-from rooflens.reading.load import load_reports
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.unpacking import sidecar
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rooflens.ingest.reports.inputs import Inputs
+    from rooflens.ingest.reports.jobs import Outcome
+    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
-    from rooflens.reading.reports.inputs import Inputs
-    from rooflens.reading.reports.jobs import Outcome
-    from rooflens.reading.reports.report import ReadOptions
-    from rooflens.reading.running import Workers
 
 
 _NAME_WIDTH = 60
@@ -389,7 +389,7 @@ class _Analyzer:
         report = Path(run.source)
         if not os.path.lexists(sidecar(report)):
             return self.analyze(run, kernels, None)
-        from rooflens.reading.reports.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
+        from rooflens.ingest.reports.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
 
         try:
             return self.analyze(run, kernels, read_unprofiled(report))
@@ -508,8 +508,8 @@ def read_timeline(file: str | os.PathLike[str], on_read: Callable[[float], None]
         InputError: It cannot be read, is cut or not a timeline, or has no kernels.
         EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
     """
+    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
     from rooflens.model.timeline import measure  # noqa: PLC0415 - the same
-    from rooflens.reading.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
 
     with opened_timeline(file, on_read) as timeline:
         return Timed(timeline.source, measure(timeline), tuple(timeline.notes))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.timelines.read import opened_timeline
 from rooflens.model.program.program import read_program
-from rooflens.reading.reports.jobs import Job
-from rooflens.reading.timelines.read import opened_timeline
 
 if TYPE_CHECKING:
     import os

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from support import fake_ncu
 
-from rooflens.reading.load import Loaded, load_reports
-from rooflens.reading.reports.inputs import find_inputs, has_name_of_report
+from rooflens.ingest.load import Loaded, load_reports
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 
 _REPOSITORY = Path(__file__).parent.parent
 

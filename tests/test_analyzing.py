@@ -18,11 +18,11 @@ from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpe
 from rooflens.analyzing import Missing, analyze_paths, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.load import Loaded, load_reports
+from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze_all
 from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.calibrations import calibrations_folder
-from rooflens.reading.load import Loaded, load_reports
-from rooflens.reading.reports.inputs import find_inputs
 
 
 @pytest.fixture

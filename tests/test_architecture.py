@@ -28,28 +28,28 @@ MAY_IMPORT: dict[str, str] = {
     "checking": "errors format",
     "local_gpu": "errors processes cuda_device",
     "cuda_device": "",
-    "analyzing": "format errors files collect reading/* model/* workloads",
-    "tracing": "errors reading/reports reading/timelines model/program model/records model/selecting",
+    "analyzing": "format errors files collect ingest/* model/* workloads",
+    "tracing": "errors ingest/reports ingest/timelines model/program model/records model/selecting",
     "machine": "",
-    "writing": "errors files format analyzing reading/messages reading/metrics collect reading/reports "
-    "reading/timelines model/* report/* workloads",
-    "api": "format globs errors addresses files analyzing tracing writing collect reading/* model/* report/*",
+    "writing": "errors files format analyzing ingest/messages ingest/metrics collect ingest/reports ingest/timelines "
+    "model/* report/* workloads",
+    "api": "format globs errors addresses files analyzing tracing writing collect ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors addresses checking files machine analyzing tracing writing collect reading/* model/* "
-    "report/* workloads",
-    "cli/commands": "format errors addresses files cli analyzing writing collect mcp reading/* model/* report/* "
+    "cli": "format errors addresses checking files machine analyzing tracing writing collect ingest/* model/* report/* "
     "workloads",
-    "reading": "errors format machine reading/reports model/records model/failed model/unprofiled model/store",
-    "reading/exports": "errors files format model/records model/roofline",
-    "reading/messages": "",
-    "reading/cubin": "format reading/messages reading/metrics model/inside",
-    "reading/metrics": "model/records model/hotspots model/counters model/store",
-    "reading/reports": "errors addresses cache files format machine processes reading/cubin reading/exports "
-    "reading/metrics reading/messages model/keys model/records model/failed model/unprofiled model/hotspots "
+    "cli/commands": "format errors addresses files cli analyzing writing collect mcp ingest/* model/* report/* "
+    "workloads",
+    "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
+    "ingest/exports": "errors files format model/records model/roofline",
+    "ingest/messages": "",
+    "ingest/cubin": "format ingest/messages ingest/metrics model/inside",
+    "ingest/metrics": "model/records model/hotspots model/counters model/store",
+    "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
+    "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
     "model/inside model/roofline model/counters model/store checking",
-    "reading/timelines": "errors format processes reading/reports model/timeline model/unprofiled",
-    "collect": "errors files local_gpu processes reading/reports reading/timelines model/cases model/counters "
-    "model/keys model/knowledge model/records model/roofline model/timeline model/unprofiled workloads",
+    "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
+    "collect": "errors files local_gpu processes ingest/reports ingest/timelines model/cases model/counters model/keys "
+    "model/knowledge model/records model/roofline model/timeline model/unprofiled workloads",
     "workloads": "errors cache checking files processes local_gpu model/verdict_classes model/cases model/records",
     "model/verdict_classes": "",
     "model/calibration": "",
@@ -108,7 +108,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/writers",
     "report/text/digest": "format errors model/* report/document report/words report/token_budget report/content "
     "report/overview report/text report/writers",
-    "mcp": "errors format analyzing tracing writing reading/* model/* report/*",
+    "mcp": "errors format analyzing tracing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/words report/html report/overview report/path "
     "report/plane report/roofline report/summary report/ladder_data report/data",
     "report/forecast": "format errors model/* report/document report/words report/plane report/data",
@@ -119,8 +119,8 @@ MAY_IMPORT: dict[str, str] = {
 
 ONLY_IN = {
     "click": {"cli"},
-    "ncu_report": {"reading/reports/nvidia.py"},
-    "google": {"reading/messages/messages.py", "reading/reports/container.py"},
+    "ncu_report": {"ingest/reports/nvidia.py"},
+    "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads", "collect/under_torch.py"},
     "altair": {"api", "report"},
     "pandas": {"api"},
@@ -133,23 +133,23 @@ ONLY_IN = {
         "addresses.py",
         "api",
         "model/store",
-        "reading/columns",
-        "reading/load.py",
-        "reading/running.py",
-        "reading/metrics/columns.py",
-        "reading/metrics/raw.py",
-        "reading/reports/report.py",
-        "reading/reports/read.py",
-        "reading/reports/jobs.py",
-        "reading/reports/unpacking.py",
+        "ingest/columns",
+        "ingest/load.py",
+        "ingest/running.py",
+        "ingest/metrics/columns.py",
+        "ingest/metrics/raw.py",
+        "ingest/reports/report.py",
+        "ingest/reports/read.py",
+        "ingest/reports/jobs.py",
+        "ingest/reports/unpacking.py",
     },
     "fsspec": {"addresses.py"},
-    "distributed": {"reading/running.py"},
+    "distributed": {"ingest/running.py"},
     "mcp": {"mcp/server.py"},
     "mcp_types": {"mcp/server.py"},
     "pydantic": {"mcp/answers.py", "mcp/server.py"},
-    "multiprocessing": {"reading/running.py"},
-    "ctypes": {"cuda_device.py", "collect/passes.py", "collect/probe.py", "reading/reports/child.py", "api/marking.py"},
+    "multiprocessing": {"ingest/running.py"},
+    "ctypes": {"cuda_device.py", "collect/passes.py", "collect/probe.py", "ingest/reports/child.py", "api/marking.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""
@@ -480,7 +480,7 @@ def test_a_missing_package_is_one_error_that_names_it(module: str, command: str,
 
 def test_a_missing_reader_of_nvidia_is_named(fixtures: Path) -> None:
     """`--reader ncu-report` loads the package in a child process, and its error comes back unchanged."""
-    code = "from rooflens.reading.reports import child; "
+    code = "from rooflens.ingest.reports import child; "
     code += "child._BOOT = 'import sys; sys.modules[\"ncu_report\"] = None; ' + child._BOOT; "
     code += "from rooflens.cli.group import main; main()"
     report = str(fixtures / "published" / _BEFORE)
@@ -495,11 +495,11 @@ def test_a_missing_reader_of_nvidia_is_named(fixtures: Path) -> None:
 
 
 _SELDOM = (
-    "rooflens.reading.reports.child",
-    "rooflens.reading.reports.texts",
-    "rooflens.reading.running",
+    "rooflens.ingest.reports.child",
+    "rooflens.ingest.reports.texts",
+    "rooflens.ingest.running",
     "rooflens.processes",
-    "rooflens.reading.exports",
+    "rooflens.ingest.exports",
     "rooflens.collect.unprofiled",
     "rooflens.model.predict.forecast",
     "concurrent.futures",
@@ -531,8 +531,8 @@ _MOST_MODULES = 166
 def test_a_table_of_instructions_asks_no_child(corpus: Path) -> None:
     """A table starts no process even for a report with instruction samples, as it shows places without code."""
     loaded = _names_after("analyze", str(corpus / "llm.c__adamw_coalsecing_shared.ncu-rep"))
-    assert "rooflens.reading.cubin.lines" in loaded
-    assert not loaded & {"subprocess", "rooflens.reading.reports.child"}
+    assert "rooflens.ingest.cubin.lines" in loaded
+    assert not loaded & {"subprocess", "rooflens.ingest.reports.child"}
 
 
 def test_the_package_itself_loads_little() -> None:

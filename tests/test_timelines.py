@@ -21,9 +21,9 @@ import rooflens as rl
 from rooflens.analyzing import Basis, analyze_inputs, read_timeline
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.unprofiled import read_unprofiled, write_unprofiled
 from rooflens.model.keys import bare_name
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.unprofiled import read_unprofiled, write_unprofiled
 
 GPU = "NVIDIA A100-SXM4-40GB"
 

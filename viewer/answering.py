@@ -86,6 +86,6 @@ def _is_pair(paths: list[str]) -> bool:
 
 
 def _has_timeline(paths: list[str]) -> bool:
-    from rooflens.reading.reports.inputs import is_timeline
+    from rooflens.ingest.reports.inputs import is_timeline
 
     return any(is_timeline(Path(path)) for path in paths)

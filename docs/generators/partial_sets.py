@@ -17,6 +17,10 @@ from msgspec.structs import replace
 from generators.texts import table
 from rooflens.collect.tiers import metrics_for
 from rooflens.format import MISSING
+from rooflens.ingest.load import load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.resolve import plan_for
+from rooflens.ingest.reports.results import stalls_of
 from rooflens.model.analyze import analyze
 from rooflens.model.counters.chips import PM_SAMPLED, chip_of
 from rooflens.model.findings.find import RULES
@@ -24,10 +28,6 @@ from rooflens.model.findings.rule import held_of, holdings_of
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import MEASURES, STALL, STORED_AS
 from rooflens.model.verdict.sentences import NOT_MEASURED
-from rooflens.reading.load import load_reports
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.resolve import plan_for
-from rooflens.reading.reports.results import stalls_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -18,6 +18,7 @@ from rooflens.model.records import LEVELS, Grain
 
 if TYPE_CHECKING:
     from rooflens.api.sources import Source
+    from rooflens.ingest.metrics.stored import Value
     from rooflens.model.records import (
         Analysis,
         Finding,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         Series,
         Status,
     )
-    from rooflens.reading.metrics.stored import Value
 
 _NAME_WIDTH = 60
 

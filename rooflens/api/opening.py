@@ -17,16 +17,16 @@ from rooflens.api.sources import Source
 from rooflens.errors import UsageError
 from rooflens.files import path_text
 from rooflens.format import as_unicode, count
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
 from rooflens.model.summary import total_ns_of
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.report import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.reading.reports.jobs import Job
+    from rooflens.ingest.reports.jobs import Job
 
 
 def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`

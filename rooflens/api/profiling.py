@@ -273,7 +273,7 @@ def kept_folder(*, keeps_failures: bool) -> Path:
 
 
 def _remove(folder: Path, *, keeps_failures: bool) -> None:
-    from rooflens.reading.reports.unpacking import INCOMPLETE_SUFFIX, LOG_SUFFIX
+    from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, LOG_SUFFIX
 
     is_failure = any(file.name.endswith((LOG_SUFFIX, INCOMPLETE_SUFFIX)) for file in folder.glob("*"))
     if not (keeps_failures and is_failure):

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rooflens.api.values import Metrics
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import AnalyzedReport
-    from rooflens.reading.reports.jobs import Job
 
 
 class Source:

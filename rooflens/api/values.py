@@ -9,15 +9,15 @@ import pyarrow.compute as pc
 
 from rooflens.addresses import shown
 from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import fetched
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.store.dataset import Store
 from rooflens.model.store.tables import METRICS
-from rooflens.reading.reports.jobs import fetched
-from rooflens.reading.reports.read import ReadOptions, read_report
 
 if TYPE_CHECKING:
+    from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import Run
-    from rooflens.reading.metrics.stored import Value
-    from rooflens.reading.reports.jobs import Job
 
 _VALUES = ("value_double", "value_uint64", "value_string")
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.api.report import Report
+    from rooflens.ingest.load import Ingested
+    from rooflens.ingest.reports.report import Raw
+    from rooflens.ingest.running import ExecutorChoice
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.program.program import Program
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
-    from rooflens.reading.load import Ingested
-    from rooflens.reading.reports.report import Raw
-    from rooflens.reading.running import ExecutorChoice
     from rooflens.writing.annotating import Annotated
 
 
@@ -280,11 +280,11 @@ def ingest(
     (1, True)
     """
     from rooflens.files import path_text
+    from rooflens.ingest.load import ingest_reports
+    from rooflens.ingest.reports.inputs import find_inputs
+    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.ingest.reports.unprofiled import read_unprofiled
     from rooflens.model.store.dataset import Store
-    from rooflens.reading.load import ingest_reports
-    from rooflens.reading.reports.inputs import find_inputs
-    from rooflens.reading.reports.report import ReadOptions
-    from rooflens.reading.reports.unprofiled import read_unprofiled
 
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     jobs = find_inputs([path_text(path) for path in given]).jobs

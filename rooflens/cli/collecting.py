@@ -249,7 +249,7 @@ def reset_clocks(options: Mapping[str, Any]) -> None:
 
 def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
     from rooflens.collect.ranks import expanded
-    from rooflens.reading.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+    from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
     if output is not None and output.suffix not in {PLAIN_SUFFIX, PACKED_SUFFIX}:
         hint = f"end it in `{PLAIN_SUFFIX}`; `rooflens profile` draws the page, and `rooflens report` that of a report"
@@ -540,8 +540,8 @@ def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
     if options["timeline"] is None:
         return None
     need_newer_python("--timeline")
+    from rooflens.ingest.timelines.read import opened_timeline
     from rooflens.model.timeline import measure
-    from rooflens.reading.timelines.read import opened_timeline
 
     with opened_timeline(options["timeline"]) as timeline:
         return measure(timeline)

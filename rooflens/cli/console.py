@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
+    from rooflens.ingest.load import Ingested
     from rooflens.model.records import Analysis
-    from rooflens.reading.load import Ingested
     from rooflens.report.document import Document
     from rooflens.writing.answers import Answer
 

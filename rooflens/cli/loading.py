@@ -15,19 +15,19 @@ from rooflens.cli.usage import GPUS, completed_by_files
 from rooflens.errors import InputError, NoMatchError, UsageError
 from rooflens.files import path_text
 from rooflens.format import count, some
-from rooflens.reading.reports.unpacking import is_incomplete
+from rooflens.ingest.reports.unpacking import is_incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.cli.wanted import Wanted
+    from rooflens.ingest.load import Ingested
+    from rooflens.ingest.reports.inputs import Inputs
+    from rooflens.ingest.reports.jobs import Job, Outcome
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Chooser
-    from rooflens.reading.load import Ingested
-    from rooflens.reading.reports.inputs import Inputs
-    from rooflens.reading.reports.jobs import Job, Outcome
-    from rooflens.reading.reports.report import ReadOptions
     from rooflens.writing.answers import Answer, View
 
 _MOST_REMARKS = 10
@@ -103,8 +103,8 @@ def with_wanted(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def command(*arguments: Any, **given: Any) -> None:
         from rooflens.cli.wanted import Wanted
+        from rooflens.ingest.reports.report import ReadOptions
         from rooflens.model.selecting import Selection
-        from rooflens.reading.reports.report import ReadOptions
 
         wanted = Wanted(
             reading=ReadOptions(given.pop("reader", None) or "auto", gpu=given.pop("gpu", None)),
@@ -129,7 +129,7 @@ def find_reports(paths: Sequence[str], reading: ReadOptions) -> Inputs:
         UsageError: No path or an empty path was given, or stdin is a keyboard.
         InputError: There is no report, a path cannot be opened, or a pipe gives too much.
     """
-    from rooflens.reading.reports.inputs import find_inputs, is_pipe
+    from rooflens.ingest.reports.inputs import find_inputs, is_pipe
 
     if not paths:
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
@@ -153,9 +153,9 @@ def _received(given: str, reading: ReadOptions) -> Job:
 
 
 def _receive(given: str, reading: ReadOptions) -> Job:
-    from rooflens.reading.reports.inputs import STDIN
-    from rooflens.reading.reports.jobs import Job
-    from rooflens.reading.reports.unpacking import spooled
+    from rooflens.ingest.reports.inputs import STDIN
+    from rooflens.ingest.reports.jobs import Job
+    from rooflens.ingest.reports.unpacking import spooled
 
     ctx, max_bytes = click.get_current_context(), reading.max_unpacked_bytes
     if given in {STDIN, "/dev/stdin"}:
@@ -201,8 +201,8 @@ def traces_of(wanted: Wanted) -> Traces | None:
     Raises:
         UsageError: An option needs a report, but none was given.
     """
-    from rooflens.reading.reports.inputs import is_pipe, is_timeline, timelines_in
-    from rooflens.reading.reports.jobs import Job
+    from rooflens.ingest.reports.inputs import is_pipe, is_timeline, timelines_in
+    from rooflens.ingest.reports.jobs import Job
 
     jobs: list[Job] = []
     reports: list[str] = []
@@ -248,7 +248,7 @@ def answer_of(traces: Traces, wanted: Wanted, view: View | None = None) -> Answe
 
 def place_of(wanted: Wanted) -> tuple[str, ...]:
     """Return the paths with which another command reads the same; empty after a pipe, which is empty now."""
-    from rooflens.reading.reports.inputs import is_pipe
+    from rooflens.ingest.reports.inputs import is_pipe
 
     if wanted.store is not None:
         from rooflens.addresses import shown
@@ -303,7 +303,7 @@ def load_analyzed(
         _name_ignored(found.ignored, "part of the store")
     else:
         from rooflens.analyzing import analyze_inputs
-        from rooflens.reading.load import processes_for
+        from rooflens.ingest.load import processes_for
 
         inputs = find_reports(wanted.paths, wanted.reading)
         workers = processes_for(inputs.jobs, wanted.reading)
@@ -373,7 +373,7 @@ def _note_idle_gpu(found: Analyzed, reading: ReadOptions) -> None:
     """Say that --gpu has no effect because a report names its own GPU."""
     if reading.gpu is None:
         return
-    from rooflens.reading.exports.read import displayed
+    from rooflens.ingest.exports.read import displayed
 
     own = {one.kernel.gpu for one in found.analyses if one.kernel.gpu is not None} - {displayed(reading.gpu)}
     if own:

@@ -9,8 +9,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
-    from rooflens.reading.reports.report import ReadOptions
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

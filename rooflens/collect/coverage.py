@@ -81,7 +81,7 @@ def _read(report: Path) -> Sequence[Kernel]:
     """Read the kernels of a report; empty if it cannot be read here."""
     try:
         need_newer_python("reading reports")
-        from rooflens.reading.reports.read import ReadOptions, read_report  # noqa: PLC0415 - a bare GPU box may lack it
+        from rooflens.ingest.reports.read import ReadOptions, read_report  # noqa: PLC0415 - a bare GPU box may lack it
 
         return read_report(report, report.name, ReadOptions(reads_code=False)).kernels
     except (ImportError, EnvironmentMissingError, InputError):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rooflens.collect.unprofiled import run_program
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
+from rooflens.ingest.timelines.nsys import read_export
 from rooflens.model.timeline import measure
 from rooflens.processes import query
-from rooflens.reading.timelines.nsys import read_export
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

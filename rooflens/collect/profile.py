@@ -20,13 +20,13 @@ from rooflens.collect.torch_trace import count_launches
 from rooflens.collect.trial import check_machine
 from rooflens.collect.unprofiled import run_cases, run_program, run_workload
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, RooflensError
+from rooflens.ingest.reports.splitting import split_report
+from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.reports.unprofiled import write_unprofiled
+from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.model.keys import function_of
 from rooflens.model.knowledge.roles import waits_for_ranks
 from rooflens.model.unprofiled import Unprofiled
-from rooflens.reading.reports.splitting import split_report
-from rooflens.reading.reports.unpacking import sidecar
-from rooflens.reading.reports.unprofiled import write_unprofiled
-from rooflens.reading.timelines.nsys import find_nsys
 from rooflens.workloads.commands import command_of_case, measuring_command
 from rooflens.workloads.registry import RANGE_NAME
 

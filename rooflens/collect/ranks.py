@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from rooflens.collect.log import run_to_end
 from rooflens.errors import InputError, UsageError
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 from rooflens.model.knowledge.roles import WAITING
-from rooflens.reading.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,9 +18,7 @@ from rooflens.collect.log import LogFollower
 from rooflens.collect.ranks import ONE_NCU
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.files import give_back, make_folder, write_whole
-from rooflens.model.knowledge.roles import waits_for_ranks
-from rooflens.processes import Command, capture, run
-from rooflens.reading.reports.unpacking import (
+from rooflens.ingest.reports.unpacking import (
     INCOMPLETE_SUFFIX,
     PACKED_SUFFIX,
     PLAIN_SUFFIX,
@@ -28,6 +26,8 @@ from rooflens.reading.reports.unpacking import (
     log_of,
     unpacked,
 )
+from rooflens.model.knowledge.roles import waits_for_ranks
+from rooflens.processes import Command, capture, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -283,7 +283,7 @@ def _result_count(report: Path) -> int | None:
         InputError: The report is cut or damaged.
     """
     try:
-        from rooflens.reading.reports.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
+        from rooflens.ingest.reports.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
 
         with unpacked(report) as plain:  # a compressed report needs pyarrow too
             return inspect(plain).result_count
@@ -333,7 +333,7 @@ def _kernels_in(left: Path) -> int | None:
     if not left.exists():
         return 0
     try:
-        from rooflens.reading.reports.container import readable_part  # noqa: PLC0415 - needs protobuf, as above
+        from rooflens.ingest.reports.container import readable_part  # noqa: PLC0415 - needs protobuf, as above
 
         with readable_part(left) as part:
             return part.result_count

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from rooflens.collect.unprofiled import run_program
 from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.ingest.timelines.kernel_events import is_kernel, kernel_of
 from rooflens.model.keys import bare_name
 from rooflens.model.unprofiled import LaunchCount, Shape
 from rooflens.processes import query
-from rooflens.reading.timelines.kernel_events import is_kernel, kernel_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

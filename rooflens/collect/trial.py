@@ -15,8 +15,8 @@ from rooflens.collect.failures import NO_PERMISSION, PERMISSION_HINT
 from rooflens.collect.ranks import ONE_NCU
 from rooflens.collect.run import check_place, collect
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
+from rooflens.ingest.reports.unpacking import log_of
 from rooflens.local_gpu import counters_are_open, may_administer
-from rooflens.reading.reports.unpacking import log_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,6 +13,8 @@ from pydantic import Field
 from rooflens import format as fmt
 from rooflens.analyzing import Analyzed
 from rooflens.errors import InputError, RooflensError, UsageError
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
 from rooflens.model.catalogue import (
     NUMBER,
@@ -42,8 +44,6 @@ from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.model.verdict_classes import BOUNDS
-from rooflens.reading.reports.jobs import Job
-from rooflens.reading.reports.read import ReadOptions, read_report
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
 from rooflens.report.forecast.data import PREDICTION, to_objects

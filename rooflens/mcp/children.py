@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from rooflens.errors import InputError
-from rooflens.reading.reports.child import Child
+from rooflens.ingest.reports.child import Child
 
 MOST_CALLS = 4
 """Calls that are made side by side; more wait for one to end."""

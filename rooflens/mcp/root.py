@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
+from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.program.program import Program
 from rooflens.model.selecting import Selection
 from rooflens.model.store import MARKER
-from rooflens.reading.reports.inputs import Inputs, find_inputs, is_timeline, timelines_in
-from rooflens.reading.reports.jobs import Job
-from rooflens.reading.reports.unpacking import sidecar
 from rooflens.tracing import read_programs
 
 Stamp = tuple[tuple[str, int, int], ...]

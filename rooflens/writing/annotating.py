@@ -19,16 +19,22 @@ from msgspec import Struct
 from rooflens.errors import InputError, UsageError
 from rooflens.files import refuse_special, replacing
 from rooflens.format import count, cut_name, plain_name, printable, some
+from rooflens.ingest.reports.inputs import NSYS_REPORTS, SQLITE, has_name_of_report
+from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
+from rooflens.ingest.reports.unpacking import first_bytes
+from rooflens.ingest.timelines.chrome import read_trace
+from rooflens.ingest.timelines.events import Piece, read_pieces
+from rooflens.ingest.timelines.kernel_events import is_kernel, kernel_of
 from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, timed
 from rooflens.model.roofline.unit_names import resource_label
 from rooflens.model.summary import best_move, identity
 from rooflens.model.timeline import KernelEvent, Matching, Timeline
-from rooflens.reading.reports.inputs import NSYS_REPORTS, SQLITE, has_name_of_report
-from rooflens.reading.reports.unpacking import MAGIC as REPORT_MAGIC
-from rooflens.reading.reports.unpacking import first_bytes
-from rooflens.reading.timelines.chrome import read_trace
-from rooflens.reading.timelines.events import Piece, read_pieces
-from rooflens.reading.timelines.kernel_events import is_kernel, kernel_of
+from rooflens.ingest.reports.inputs import NSYS_REPORTS, SQLITE, has_name_of_report
+from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
+from rooflens.ingest.reports.unpacking import first_bytes
+from rooflens.ingest.timelines.chrome import read_trace
+from rooflens.ingest.timelines.events import Piece, read_pieces
+from rooflens.ingest.timelines.kernel_events import is_kernel, kernel_of
 from rooflens.report.words.gain_and_limit import gain_words
 from rooflens.report.words.labels import BOUND_LABELS
 

@@ -77,7 +77,7 @@ def refuse_report(output: Path, hint: str = "name another file with -o, for exam
     Raises:
         UsageError: The file is a report, or has a report's name.
     """
-    from rooflens.reading.reports.inputs import has_name_of_report, is_report
+    from rooflens.ingest.reports.inputs import has_name_of_report, is_report
 
     if is_report(output):
         what = "the name of a report" if has_name_of_report(output) else "a report"

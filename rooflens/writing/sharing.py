@@ -1,7 +1,7 @@
 """Write the part of a report that can be given away: a new report with its names and numbers only.
 
 No code, source text, path, host name, command line or environment is copied. Facts about the code become metrics of our
-own (`rooflens.reading.metrics.figures`), so that every verdict, finding and hot spot stays the same.
+own (`rooflens.ingest.metrics.figures`), so that every verdict, finding and hot spot stays the same.
 `fixtures/README.md` lists what is left out.
 """
 
@@ -17,17 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
-from rooflens.model.records import Kernel, Rule
-from rooflens.model.verdict.bottleneck import pipe_said
-from rooflens.model.verdict.nvidia_rules import BROKEN, read_nvidia
-from rooflens.reading.messages.messages import decode
-from rooflens.reading.messages.sessions import Session
-from rooflens.reading.metrics import code, series
-from rooflens.reading.metrics.code import Instructions
-from rooflens.reading.metrics.figures import KIND, LINE_IN, OPCODE, uses
-from rooflens.reading.metrics.stored import OPCODE_TABLES, Kind, Texts
-from rooflens.reading.reports.container import KERNEL, Outline, Place, outline
-from rooflens.reading.reports.encoding import (
+from rooflens.ingest.messages.messages import decode
+from rooflens.ingest.messages.sessions import Session
+from rooflens.ingest.metrics import code, series
+from rooflens.ingest.metrics.code import Instructions
+from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE, uses
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Kind, Texts
+from rooflens.ingest.reports.container import KERNEL, Outline, Place, outline
+from rooflens.ingest.reports.encoding import (
     Instances,
     KernelSpec,
     MetricValue,
@@ -37,11 +34,14 @@ from rooflens.reading.reports.encoding import (
     SessionSpec,
     encode_report,
 )
-from rooflens.reading.reports.inputs import is_table
-from rooflens.reading.reports.protobuf import ResultReader
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.results import RawResult, is_wanted
-from rooflens.reading.reports.unpacking import unpacked
+from rooflens.ingest.reports.inputs import is_table
+from rooflens.ingest.reports.protobuf import ResultReader
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.results import RawResult, is_wanted
+from rooflens.ingest.reports.unpacking import unpacked
+from rooflens.model.records import Kernel, Rule
+from rooflens.model.verdict.bottleneck import pipe_said
+from rooflens.model.verdict.nvidia_rules import BROKEN, read_nvidia
 
 _OF_THE_MACHINE = re.compile(
     r"numa__|nvlink__|breakdown:|group:|profiler__pmsampler_pass_groups|.*(?:pci_(?!ext_\w+_link_)|uuid|serial)"

@@ -23,8 +23,8 @@ from rooflens.api.rendering import finding_html, level_html
 from rooflens.api.spots import Hotspot
 from rooflens.cli.group import main
 from rooflens.errors import InputError, UsageError
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model import records
-from rooflens.reading.reports.read import ReadOptions, read_report
 from rooflens.report.html.theme import LOOKS
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\x1b[31m\u202egemm'

@@ -20,11 +20,11 @@ from support.packing import pack
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
 from rooflens.collect.ranks import NO_COMMUNICATION
+from rooflens.ingest.reports.inputs import has_name_of_report
+from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
-from rooflens.reading.reports.inputs import has_name_of_report
-from rooflens.reading.reports.unpacking import sidecar
-from rooflens.reading.reports.unprofiled import write_unprofiled
 
 SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
 KERNEL = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8})

@@ -17,7 +17,7 @@ from support.packing import packed
 
 from rooflens.cli.group import main
 from rooflens.errors import UsageError
-from rooflens.reading.reports.report import ReadOptions
+from rooflens.ingest.reports.report import ReadOptions
 
 REPORT = encode_report(ReportSpec([KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0})]))
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from support.damage import with_unknown_fields
 
 from rooflens.cli.group import main
-from rooflens.reading.reports.read import read_report
+from rooflens.ingest.reports.read import read_report
 
 NAMES = ("published/GPU_workshop__MW_Baseline.ncu-rep", "synthetic/attention.synthetic.ncu-rep")
 

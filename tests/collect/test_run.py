@@ -19,8 +19,8 @@ from rooflens.collect.failures import FAILURES, PROGRAM_FAILURES, explain
 from rooflens.collect.log import LogFollower, Progress
 from rooflens.collect.run import Collected, check_place, collect, reset_clocks
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
-from rooflens.reading.reports.container import inspect
-from rooflens.reading.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
+from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
 
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning"),

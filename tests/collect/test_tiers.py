@@ -16,13 +16,13 @@ from support.tier_metrics import SHARE, stored_metrics
 from rooflens.collect import tiers
 from rooflens.collect.tiers import PM_SAMPLING, metrics_for, sections_for
 from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.ingest.reports.read import read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.counters import chips, execution, memory, metric, recipes, table, tensor
 from rooflens.model.counters.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
 from rooflens.model.counters.metric import DETAILS, Detail
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.units import PIPE_ROWS, STAGES
-from rooflens.reading.reports.read import read_report
 
 ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
 each_family = for_all("chip", ONE_OF_EACH)

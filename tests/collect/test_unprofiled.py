@@ -17,9 +17,9 @@ from rooflens.collect.log import Progress
 from rooflens.collect.nsys import trace, trace_argv
 from rooflens.collect.unprofiled import Ran, parse_workload, run_program, run_workload
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
+from rooflens.ingest.reports.unprofiled import read_unprofiled, write_unprofiled
+from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
-from rooflens.reading.reports.unprofiled import read_unprofiled, write_unprofiled
-from rooflens.reading.timelines.nsys import find_nsys
 
 
 def python(code: str) -> tuple[str, ...]:

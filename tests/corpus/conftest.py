@@ -15,9 +15,9 @@ from oracle_rows import Row, read_folder
 from oracles import compare
 
 from rooflens.analyzing import analyze_paths
+from rooflens.ingest.load import Loaded
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel
-from rooflens.reading.load import Loaded
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 from nvidia_results import NvidiaKernel, digest_of, read_nvidia_kernels
 
 import rooflens
+from rooflens.ingest.load import Loaded, load_reports
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
+from rooflens.ingest.reports.jobs import Job
 from rooflens.model.records import Kernel, Run
-from rooflens.reading.load import Loaded, load_reports
-from rooflens.reading.reports.inputs import find_inputs, has_name_of_report
-from rooflens.reading.reports.jobs import Job
 
 _PACKAGE = Path(rooflens.__file__).parent
 _READS_KERNELS = ("ingest", "model/counters", "model/records.py")

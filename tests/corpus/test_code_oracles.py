@@ -10,9 +10,9 @@ from typing import Any
 import ncu_report
 import pytest
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.hotspots import hottest, leading_stall, places
 from rooflens.model.records import Kernel
-from rooflens.reading.load import Loaded
 
 SUMS = {
     ("samples",): "smsp__pcsamp_sample_count",

@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import pair_programs, warnings
 from rooflens.model.records import AnalyzedReport, Rule
-from rooflens.reading.reports.read import ReadOptions, read_report
 from rooflens.writing.answers import of_comparison
 
 DURATION = "gpu__time_duration.sum"

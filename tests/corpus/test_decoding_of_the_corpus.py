@@ -10,11 +10,11 @@ from support.held_to_text import differences
 from support.nvdisasm import texts_of
 
 from rooflens.errors import InputError
-from rooflens.reading.cubin.budget import Budget
-from rooflens.reading.cubin.elf import Cubin
-from rooflens.reading.messages.messages import decode as decode_message
-from rooflens.reading.reports.container import outline
-from rooflens.reading.reports.read import opened
+from rooflens.ingest.cubin.budget import Budget
+from rooflens.ingest.cubin.elf import Cubin
+from rooflens.ingest.messages.messages import decode as decode_message
+from rooflens.ingest.reports.container import outline
+from rooflens.ingest.reports.read import opened
 
 pytestmark = pytest.mark.corpus
 

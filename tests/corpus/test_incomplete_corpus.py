@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 from support.damage import block_starts
 
+from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.nvidia import read_with_nvidia
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.keys import bare_name, function_of
 from rooflens.model.records import Kernel
-from rooflens.reading.reports.child import in_child
-from rooflens.reading.reports.nvidia import read_with_nvidia
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.report import ReadOptions
 
 
 @pytest.mark.parametrize(

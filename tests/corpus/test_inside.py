@@ -14,6 +14,15 @@ import pytest
 from support.nvdisasm import drawn, nvdisasm
 
 from rooflens.errors import InputError
+from rooflens.ingest.cubin.budget import Budget as CubinBudget
+from rooflens.ingest.cubin.elf import Cubin
+from rooflens.ingest.cubin.lines import read_lines
+from rooflens.ingest.messages.messages import decode
+from rooflens.ingest.reports.container import outline
+from rooflens.ingest.reports.machine_code import Insides
+from rooflens.ingest.reports.protobuf import ResultReader
+from rooflens.ingest.reports.read import opened, read_report
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import STALL
 from rooflens.model.inside.code import MachineCode
 from rooflens.model.inside.graph import Graph, flow
@@ -22,15 +31,6 @@ from rooflens.model.inside.look import look_inside
 from rooflens.model.inside.loops import find_rows, flop_of
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.opcodes import tensor_op, thread_flop
-from rooflens.reading.cubin.budget import Budget as CubinBudget
-from rooflens.reading.cubin.elf import Cubin
-from rooflens.reading.cubin.lines import read_lines
-from rooflens.reading.messages.messages import decode
-from rooflens.reading.reports.container import outline
-from rooflens.reading.reports.machine_code import Insides
-from rooflens.reading.reports.protobuf import ResultReader
-from rooflens.reading.reports.read import opened, read_report
-from rooflens.reading.reports.report import ReadOptions
 
 _MOST_OF_A_REPORT = 3
 """Kernels of a report that are looked into, the longest."""

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.reading.reports.resolve import resolve
 
 _FEWEST = 0.95
 """Lists that draw a slope and a flat roof, at least."""

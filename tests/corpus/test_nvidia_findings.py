@@ -29,8 +29,8 @@ from nvidia_results import Marker, NvidiaKernel, NvidiaResult, _side
 from nvidia_topics import LOAD, STORE, choice_of, stall_id
 from support.loops import for_all
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.records import Kernel
-from rooflens.reading.load import Loaded
 
 
 @pytest.fixture(scope="module")

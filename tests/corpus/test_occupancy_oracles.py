@@ -8,9 +8,9 @@ from typing import Any
 import ncu_report
 import pytest
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.occupancy import Curve, occupancy_curves
-from rooflens.reading.load import Loaded
 
 TABLES = {
     "registers": "launch__occupancy_per_register_count",

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from oracle_rows import Row
 
+from rooflens.ingest.load import Loaded
+from rooflens.ingest.reports.container import inspect
 from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.reading.load import Loaded
-from rooflens.reading.reports.container import inspect
 
 ROUNDING_POINTS = 1.0
 """NVIDIA's rule text rounds to whole per cents and truncates some of them: a point is what the text can say."""

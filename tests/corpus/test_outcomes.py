@@ -16,13 +16,13 @@ from contradicted import contradicted
 from first_moves import hits, moves_of, pairs_of, rules_of
 
 from rooflens.analyzing import analyze_inputs, analyze_paths
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.options import Options
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.verdict.sentences import NOT_MEASURED
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.report import ReadOptions
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

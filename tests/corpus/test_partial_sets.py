@@ -14,12 +14,12 @@ from msgspec import Struct
 from support.numbers_stored import stored_in
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.records import Analysis, Kernel
-from rooflens.reading.reports.inputs import find_inputs, has_name_of_report
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.report import ReadOptions, Report
 
 LISTS = ("agent-8", "agent-12", "agent-30", "print", "speed-of-light", "warp-states")
 _PASSES_DIFFER = 0.002

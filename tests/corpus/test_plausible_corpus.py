@@ -7,12 +7,12 @@ from pathlib import Path
 
 from support.unpruned import resolved_without_a_plan
 
+from rooflens.ingest.load import Loaded
+from rooflens.ingest.reports.container import outline
+from rooflens.ingest.reports.protobuf import ResultReader
+from rooflens.ingest.reports.resolve import resolve
+from rooflens.ingest.reports.unpacking import MAGIC
 from rooflens.model.failed import ALL_NAN
-from rooflens.reading.load import Loaded
-from rooflens.reading.reports.container import outline
-from rooflens.reading.reports.protobuf import ResultReader
-from rooflens.reading.reports.resolve import resolve
-from rooflens.reading.reports.unpacking import MAGIC
 
 MOST_OF_A_REPORT = 4
 """Kernels of one report store the same names: more of them show nothing more."""

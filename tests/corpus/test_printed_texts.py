@@ -12,10 +12,10 @@ import pytest
 from msgspec.structs import replace
 from support.printing import printed
 
+from rooflens.ingest.reports.read import read_bytes
+from rooflens.ingest.reports.report import Report
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Kernel
-from rooflens.reading.reports.read import read_bytes
-from rooflens.reading.reports.report import Report
 
 _IDENTITY = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 
 import publish
 
+from rooflens.ingest.load import Loaded
+from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Kernel
-from rooflens.reading.load import Loaded
-from rooflens.reading.reports.container import inspect
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.report import ReadOptions
 
 each_report = pytest.mark.parametrize("name", publish.PUBLISHED)
 each_other = pytest.mark.parametrize("origin", publish.OTHERS, ids=lambda origin: origin.name)

@@ -9,11 +9,11 @@ from support.nvidia_reads import read_all
 from support.same_report import differences_of
 
 from rooflens.errors import InputError
-from rooflens.reading.reports.child import in_child
-from rooflens.reading.reports.inputs import find_inputs, has_name_of_report
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.report import ReadOptions, Report
-from rooflens.reading.reports.texts import add_texts
+from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.texts import add_texts
 
 pytestmark = pytest.mark.corpus
 

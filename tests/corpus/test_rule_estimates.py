@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ncu_report
 
-from rooflens.reading.load import Loaded
+from rooflens.ingest.load import Loaded
 
 _OF_UNIT, _OF_KERNEL = 1, 2
 

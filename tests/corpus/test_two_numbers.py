@@ -14,10 +14,10 @@ from msgspec.structs import asdict
 from support.tags import words_of
 
 from rooflens import format as fmt
+from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.summary import KernelSummary
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.reading.load import Loaded
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_document
 from rooflens.report.document import Table, Words, spans

@@ -10,10 +10,10 @@ from msgspec import Struct
 from support.kernels import make_kernel, placed
 from support.numbers_stored import Stored, stored_in
 
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.model.findings.launch import small_grid
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.levels import PARTIAL, place_levels
-from rooflens.reading.reports.inputs import find_inputs, has_name_of_report
 
 pytestmark = pytest.mark.corpus
 

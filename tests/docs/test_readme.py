@@ -12,8 +12,8 @@ from support.loops import for_all
 
 from rooflens import errors
 from rooflens.cli.commands.compare import GATE_FAILED
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.records import LEVELS
-from rooflens.reading.reports.read import ReadOptions, read_report
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -95,7 +95,7 @@ def by_coverage(name: str, seconds: float, seed: int) -> None:
     """Let atheris mutate inputs, half of them with our knowledge of the format; it ends the process."""
     import atheris  # noqa: PLC0415 - an extra
 
-    with atheris.instrument_imports(include=["rooflens.reading", "rooflens.model", "rooflens.cli"]):
+    with atheris.instrument_imports(include=["rooflens.ingest", "rooflens.model", "rooflens.cli"]):
         from fuzzing.targets import FOUND, TARGETS  # noqa: PLC0415 - instrumented
     target = TARGETS[name]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rooflens.reading.messages.messages import message
+from rooflens.ingest.messages.messages import message
 
 _LENGTH_BYTES = 4
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5

@@ -37,15 +37,15 @@ from rooflens.analyzing import analyze_store, read_timeline
 from rooflens.cli.group import main
 from rooflens.cli.settings import NOT_IN_FILES, option_names
 from rooflens.errors import InputError
+from rooflens.ingest.exports.read import read_export
+from rooflens.ingest.exports.tables import is_export
+from rooflens.ingest.reports.read import ReadOptions, read_bytes
+from rooflens.ingest.reports.report import Report
+from rooflens.ingest.timelines import chrome, nsys  # imported here to be instrumented: `read` imports them late
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, is_bug
 from rooflens.model.program import operators
 from rooflens.model.store import MARKER
-from rooflens.reading.exports.read import read_export
-from rooflens.reading.exports.tables import is_export
-from rooflens.reading.reports.read import ReadOptions, read_bytes
-from rooflens.reading.reports.report import Report
-from rooflens.reading.timelines import chrome, nsys  # imported here to be instrumented: `read` imports them late
 from rooflens.report.data import to_json
 from rooflens.tracing import read_programs
 from rooflens.writing.answers import of_traces

@@ -7,6 +7,7 @@ from support.loops import for_all
 
 from rooflens.collect.passes import base_names
 from rooflens.collect.tiers import metrics_for
+from rooflens.ingest.reports.resolve import plan_for
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, NAMES
@@ -15,7 +16,6 @@ from rooflens.model.findings.rule import CODE, OTHERS, FindingRule
 from rooflens.model.hotspots import MEASURES, STORED_AS
 from rooflens.model.needs import lacking, names_for, tier_of, untold
 from rooflens.model.records import Kernel
-from rooflens.reading.reports.resolve import plan_for
 
 KERNEL = Kernel("0", "x.ncu-rep", 0, "kernel", "kernel", "ok")
 STORED_UNASKED = [

@@ -29,9 +29,9 @@ from rooflens.collect.command import Collection
 from rooflens.collect.plan import can_run
 from rooflens.collect.run import Collected
 from rooflens.errors import InputError
+from rooflens.ingest.reports.unpacking import log_of
 from rooflens.local_gpu import LocalGpu
 from rooflens.processes import Captured, Command, Finished
-from rooflens.reading.reports.unpacking import log_of
 from rooflens.workloads import in_turn, torch_harness
 from rooflens.workloads.commands import CASE_VARIABLE, HARNESS, IN_TURN
 from rooflens.workloads.registry import find_workload, load_workloads

@@ -32,7 +32,7 @@ from support.recorded import ENTRY
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.errors import InputError
-from rooflens.reading.reports.container import inspect
+from rooflens.ingest.reports.container import inspect
 from rooflens.workloads import commands
 from rooflens.workloads.recognize import recognize
 

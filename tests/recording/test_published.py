@@ -14,9 +14,9 @@ import publish
 import pytest
 
 from rooflens.analyzing import analyze_paths
+from rooflens.ingest.messages.messages import decode
+from rooflens.ingest.reports.container import inspect, outline
 from rooflens.model.records import Analysis
-from rooflens.reading.messages.messages import decode
-from rooflens.reading.reports.container import inspect, outline
 
 FIGURES = (*publish.PUBLISHED, *(origin.name for origin in publish.OTHERS))
 MOST_POINTS = 1.0

@@ -23,7 +23,7 @@ from support.recorded import ENTRY, only
 from rooflens.collect import plan as planning
 from rooflens.collect.unprofiled import run_program
 from rooflens.errors import InputError, UsageError
-from rooflens.reading.reports.unpacking import INCOMPLETE_SUFFIX
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.workloads.registry import load_workloads
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -12,7 +12,7 @@ from slim import slim
 from stored import ALL_FIXTURES_BYTES, Entry, files_of, read_entries
 from support.recorded import only
 
-from rooflens.reading.reports.container import inspect
+from rooflens.ingest.reports.container import inspect
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RECORDED = tuple(read_entries(FIXTURES).values())

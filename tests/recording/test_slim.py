@@ -28,11 +28,11 @@ from support.recorded import ENTRY
 
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import decode, message
+from rooflens.ingest.reports.container import inspect, outline
+from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
+from rooflens.ingest.reports.report import Report
 from rooflens.model.records import Kernel
-from rooflens.reading.messages.messages import decode, message
-from rooflens.reading.reports.container import inspect, outline
-from rooflens.reading.reports.read import Reader, ReadOptions, read_report
-from rooflens.reading.reports.report import Report
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 

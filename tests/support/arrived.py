@@ -31,7 +31,7 @@ def contents(home: Path) -> dict[str, bytes]:
 
 def kernels_by_range(report: bytes, folder: Path) -> Mapping[str, int]:
     """Count the kernels of a report by the NVTX ranges of their launches, in order."""
-    from rooflens.reading.reports.read import read_report  # noqa: PLC0415 - not every test of this module reads
+    from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - not every test of this module reads
 
     file = folder / "read.ncu-rep"
     file.write_bytes(report)

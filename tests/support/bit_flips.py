@@ -19,14 +19,14 @@ from msgspec import Struct, field
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import RooflensError
+from rooflens.ingest.load import ingest_reports
+from rooflens.ingest.reports.container import outline
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.results import is_wanted
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.store.dataset import Store
 from rooflens.model.summary import summarize
-from rooflens.reading.load import ingest_reports
-from rooflens.reading.reports.container import outline
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.report import ReadOptions
-from rooflens.reading.reports.results import is_wanted
 from rooflens.report.content import build_content
 from rooflens.report.data import to_csv, to_json
 from rooflens.report.overview.document import overview

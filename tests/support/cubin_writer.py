@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
-from rooflens.reading.messages.messages import message
+from rooflens.ingest.messages.messages import message
 
 SET_ADDRESS = b"\0\x09\x02" + bytes(8)
 """Begins a sequence; the address is relocated."""

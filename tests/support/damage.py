@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from rooflens.reading.messages.messages import message
+from rooflens.ingest.messages.messages import message
 
 _MAGIC_BYTES = 4
 _LENGTH_BYTES = 4

@@ -19,8 +19,8 @@ from support.traces import Event, host, kernel, write_trace
 from support.traces import launch as launched_at
 
 from rooflens.analyzing import read_timeline
-from rooflens.reading.reports.read import ReadOptions, read_bytes
-from rooflens.reading.timelines import nsys
+from rooflens.ingest.reports.read import ReadOptions, read_bytes
+from rooflens.ingest.timelines import nsys
 
 sys.path.append(str(Path(__file__).parents[1] / "ingest" / "exports"))
 

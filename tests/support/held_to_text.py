@@ -8,9 +8,9 @@ from typing import Any
 
 from support.sass_text import parse
 
+from rooflens.ingest.cubin.decoding import decode
 from rooflens.model.inside.instruction import Instruction
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
-from rooflens.reading.cubin.decoding import decode
 
 _OPCODE = re.compile(r"^(?:@\S+ )?\S+")
 _REGISTER = re.compile(r"(?<![\w.])R(\d+)")

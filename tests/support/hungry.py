@@ -12,8 +12,8 @@ import pyarrow as pa
 from support.damage import block_starts
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
-from rooflens.reading.messages.messages import message
-from rooflens.reading.reports.container import outline
+from rooflens.ingest.messages.messages import message
+from rooflens.ingest.reports.container import outline
 
 _HEADER = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'

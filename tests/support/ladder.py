@@ -16,8 +16,8 @@ from support.make_fixtures import Fixture
 from support.ncu_rep_writer import KernelSpec
 from support.synthetic_kernels import Launch, kernel_spec
 
+from rooflens.ingest.reports.unprofiled import write_unprofiled
 from rooflens.model.unprofiled import Unprofiled
-from rooflens.reading.reports.unprofiled import write_unprofiled
 
 N = 4096
 FLOP = 2 * N**3

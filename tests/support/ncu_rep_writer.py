@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rooflens.reading.reports.encoding import (
+from rooflens.ingest.reports.encoding import (
     PUBLISHED_PROVIDER,
     Instances,
     KernelSpec,

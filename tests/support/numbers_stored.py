@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.records import Kernel
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.report import ReadOptions
-from rooflens.reading.reports.resolve import resolve
 
 
 class Stored(Struct, frozen=True):

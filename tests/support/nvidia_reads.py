@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rooflens.errors import InputError
-from rooflens.reading.reports.nvidia import read_with_nvidia
-from rooflens.reading.reports.report import ReadOptions, Report
-from rooflens.reading.reports.unpacking import unpacked
+from rooflens.ingest.reports.nvidia import read_with_nvidia
+from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.unpacking import unpacked
 
 
 def read_all(files: Sequence[Path], options: ReadOptions) -> list[Report | InputError]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from msgspec.structs import replace
 
-from rooflens.reading.reports.report import Report
+from rooflens.ingest.reports.report import Report
 
 
 def differences_of(ours: Report, theirs: Report) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Read an instruction from NVIDIA's text of it, an oracle for what `rooflens.reading.cubin.decoding` reads of its bits.
+"""Read an instruction from NVIDIA's text of it, an oracle for what `rooflens.ingest.cubin.decoding` reads of its bits.
 
 Branch targets in the text are absolute addresses. Control bits stand in no text: they come from the 16 bytes.
 """

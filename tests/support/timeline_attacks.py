@@ -206,7 +206,7 @@ def _spec(name: str) -> KernelSpec:
 
 def _names_in(real: Sequence[Path]) -> list[str]:
     """Return the names of some kernels of real timelines."""
-    from rooflens.reading.timelines.read import opened_timeline  # noqa: PLC0415 - not of interest where there is none
+    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - not of interest where there is none
 
     found: dict[str, None] = {}
     for file in real:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from functools import cache
 
+from rooflens.ingest.reports.resolve import Step, ways_of
 from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
 from rooflens.model.counters.table import COUNTERS
-from rooflens.reading.reports.resolve import Step, ways_of
 
 FORMS = (
     "sum",

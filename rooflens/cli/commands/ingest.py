@@ -13,7 +13,7 @@ from rooflens.format import count
 
 if TYPE_CHECKING:
     from rooflens.cli.wanted import Wanted
-    from rooflens.reading.reports.report import Raw
+    from rooflens.ingest.reports.report import Raw
 
 
 @click.command(
@@ -56,9 +56,9 @@ def ingest(*, wanted: Wanted, raw: Raw, executor: str | None) -> None:
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
+    from rooflens.ingest.load import Ingested, ingest_reports, processes_for
+    from rooflens.ingest.reports.unprofiled import read_unprofiled
     from rooflens.model.store.dataset import Store
-    from rooflens.reading.load import Ingested, ingest_reports, processes_for
-    from rooflens.reading.reports.unprofiled import read_unprofiled
 
     store = wanted.store or ""
     inputs, options = find_reports(wanted.paths, wanted.reading), replace(wanted.reading, raw=raw)

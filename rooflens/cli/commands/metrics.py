@@ -14,9 +14,9 @@ from rooflens.errors import RooflensError, UnknownNameError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from rooflens.ingest.reports.jobs import Outcome
     from rooflens.model.counters.metric import Metric
     from rooflens.model.records import Kernel
-    from rooflens.reading.reports.jobs import Outcome
 
 
 @click.command(
@@ -95,10 +95,10 @@ def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bo
     """Print what was read from a report's metrics, what is missing, what it would tell, and how to collect it."""
     from rooflens.cli.wanted import Wanted
     from rooflens.collect.tiers import metrics_for
+    from rooflens.ingest.reports.report import ReadOptions, Report
+    from rooflens.ingest.reports.understood import Understood, understood
     from rooflens.model.needs import names_missing, unplaced, untold
     from rooflens.model.selecting import Selection
-    from rooflens.reading.reports.report import ReadOptions, Report
-    from rooflens.reading.reports.understood import Understood, understood
     from rooflens.report.text.listings import missing_document, understood_document, understood_tables, untold_table
 
     names: dict[str, Understood] = {}

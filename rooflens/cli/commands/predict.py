@@ -171,9 +171,9 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     """
     from rooflens.cli.loading import load_analyzed
     from rooflens.cli.wanted import Wanted
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.predict.other_gpu import check_change, elsewhere
     from rooflens.model.selecting import Selection
-    from rooflens.reading.reports.report import ReadOptions
     from rooflens.writing.answers import of_what_if
 
     check_change(gpu_names, dtype, "give --gpu NAME, --dtype TYPE, or both")

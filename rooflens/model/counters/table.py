@@ -1,7 +1,7 @@
 """The counters: one row a quantity: the stored names and formulas that can give it, and how ncu is asked for it.
 
 Reports hold the same quantity under different names by metric set, ncu version and chip. A row lists recipes in order
-of trust; `rooflens.reading.reports.resolve` tries them and records the one that worked. It also says in which tier and
+of trust; `rooflens.ingest.reports.resolve` tries them and records the one that worked. It also says in which tier and
 on which chips a collection asks for it, by what name: `rooflens.collect.tiers` walks the rows. To add a metric, add
 a row: the column of the table `kernels`, the JSON, the pages and the collection follow.
 

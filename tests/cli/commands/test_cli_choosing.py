@@ -16,7 +16,7 @@ from rooflens.collect import profile as profiling
 from rooflens.collect import trial
 from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.errors import InputError
-from rooflens.reading.reports.unprofiled import read_unprofiled
+from rooflens.ingest.reports.unprofiled import read_unprofiled
 
 PROGRAM = (sys.executable, "-Sc", "open('started', 'a').write('x')")
 """A program that counts its starts in a file, a letter each."""

@@ -31,10 +31,10 @@ from rooflens.collect.log import Progress
 from rooflens.collect.ranks import NO_COMMUNICATION
 from rooflens.collect.tiers import metrics_for
 from rooflens.errors import InputError
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
+from rooflens.ingest.reports.unprofiled import read_unprofiled
 from rooflens.model.unprofiled import Unprofiled
-from rooflens.reading.reports.read import read_report
-from rooflens.reading.reports.unpacking import INCOMPLETE_SUFFIX
-from rooflens.reading.reports.unprofiled import read_unprofiled
 from rooflens.workloads.registry import find_workload
 
 LINE = {"iterations": 20, "launches": 60, "wall_ns": 1_000_000, "kernel_ns": 900_000}

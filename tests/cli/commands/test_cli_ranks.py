@@ -13,7 +13,7 @@ from support import fake_ncu, fake_torchrun
 
 from rooflens.cli.group import main
 from rooflens.collect.ranks import NO_COMMUNICATION
-from rooflens.reading.reports.unprofiled import read_unprofiled
+from rooflens.ingest.reports.unprofiled import read_unprofiled
 
 COMMAND = ("--", "torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1")
 

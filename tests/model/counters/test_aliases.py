@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rooflens.collect.passes import base_names
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.aliases import ALIASES, aliases_of
 from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, NAMES
-from rooflens.reading.reports.resolve import resolve
 
 # One warp in flight per cycle on a sub-partition for 1,000 cycles, in which 200 instructions issue: 5 cycles for each.
 # It waits at barriers for 300 of them, which is 1.5 cycles an instruction. Ten warps lived for 100 cycles each.

@@ -8,6 +8,7 @@ import pytest
 from support.loops import for_all
 
 import rooflens
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.recipes import (
     Amount,
     Counter,
@@ -26,7 +27,6 @@ from rooflens.model.roofline.levels import AMOUNTS
 from rooflens.model.roofline.occupancy import LIMITERS
 from rooflens.model.roofline.roof import SCALAR_DTYPES
 from rooflens.model.roofline.units import PIPE_ROWS, STAGES
-from rooflens.reading.reports.resolve import resolve
 
 UNITS = (
     "_ns",

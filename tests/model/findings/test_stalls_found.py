@@ -8,6 +8,7 @@ import pytest
 from support.findings import at_limiter, findings_of, make_facts, unsaid
 from support.loops import for_all
 
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
 from rooflens.model.findings.find import RULES
@@ -16,7 +17,6 @@ from rooflens.model.findings.stalls import drain, long_scoreboard
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Hotspot
 from rooflens.model.verdict.facts import Facts
-from rooflens.reading.reports.resolve import resolve
 
 REASONS = sorted(STALLS.keys() - SAMPLED_AS.values())
 

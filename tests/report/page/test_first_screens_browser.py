@@ -10,9 +10,9 @@ import pytest
 from support.rendered import rendered
 
 from rooflens.analyzing import Basis, analyze_inputs, read_timeline
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.reading.reports.inputs import find_inputs
-from rooflens.reading.reports.report import ReadOptions
 from rooflens.report.content import build_content
 from rooflens.report.data import to_document
 from rooflens.report.roofline.choices import choices

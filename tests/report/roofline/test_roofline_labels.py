@@ -11,11 +11,11 @@ from drawn_text import Drawn, troubles
 from planes import make_spec, random_kernels
 from support import samples
 
+from rooflens.ingest.load import load_reports
+from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.reading.load import load_reports
-from rooflens.reading.reports.inputs import find_inputs
 from rooflens.report.content import build_content
 from rooflens.report.plane.names import short_names
 

@@ -1,0 +1,92 @@
+"""Name a text that is not an export with launches, and tell the user what to do instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+from rooflens.errors import InputError
+from rooflens.ingest.exports.tables import header_of, open_text
+
+_MOST_LINES = 20_000
+_LONGEST_LINE = 4_000
+_LONGEST_QUOTE = 200
+_SAMPLE_BYTES = 4096
+
+_RAW = "export it with `ncu --import REPORT --page raw --csv --print-units base`"
+_PROFILE = "`ncu --csv --page raw --print-units base PROGRAM` prints a table"
+
+_KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(r"==ERROR==\s*(?P<said>.+)|==WARNING==\s*(?P<none>No kernels were profiled.*)"),
+        "ncu profiled nothing: {said}",
+        "fix that and profile again",
+    ),
+    (
+        re.compile(r"Time \(%\)|Total Time \(ns\)|\bStart \(ns\)|Duration \(ns\)", re.IGNORECASE),
+        "a table of Nsight Systems (`nsys`), which has no hardware counters",
+        "rooflens reads what Nsight Compute (`ncu`) exports",
+    ),
+    (
+        re.compile(r"NVPROF is profiling|==\d+== Profiling|\"?Metric Description\"?,\"?Min|\"?Time\(%\)\"?,"),
+        "a table of nvprof, which rooflens does not read",
+        "profile with Nsight Compute: `ncu --set full -o REPORT PROGRAM`",
+    ),
+    (
+        re.compile(r"\"?Metric Type\"?,|\"?Metric Name\"?,\"?Metric Description"),
+        "a list of the metrics of a chip, with no values",
+        _PROFILE,
+    ),
+    (
+        re.compile(r"\"?(?:Address|#)\"?,\"?(?:Address|Source)\"?,", re.IGNORECASE),
+        "a source page, which has no metrics of whole kernels",
+        _RAW,
+    ),
+    (
+        re.compile(r"^\s*Section: |, Context \d+, Stream \d+"),
+        "ncu's text, with no metric in it",
+        "copy all that ncu printed, or profile again",
+    ),
+    (
+        re.compile(
+            r"(?:^|[,;\t\"])[a-z][a-z0-9]*__\w+\.(?:sum|avg|min|max|pct|ratio)(?: \([^)]{0,40}\))?\"?[,;\t]"
+            r"|metric_name.*[,;\t]value"
+        ),
+        "a table of metrics from another program: without ncu's columns, launches cannot be distinguished",
+        f"give the output of ncu itself; or {_RAW}",
+    ),
+    (re.compile(r"^==PROF=="), "only ncu's messages, with no table after them", _PROFILE),
+)
+"""Pattern of a line, what such a text is, and what to do."""
+
+
+def is_known(head: bytes) -> bool:
+    """Return whether a file looks, by its first bytes, like a text that `refusal` can name."""
+    stream = open_text(head)
+    if stream.encoding.startswith("utf-8") and b"\0" in head[:_SAMPLE_BYTES]:
+        return False
+    lines = [line[:_LONGEST_LINE] for line in islice(stream, _MOST_LINES)]
+    return any(pattern.search(line) for line in lines for pattern, _, _ in _KINDS)
+
+
+def refusal(data: bytes) -> InputError:
+    """Return the error for a text without launches."""
+    if not data.strip():
+        return InputError("the file is empty", "profile again, or copy it again")
+    lines = [line[:_LONGEST_LINE] for line in islice(open_text(data), _MOST_LINES)]
+    if any(header_of(line) for line in lines):
+        said = _said(_KINDS[0][0], lines)
+        return InputError(
+            "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
+        )
+    for pattern, what, hint in _KINDS:
+        if (said := _said(pattern, lines)) is not None:
+            return InputError(what.format(said=said), hint)
+    return InputError("not an Nsight Compute export: it has no table of kernels and metrics", _RAW)
+
+
+def _said(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
+    """Return the first non-empty group of the first matching line; None if no line matches."""
+    found = next((match for line in lines if (match := pattern.search(line))), None)
+    return None if found is None else next((part for part in found.groups() if part), "").strip()[:_LONGEST_QUOTE]

@@ -1,0 +1,478 @@
+"""Read reports into memory or into a store, in this process or with workers.
+
+Every way works alike: reports in groups, an executor, and an outcome per report. Workers read and make the tables for
+the store; only this process writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from rooflens.errors import InputError
+from rooflens.format import as_unicode, count
+from rooflens.ingest.reports.jobs import MEMORY, Job, Outcome, bytes_of, fetched, said
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions, Report, lacks_texts
+from rooflens.ingest.reports.unpacking import MAGIC, chunks, first_bytes, is_packed
+from rooflens.machine import usable_cores
+from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from rooflens.ingest.running import ExecutorChoice, Workers
+    from rooflens.model.records import Kernel, Run
+    from rooflens.model.store.dataset import Store
+    from rooflens.model.store.tables import ReportRows
+    from rooflens.model.store.writing import Writer
+    from rooflens.model.unprofiled import Unprofiled
+
+_MUCH_WORK = 10_000
+"""Kernels from which on workers save more than the second that they take to start: they take 3 s here."""
+
+_OF_A_REPORT, _OF_CODE = 8, 20
+"""What a report takes to open, and a kernel whose machine code it holds, in kernels without code."""
+
+_OF_A_KERNEL_BYTES, _OF_A_ROW_BYTES = 20 << 10, 1 << 10
+"""Bytes of a kernel where the outline cannot tell, as of a compressed report, and of a launch in an export."""
+
+_MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 500, 4 << 20, 128 << 20
+_GROUPS_PER_WORKER = 4
+
+
+_PART_REPORTS, _PART_KERNELS = 500, 20_000
+"""Reports, or kernels, per commit: some seconds to a minute of one core."""
+
+
+class Remarks(Struct, kw_only=True):
+    """What to tell the user about the requested reports.
+
+    Attributes:
+        failures: Path as given, and error, of each report that could not be read in full.
+        skipped_count: Reports that repeat another report under a different name, or are already stored.
+        notes: Path, and what a user should know about the reading of that report.
+    """
+
+    failures: list[tuple[str, InputError]] = field(default_factory=list)
+    skipped_count: int = 0
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    def take(self, outcome: Outcome) -> Report | None:
+        """Keep the remarks of an outcome; return its report, if there is one."""
+        source, report = outcome.job.source, outcome.result
+        if isinstance(report, InputError):
+            self.failures.append((source, report))
+            return None
+        self.notes += ((source, note) for note in report.notes)
+        if report.loss is not None:
+            self.failures.append((source, report.loss))
+        return report
+
+
+class Loaded(Remarks, kw_only=True):
+    """Reports in the order requested, with the errors of those that could not be read.
+
+    Attributes:
+        reports: Each run with its kernels.
+        digests: Digests of the reports read.
+    """
+
+    reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
+    digests: set[str] = field(default_factory=set)
+
+
+class Ingested(Remarks, kw_only=True):
+    """The outcome of an ingest.
+
+    Attributes:
+        report_count: Reports stored.
+        kernel_count: Kernels stored.
+        part_count: Commits made.
+        warnings: Path of a report, and why its un-profiled run is not stored with it.
+    """
+
+    report_count: int = 0
+    kernel_count: int = 0
+    part_count: int = 0
+    warnings: list[tuple[str, InputError]] = field(default_factory=list)
+
+
+class Batch(Struct, frozen=True):
+    """The outcome of a group of reports.
+
+    Attributes:
+        outcomes: One per report; for a store, without kernels and values.
+        tables: Rows for the store by table, of all reports together or per report.
+        warnings: The source of each report whose un-profiled run cannot be stored with it, and why.
+    """
+
+    outcomes: Sequence[Outcome]
+    tables: Sequence[Mapping[str, pa.Table]] = ()
+    warnings: Sequence[tuple[str, InputError]] = ()
+
+
+def load_reports(
+    jobs: Sequence[Job],
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    options: ReadOptions | None = None,
+    executor: ExecutorChoice | Workers | None = None,
+    on_read: Callable[[float], None] = lambda _: None,
+) -> Loaded:
+    """Read reports into memory.
+
+    Args:
+        jobs: Files to read.
+        on_outcome: Called with each report's outcome.
+        options: What to read.
+        executor: Where to read them; by default in this process.
+        on_read: Called with parts of the work as they are done: they add up to 1 for each report.
+    """
+    loaded = Loaded()
+    for batch in _batches(partial(read_group, options or ReadOptions()), jobs, jobs, executor, on_read):
+        for outcome in batch.outcomes:
+            on_outcome(outcome)
+            if isinstance(outcome.result, Report) and outcome.result.run.digest in loaded.digests:
+                loaded.skipped_count += 1
+            elif (report := loaded.take(outcome)) is not None:
+                loaded.digests.add(report.run.digest)
+                loaded.reports.append((report.run, report.kernels))
+    return loaded
+
+
+def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[float], None] = lambda _: None) -> Batch:
+    """Read some reports, here or on a worker; NVIDIA's disassembler starts slowly, so it runs once for all."""
+    outcomes = []
+    for job in jobs:
+        parts: list[float] = []
+
+        def heard(part: float, parts: list[float] = parts) -> None:
+            parts.append(part)
+            on_read(part)
+
+        outcomes.append(read_one(job, replace(options, texts_later=not job.address), heard))
+        on_read(1.0 - sum(parts))
+    lacking = [
+        (place, outcome.job.path, outcome.result)
+        for place, outcome in enumerate(outcomes)
+        if isinstance(outcome.result, Report) and lacks_texts(outcome.result, options)
+    ]
+    if lacking:
+        from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
+
+        told = add_texts([(path, report) for _, path, report in lacking], options)
+        for (place, _, _), report in zip(lacking, told, strict=True):
+            outcomes[place] = Outcome(outcomes[place].job, report)
+    return Batch(outcomes)
+
+
+def read_one(job: Job, options: ReadOptions, on_read: Callable[[float], None] = lambda _: None) -> Outcome:
+    """Read a report, or say why that failed; `on_read` is called with parts of the work, which add up to 1 at most."""
+    try:
+        with said(), fetched(job) as path:
+            return Outcome(job, read_report(path, job.source, options, on_read))
+    except InputError as error:
+        # Drop the traceback: its frames hold the data that was read, and would keep it in memory.
+        error.__cause__ = error.__context__ = None
+        return Outcome(job, error.with_traceback(None))
+
+
+def _no_unprofiled(_: Path) -> None:
+    """Find no un-profiled run."""
+
+
+def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their defaults
+    jobs: Sequence[Job],
+    store: Store,
+    on_read: Callable[[float], None] = lambda _: None,
+    unprofiled_of: Callable[[Path], Unprofiled | None] = _no_unprofiled,
+    *,
+    options: ReadOptions | None = None,
+    executor: ExecutorChoice | Workers | None = None,
+    on_commit: Callable[[Ingested], None] = lambda _: None,
+) -> Ingested:
+    """Read reports into a store, some hundred per commit, skipping those that it already holds.
+
+    Committed reports stay even if a later one fails. Memory does not grow with the number of reports.
+
+    Args:
+        jobs: Files to read.
+        store: Where to store them.
+        on_read: Called with parts of the work as they are done: they add up to 1 for each report.
+        unprofiled_of: Finds a report's un-profiled run, to be stored with it; must be importable by name. If it raises
+            InputError, the report is stored without.
+        options: What to read of each report; by default including its stored values.
+        executor: Where to read them; by default in this process.
+        on_commit: Called with the outcome so far after each commit but the last.
+
+    Raises:
+        InputError: The store cannot be written; the message says how much was stored before.
+    """
+    tabulate = partial(tabulate_group, options or ReadOptions(raw="values"), unprofiled_of)
+    ingested, held = Ingested(), _Held(store, unprofiled_of)
+    batches = _batches(tabulate, jobs, _new(jobs, held, ingested), executor, on_read)
+    is_over = False
+    while not is_over:
+        before = ingested.report_count
+        try:
+            with store.writing(held.whole) as writer:
+                is_over = _add_part(batches, writer, held, ingested)
+        except InputError as error:
+            if before:
+                kept = f"{count(before, 'report')} of this ingest were stored before that, and stay"
+                raise InputError(f"{error}; {kept}", error.hint) from error
+            raise
+        held.whole |= writer.run_ids
+        if writer.run_ids:
+            ingested.part_count += 1
+            if not is_over:
+                on_commit(ingested)
+    for name in held.remove_replaced():
+        ingested.notes.append((name, "lacks files; its reports are stored again, but it could not be removed"))
+    # Workers finish in any order; two ingests of the same files must print the same.
+    ingested.failures.sort(key=lambda failure: failure[0])
+    return ingested
+
+
+def _add_part(batches: Iterator[Batch], writer: Writer, held: _Held, ingested: Ingested) -> bool:
+    """Write reports until there are enough for a commit; return whether they were the last."""
+    unread: list[tuple[str, InputError]] = []
+    kernel_count = 0
+    for batch in batches:
+        counts = [writer.add_reports(tables)["kernel_count"].to_pylist() for tables in batch.tables]
+        new = [count for one in counts for count in one]
+        kernel_count += sum(new)
+        ingested.report_count += len(new)
+        ingested.kernel_count += sum(new)
+        ingested.skipped_count -= len(new)
+        ingested.warnings += batch.warnings
+        for outcome in batch.outcomes:
+            if ingested.take(outcome) is not None:
+                ingested.skipped_count += 1  # unless it was just written
+            else:
+                unread.append(ingested.failures[-1])
+        if len(writer.run_ids) >= _PART_REPORTS or kernel_count >= _PART_KERNELS:
+            held.write(writer, unread)
+            return False
+    held.write(writer, unread)
+    return True
+
+
+def tabulate_group(
+    options: ReadOptions,
+    unprofiled_of: Callable[[Path], Unprofiled | None],
+    jobs: Sequence[Job],
+    on_read: Callable[[float], None] = lambda _: None,
+) -> Batch:
+    """Read some reports, here or on a worker, and make their tables."""
+    from rooflens.model.store.tables import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
+
+    outcomes = list(read_group(options, jobs, on_read).outcomes)
+    rows: dict[int, ReportRows] = {}
+    warnings: list[tuple[str, InputError]] = []
+    for number, (job, report) in enumerate((outcome.job, outcome.result) for outcome in outcomes):
+        if isinstance(report, Report):
+            unprofiled = None
+            try:
+                with said():
+                    unprofiled = unprofiled_of(job.path)
+            except InputError as error:
+                warnings.append((job.source, error))
+            rows[number] = ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances)
+            # The kernels are rows now; sending both back to the parent would double what is pickled.
+            outcomes[number] = Outcome(job, Report(report.run, (), notes=report.notes, loss=report.loss))
+    tables, refused = _tables(rows)
+    for number, why in refused.items():
+        outcomes[number] = Outcome(outcomes[number].job, why)
+    return Batch(outcomes, tables, warnings)
+
+
+def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]], dict[int, InputError]]:
+    """Make the tables of all reports together, or one by one if a value fits no table."""
+    from rooflens.model.store.tables import report_tables  # noqa: PLC0415 - as above
+
+    if not rows:
+        return [], {}
+    try:
+        return [report_tables(*{report.run.digest: report for report in rows.values()}.values())], {}
+    except Exception as error:  # noqa: BLE001 - a value of any kind, or memory
+        # A report that fails alone is the one to refuse; otherwise find it by trying each.
+        if len(rows) == 1:
+            return [], dict.fromkeys(rows, _refusal(error))
+    each = [_tables({number: report}) for number, report in rows.items()]
+    refused = {number: error for _, some in each for number, error in some.items()}
+    return [table for tables, _ in each for table in tables], refused
+
+
+def _refusal(error: Exception) -> InputError:
+    if isinstance(error, MemoryError):
+        return InputError(MEMORY, MEMORY_HINT)
+    return InputError(f"it holds a value that the store cannot take: {bug_place(error)}: {error}", BUG_HINT)
+
+
+def _batches(
+    read: Callable[..., Batch],
+    all_jobs: Sequence[Job],
+    jobs: Iterable[Job],
+    executor: ExecutorChoice | Workers | None,
+    on_read: Callable[[float], None],
+) -> Iterator[Batch]:
+    """Read reports in groups on the chosen executor; every job comes out with an outcome."""
+    # Counts all jobs: which of them are new turns out only while they are read.
+    total_bytes = sum(map(bytes_of, all_jobs))
+    # A dict, not a set: jobs without an answer are named in the order requested.
+    without_answer: dict[Job, None] = {}
+
+    def groups(workers: int) -> Iterator[tuple[Job, ...]]:
+        for group in grouped(jobs, group_bytes(total_bytes, workers)):
+            without_answer.update(dict.fromkeys(group))
+            yield group
+
+    results: Iterable[tuple[tuple[Job, ...], Batch | InputError]]
+    if executor is None:
+        results = ((group, read(group, on_read)) for group in groups(1))
+    else:
+        from rooflens.ingest.running import Workers, find_workers, run  # noqa: PLC0415 - 20 ms: only where it is wanted
+
+        workers = executor if isinstance(executor, Workers) else find_workers(executor)
+        results = run(read, groups(workers.count), workers)
+    for group, result in results:
+        batch = Batch([Outcome(job, result) for job in group]) if isinstance(result, InputError) else result
+        for outcome in batch.outcomes:
+            without_answer.pop(outcome.job, None)
+            if executor is not None:
+                on_read(1.0)
+        yield batch
+    if without_answer:
+        yield Batch([Outcome(job, InputError("the reader gave no answer", BUG_HINT)) for job in without_answer])
+
+
+def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:
+    """Return local worker processes if the reports hold enough kernels for them to save time; else None.
+
+    NVIDIA's reader is so slow that two reports are enough.
+    """
+    if len(jobs) < 2 or usable_cores() == 1:
+        return None
+    is_slow = options is not None and options.reader == "ncu-report"
+    if not is_slow and not any(done >= _MUCH_WORK for done in accumulate(map(_work_of, jobs))):
+        return None
+    from rooflens.ingest.running import processes  # noqa: PLC0415 - as above
+
+    return processes()
+
+
+def _work_of(job: Job) -> int:
+    """Estimate what a report takes to read, in kernels without machine code."""
+    magic = b"" if job.address else first_bytes(job.path, len(MAGIC))
+    if magic != MAGIC:
+        is_text = not job.address and not is_packed(job.path)
+        return _OF_A_REPORT + bytes_of(job) // (_OF_A_ROW_BYTES if is_text else _OF_A_KERNEL_BYTES)
+    from rooflens.ingest.reports.container import counts_of  # noqa: PLC0415 - protobuf: only where there are several
+
+    held = counts_of(job.path)
+    return _OF_A_REPORT + held.results * (_OF_CODE if held.modules else 1)
+
+
+def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
+    """Group reports up to an unpacked size in bytes, at most 2,000 each; a larger report stays alone."""
+    group: list[Job] = []
+    held_bytes = 0
+    for job in jobs:
+        job_bytes = bytes_of(job)
+        if group and (held_bytes + job_bytes > most_bytes or len(group) >= _MOST_JOBS):
+            yield tuple(group)
+            group, held_bytes = [], 0
+        group.append(job)
+        held_bytes += job_bytes
+    if group:
+        yield tuple(group)
+
+
+def group_bytes(total_bytes: int, workers: int) -> int:
+    """Return how many bytes to read per group: at most 128 MB, and several groups per worker."""
+    return max(_LEAST_BYTES, min(_MOST_BYTES, total_bytes // (_GROUPS_PER_WORKER * workers)))
+
+
+def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
+    """Yield the reports that are not stored yet, and count the others; for an empty store this reads no file."""
+    for job in jobs:
+        if held.has(job, ingested.notes):
+            ingested.skipped_count += 1
+        else:
+            yield job
+
+
+class _Held:
+    """What a store held before an ingest, and what the ingest adds besides new reports.
+
+    Attributes:
+        whole: Run by digest, for each report that need not be stored again.
+    """
+
+    def __init__(self, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> None:
+        self.whole, self._lacking = store.held()
+        self._store = store
+        self._unprofiled_of = unprofiled_of
+        self._unprofiled = store.unprofiled()
+        self._later: dict[str, Unprofiled] = {}
+        self._is_new = not self.whole and not self._lacking
+
+    def has(self, job: Job, notes: list[tuple[str, str]]) -> bool:
+        """Return whether a report is stored; if so, note an un-profiled run that was written since."""
+        if self._is_new:
+            return False
+        try:
+            with fetched(job) as path:
+                digest = _digest(path) if path.is_file() else ""
+            if digest not in self.whole and digest not in self._lacking:
+                return False
+            found = self._unprofiled_of(job.path)
+        except (OSError, InputError):
+            return False  # the reader will report the error
+        if digest not in self.whole:
+            kept = self._unprofiled.get(self._lacking[digest])
+            if found is None and kept is not None:
+                self._later[digest] = kept
+            return False
+        if found is not None and found != self._unprofiled.get(self.whole[digest]):
+            self._later[digest] = found
+            notes.append((job.source, "is stored already; its run without the profiler is new, and stored too"))
+        return True
+
+    def write(self, writer: Writer, unread: Iterable[tuple[str, InputError]]) -> None:
+        """Write newer un-profiled runs, and failures, each of them once however often it was tried."""
+        run_ids = self.whole | writer.run_ids
+        if later := {digest: self._later.pop(digest) for digest in [*self._later] if digest in run_ids}:
+            from rooflens.model.store.tables import unprofiled_table  # noqa: PLC0415 - pyarrow: as below
+
+            writer.add("unprofiled", unprofiled_table(later), run_ids)
+        rows = [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in unread]
+        known = {*self._store.failures()} if rows else ()
+        if new := [row for row in rows if row[:2] not in known]:
+            from rooflens.model.store.tables import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
+
+            writer.add_rows("failures", failure_table(new))
+
+    def remove_replaced(self) -> list[str]:
+        """Remove what the ingest has replaced; name whatever could not be removed."""
+        return self._store.remove_replaced() if self._lacking else []
+
+
+def _digest(path: Path) -> str:
+    """Return a report's digest as a reader computes it, the same compressed or not."""
+    if is_packed(path):
+        digest = hashlib.sha256()
+        for chunk in chunks(path):
+            digest.update(chunk)
+        return digest.hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

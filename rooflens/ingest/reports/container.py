@@ -1,0 +1,474 @@
+r"""Check the container of an Nsight Compute report before anything reads its numbers.
+
+NVIDIA's reader silently opens a damaged file as a report with fewer kernels, or with no kernels. Walking the container
+finds that, because its blocks must end exactly where the file ends:
+
+    "NVR\0" | u32 n | FileHeader (n bytes)
+    blocks:    u32 n | BlockHeader (n bytes) | payload (PayloadSize bytes)
+    payload:   (u32 n | message (n bytes)) for each source, drawing of a graph (ncu 2025 on), and kernel, range,
+               command list and graph result
+
+Only a cut exactly between two blocks goes unnoticed: it leaves a shorter but flawless report, unless the strings that
+the remaining results refer to are gone too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import decode, unknown_fields
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
+from rooflens.ingest.reports.unpacking import (
+    HEAD_BYTES,
+    INCOMPLETE_SUFFIX,
+    INTACT_HINT,
+    MAGIC,
+    NOT_A_REPORT_HINT,
+    PERFETTO_HINT,
+    PLAIN_SUFFIX,
+    foreign_format,
+    temporary_file,
+    unpacked,
+)
+
+_CUT_HINT = f"{INTACT_HINT}; its complete part is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
+
+_LENGTH_BYTES = 4
+_CHUNK_BYTES = 1 << 20
+_KNOWN_VERSION = 7
+_MOST_KNOWN = 1024
+"""Headers kept for comparison with later ones."""
+_LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
+
+KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
+"""Kinds of results."""
+
+_BARE = {
+    KERNEL: "BareProfileResult",
+    RANGE: "BareRangeResult",
+    COMMAND_LIST: "BareCommandListResult",
+    GRAPH: "BareGraphResult",
+}
+
+_SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
+
+_SUFFIX_HINTS = {
+    ".nsys-rep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".pftrace": PERFETTO_HINT,
+    ".perfetto-trace": PERFETTO_HINT,
+    ".ncu-proj": "this is a project of Nsight Compute's window: it names reports (`.ncu-rep`), and holds none",
+    ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
+    ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
+    ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
+    ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
+}
+
+
+class Bytes(Protocol):
+    """The bytes of an uncompressed report, in memory or in a file."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes: ...
+
+
+class Origin(Struct, frozen=True):
+    """Where one result was launched.
+
+    Attributes:
+        process: Name and ID of the process: `python 4711`; None if the report does not say.
+        nvtx_range: Path of the NVTX ranges around it, outermost first (`rooflens.ingest.messages.sessions`).
+    """
+
+    process: str | None = None
+    nvtx_range: str | None = None
+
+
+class Place(NamedTuple):
+    """Start and end of a result in a report, in bytes, and the ID of the process that launched it."""
+
+    kind: str
+    process_id: int
+    start: int
+    end: int
+
+
+class Outline(Struct, frozen=True):
+    """What the container of a report says before any result is decoded.
+
+    Attributes:
+        digest: SHA-256 of the uncompressed file, in hex, so that a report has the same digest compressed or not.
+        file_bytes: Size of the uncompressed file.
+        places: One for each result, in the order of the file: kernels, ranges, command lists and graphs.
+        strings: Names of metrics as stored, by index.
+        sessions: One for each profiled process, in the order of the file.
+        synthetic: The report says that it was generated, not recorded.
+        labels: Name and ID of each process, by its ID.
+        unknown: Fields of block headers that our definitions lack.
+        sources: Start and end of each message with compiled code, as offsets from the start of the report.
+        origins: One for each result if all were decoded (`inspect`), else empty.
+    """
+
+    digest: str
+    file_bytes: int
+    places: Sequence[Place]
+    strings: Sequence[bytes]
+    sessions: tuple[Session, ...]
+    synthetic: bool
+    labels: Mapping[int, str | None]
+    unknown: frozenset[str]
+    sources: Sequence[tuple[int, int]] = ()
+    origins: tuple[Origin, ...] = ()
+
+    @property
+    def result_count(self) -> int:
+        """Number of results of any kind."""
+        return len(self.places)
+
+    def origin(self, place: Place, result: Any) -> Origin:
+        """Say where a decoded result was launched."""
+        return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
+
+
+class _Header(Struct, frozen=True):
+    """The header of a block.
+
+    Attributes:
+        message: The decoded header.
+        counts: Kind and count of the messages in the payload, in order, without counts of zero.
+    """
+
+    message: Any
+    process_id: int
+    payload_bytes: int
+    counts: tuple[tuple[str, int], ...]
+
+
+class _Block(Struct, frozen=True):
+    """One block of the container; offsets count from the start of the file.
+
+    Attributes:
+        is_repeated: An earlier block has an equal header, so this header says nothing new.
+    """
+
+    index: int
+    header: _Header
+    is_repeated: bool
+    payload_start: int
+    payload_end: int
+
+
+def inspect(path: Path) -> Outline:
+    """Check the container of an uncompressed report and each of its results, and return the outline.
+
+    The file is mapped, not loaded, and each result is decoded once. Errors leave naming the path to the caller.
+
+    Raises:
+        InputError: The file is missing, not a report, of an unknown version, damaged or without results.
+    """
+    try:
+        file_bytes = regular_file_bytes(path)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), file_bytes, access=mmap.ACCESS_READ) as data:
+            found = outline(data, hashlib.sha256(data).hexdigest(), path.suffix.lower())
+            origins = []
+            for index, place in enumerate(found.places):
+                result = bare_result(data, index, place)
+                metrics = [decode("MergedMetricResult", encoded) for encoded in result.MetricResults]
+                if None in metrics:
+                    raise damaged_result(index, place)
+                check_names((metric.NameId for metric in metrics), index, found.strings)
+                origins.append(found.origin(place, result))
+            return replace(found, origins=tuple(origins))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from error
+
+
+def regular_file_bytes(path: Path) -> int:
+    """Return the size of the file at `path`.
+
+    Raises:
+        InputError: The path is no regular file, or the file is empty.
+    """
+    if not path.exists():
+        raise InputError("no such file")
+    if path.is_dir():
+        raise InputError("is a directory, not a report")
+    if not path.is_file():
+        raise InputError("is not a regular file")
+    if not (file_bytes := path.stat().st_size):
+        raise InputError("the file is empty", INTACT_HINT)
+    return file_bytes
+
+
+def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
+    """Walk the container from first byte to last without decoding its results.
+
+    Args:
+        data: The whole report.
+        digest: SHA-256 of it, in hex.
+        suffix: Ending of the file's name, which helps to name a file that is not a report.
+
+    Raises:
+        InputError: The data is no report, is of an unknown version or damaged, or has no results.
+    """
+    places: list[Place] = []
+    sources: list[tuple[int, int]] = []
+    strings: list[bytes] = []
+    known: dict[bytes, bytes] = {}  # names repeated in many blocks are kept, and sent to workers, once
+    headers: list[Any] = []
+    process_ids: set[int] = set()
+    unknown: set[int] = set()
+    for block in _blocks(data, _check_file_header(data, suffix)):
+        process_id = block.header.process_id
+        for kind, start, end in _payload_messages(data, block):
+            if kind not in _NO_RESULTS:
+                places.append(Place(kind, process_id, start, end))
+            elif kind == _SOURCE:
+                sources.append((start, end))
+        if block.is_repeated:
+            continue
+        header = block.header.message
+        strings += (known.setdefault(name, name) for name in header.StringTable.Strings)
+        # The names were taken above: keeping them in the header too would double the memory.
+        header.ClearField("StringTable")
+        unknown |= unknown_fields(header)
+        if header.HasField("SessionDetails") or process_id not in process_ids:
+            headers.append(header)  # repeated headers say nothing new, and there may be 100,000
+            process_ids.add(process_id)
+    if not places:
+        raise InputError(
+            "the report holds no results",
+            "no kernel was profiled: check ncu's filters, and that the program ran to its end",
+        )
+    what = frozenset(f"field {number} of the header of a block" for number in unknown)
+    sessions = gather_sessions(headers)
+    labels = {session.process_id: session.process_label for session in sessions}
+    return Outline(digest, len(data), places, strings, sessions, is_synthetic(headers), labels, what, sources)
+
+
+class Counts(NamedTuple):
+    """How much a report holds: results, and modules of machine code."""
+
+    results: int = 0
+    modules: int = 0
+
+
+def counts_of(path: Path) -> Counts:
+    """Count what a plain report holds by the headers of its blocks alone, up to the first damage."""
+    results = modules = 0
+    with suppress(InputError, OSError):
+        size = regular_file_bytes(path)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+            for block in _blocks(data, _check_file_header(data, path.suffix)):
+                for kind, count in block.header.counts:
+                    results += count if kind not in _NO_RESULTS else 0
+                    modules += count if kind == _SOURCE else 0
+    return Counts(results, modules)
+
+
+class Part(Struct, frozen=True):
+    """The complete part of a report that may have been cut.
+
+    Attributes:
+        path: An uncompressed report of that part.
+        result_count: How many results it has.
+        damage: What is wrong with the rest; empty if the report is complete.
+    """
+
+    path: Path
+    result_count: int
+    damage: str
+
+
+@contextmanager
+def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
+    """Give the complete part of a report, compressed or not, that was cut while it was written.
+
+    ncu writes a block for each kernel, preceded by blocks with its code and its new names. So everything before the
+    first damaged block is a report with fewer kernels. If nothing is damaged, the result is the file itself, else a
+    temporary file that is removed when the `with` block ends.
+
+    Raises:
+        InputError: The file does not begin like a report, or cannot be unpacked.
+    """
+    with unpacked(path, max_bytes, to_damage=True) as plain, plain.open("rb") as file:
+        size = regular_file_bytes(plain)
+        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+            end, count, damage = _whole_part(data)
+            if not damage:
+                yield Part(plain, count, "")
+                return
+            pieces = (data[at : min(at + _CHUNK_BYTES, end)] for at in range(0, end, _CHUNK_BYTES))
+            with temporary_file(pieces, f"report{PLAIN_SUFFIX}") as place:
+                yield Part(place, count, damage)
+
+
+def _whole_part(data: Bytes) -> tuple[int, int, str]:
+    """Return the end of the complete part of a report, the number of results in it, and the damage that follows."""
+    end, count = _check_file_header(data, ""), 0
+    try:
+        for block in _blocks(data, end):
+            found = sum(kind not in _NO_RESULTS for kind, _, _ in _payload_messages(data, block))
+            end, count = block.payload_end, count + found
+    except InputError as error:
+        return end, count, str(error)
+    return end, count, ""
+
+
+def bare_result(data: Bytes, index: int, place: Place) -> Any:
+    """Decode a result, leaving its metrics, rules and ranges encoded.
+
+    Raises:
+        InputError: The result cannot be decoded.
+    """
+    result = decode(_BARE[place.kind], data[place.start : place.end])
+    if result is None:
+        raise damaged_result(index, place)
+    return result
+
+
+def damaged_result(index: int, place: Place) -> InputError:
+    """Make the error for a result that cannot be decoded."""
+    return InputError(
+        f"damaged: {place.kind} result {index}, {place.end - place.start:,} bytes at offset {place.start:,}, cannot be "
+        "decoded",
+        INTACT_HINT,
+    )
+
+
+def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -> None:
+    """Check that the report has the names of a result's metrics.
+
+    Raises:
+        InputError: A name is missing.
+    """
+    highest = max(name_ids, default=-1)
+    if highest >= len(strings):
+        raise InputError(
+            f"damaged: result {index} refers to string {highest:,}, but the report holds {len(strings):,} strings: its "
+            "end is missing or bytes changed",
+            INTACT_HINT,
+        )
+
+
+def _check_file_header(data: Bytes, suffix: str) -> int:
+    """Check magic and version, and return the offset of the first block."""
+    if data[: len(MAGIC)] != MAGIC:
+        hint = foreign_format(data[:HEAD_BYTES]) or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
+        raise InputError("not an Nsight Compute report: it does not start with `NVR`", hint)
+    start = len(MAGIC) + _LENGTH_BYTES
+    end = start + _length_at(data, len(MAGIC))
+    if len(data) < start or len(data) < end:
+        raise InputError(f"truncated: the file ends inside its header, at offset {len(data):,}", INTACT_HINT)
+    header = decode("FileHeader", data[start:end])
+    if header is None:
+        raise InputError(f"damaged: the file header at offset {start} cannot be decoded", INTACT_HINT)
+    # In another version field numbers may mean something else; no numbers are better than wrong ones.
+    if header.Version != _KNOWN_VERSION:
+        raise InputError(
+            f"version {header.Version} of the report format is unknown: rooflens reads version {_KNOWN_VERSION}",
+            "if a newer Nsight Compute wrote this report, rooflens needs an update; otherwise the file is damaged",
+        )
+    return end
+
+
+def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
+    """Yield the blocks from `offset` to the exact end of the file, each with its header and a complete payload."""
+    # Headers without names and session, by their bytes: a process repeats equal headers, so they are decoded once.
+    known: dict[bytes, _Header] = {}
+    index = 0
+    while offset < len(data):
+        start = offset + _LENGTH_BYTES
+        first_bytes = data[offset:start]
+        # `cat a b` joins two reports; taken as a block, the magic would be a length of 5 MB.
+        if first_bytes == MAGIC:
+            raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
+        payload_start = start + int.from_bytes(first_bytes, "little")
+        left_bytes = len(data) - offset
+        # In foreign data a length is four arbitrary bytes, so an absurd length means "not a block", not "truncated".
+        if left_bytes < _LENGTH_BYTES or payload_start - start > max(left_bytes, _LONGEST_HEADER_BYTES):
+            raise InputError(
+                f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are not a block: "
+                f"block {index} is cut off or foreign bytes follow the report",
+                _CUT_HINT,
+            )
+        _check_end(data, payload_start, f"the header of block {index}")
+        encoded = data[start:payload_start]
+        header = known.get(encoded)
+        is_repeated = header is not None
+        if header is None:
+            header = _header(encoded, f"the header of block {index} at offset {offset:,}")
+            message = header.message
+            # A header with names or a session never repeats, and keeping it would keep its names.
+            if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
+                known[encoded] = header
+        offset = payload_start + header.payload_bytes
+        _check_end(data, offset, f"block {index}")
+        yield _Block(index, header, is_repeated, payload_start, offset)
+        index += 1
+
+
+def _header(encoded: bytes, what: str) -> _Header:
+    """Decode a header; error messages call it `what`."""
+    message = decode("BlockHeader", encoded)
+    if message is None:
+        raise InputError(
+            f"damaged: {what} cannot be decoded: its bytes changed or foreign bytes follow the report",
+            INTACT_HINT,
+        )
+    counts = (
+        (_SOURCE, message.NumSources),
+        (_DRAWING, message.NumGraphs),
+        (KERNEL, message.NumResults),
+        (RANGE, message.NumRangeResults),
+        (COMMAND_LIST, message.NumCmdlistResults),
+        (GRAPH, message.NumGraphResults),
+    )
+    known = tuple((kind, count) for kind, count in counts if count)
+    return _Header(message, message.Process.ProcessID, message.PayloadSize, known)
+
+
+def _check_end(data: Bytes, end: int, what: str) -> None:
+    """Raise unless the file reaches offset `end`."""
+    if end > len(data):
+        missing_bytes = end - len(data)
+        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _CUT_HINT)
+
+
+def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of each message in the payload; together they must fill it exactly."""
+    offset = block.payload_start
+    for kind, count in block.header.counts:
+        for ordinal in range(count):
+            start = offset + _LENGTH_BYTES
+            end = start + _length_at(data, offset)
+            if max(start, end) > block.payload_end:
+                raise InputError(
+                    f"damaged: {kind} {ordinal} of block {block.index} at offset {offset:,} passes the end of the "
+                    f"block at offset {block.payload_end:,}",
+                    INTACT_HINT,
+                )
+            yield kind, start, end
+            offset = end
+    # Bytes that belong to no message mean a wrong count or length, so what was read cannot be trusted either.
+    if offset != block.payload_end:
+        raise InputError(
+            f"damaged: block {block.index} holds {block.payload_end - offset:,} bytes at offset {offset:,} that belong "
+            "to none of its results",
+            INTACT_HINT,
+        )
+
+
+def _length_at(data: Bytes, offset: int) -> int:
+    """Return the little-endian length at `offset`."""
+    return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")

@@ -1,0 +1,223 @@
+"""What only NVIDIA's module can read of code: the text of hot instructions, and code in an unknown format.
+
+Its disassembler takes most of a second to start, so one child process serves many reports. The text is cached per user,
+by the digest of the report and the disassembler's version, so a changed report or a new version is read again. The text
+contains load addresses, so it cannot be reused for another report, even of the same program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from rooflens.cache import keep, kept, trim
+from rooflens.errors import InputError
+from rooflens.ingest.metrics.code import Code, Instructions, clean_text
+from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
+from rooflens.model.records import Kernel
+
+MOST_BYTES = 32 << 20
+"""Cache size, enough for some thousand reports; beyond it the oldest are dropped."""
+
+_FOLDER = "sass-1"
+_WRITES_BETWEEN_TRIMS = 256
+_MODULE = "ncu_report"
+_writes = count()
+
+_MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are missing"
+
+
+class Asked(NamedTuple):
+    """A request to NVIDIA's module about one report.
+
+    Attributes:
+        path: An uncompressed report.
+        digest: SHA-256 of it, in hex.
+        addresses: Addresses of instructions whose text is wanted, by index of the result.
+        unlisted: Stored data by instruction, of results whose code the module should read.
+    """
+
+    path: Path
+    digest: str
+    addresses: Mapping[int, Sequence[int]]
+    unlisted: Mapping[int, Instructions]
+
+
+class TextsAndCode(NamedTuple):
+    """The answer: text by address, and code, both by index of the result."""
+
+    texts: Mapping[int, Mapping[int, str]]
+    codes: Mapping[int, Code]
+
+
+def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> list[Report]:
+    """Complete reports with what only NVIDIA's module can read of their code; notes say where it fails.
+
+    Args:
+        reports: Uncompressed files, and the reports read from them.
+        options: What to read.
+    """
+    asked: dict[int, Asked] = {}
+    told: dict[int, TextsAndCode] = {}
+    may_be_kept = options.reader != "direct"
+    for place, (path, report) in enumerate(reports):
+        wanted = _addresses(report) if options.texts else {}
+        known = kept_sass(report.run.digest, wanted) if wanted and may_be_kept else None
+        if report.unlisted or (wanted and known is None):
+            asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
+        else:
+            told[place] = TextsAndCode(known or {}, {})
+    answers = _ask([*asked.values()], options)
+    done = []
+    for place, (_, report) in enumerate(reports):
+        bare, answer = replace(report, untold={}, unlisted={}), told[place] if place in told else answers.pop(0)
+        if isinstance(answer, InputError):
+            note = f"{_UNLISTED if report.unlisted else _MISSING}: {answer}"
+            done.append(replace(bare, notes=(*report.notes, note)))
+            continue
+        if place in asked and asked[place].addresses:
+            keep_sass(report.run.digest, asked[place].addresses, answer.texts)
+        codes = {index: _with_sass(code, answer.texts.get(index, {})) for index, code in report.untold.items()}
+        kernels = with_codes(report.kernels, {**codes, **answer.codes})
+        starts = {index: code.start for index, code in report.untold.items()}
+        done.append(replace(bare, kernels=tuple(_with_producers(kernels, starts, answer.texts))))
+    return done
+
+
+def _addresses(report: Report) -> dict[int, list[int]]:
+    """Return the addresses of the hottest instructions, and of those that warps wait for, by index of the result."""
+    insides = {kernel.index: kernel.inside for kernel in report.kernels if kernel.index in report.untold}
+    found: dict[int, list[int]] = {}
+    for index, code in report.untold.items():
+        offsets = {spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None}
+        if (inside := insides.get(index)) is not None:
+            offsets.update(wait.pc for waits in inside.waits.values() for wait in waits)
+        if offsets:
+            found[index] = sorted(code.start + offset for offset in offsets)
+    return found
+
+
+def _with_producers(
+    kernels: Iterable[Kernel], starts: Mapping[int, int], texts: Mapping[int, Mapping[int, str]]
+) -> Iterator[Kernel]:
+    """Add the disassembler's text to the instructions that warps wait for.
+
+    Args:
+        kernels: All kernels of a report.
+        starts: Address of the code of some, by index of the result.
+        texts: Text by address, by index of the result.
+    """
+    for kernel in kernels:
+        told, inside = texts.get(kernel.index), kernel.inside
+        if not told or inside is None or not inside.waits or kernel.index not in starts:
+            yield kernel
+            continue
+        start = starts[kernel.index]
+        waits = {
+            pc: tuple(replace(wait, sass=clean_text(told.get(start + wait.pc))) for wait in at)
+            for pc, at in inside.waits.items()
+        }
+        yield replace(kernel, inside=replace(inside, waits=waits))
+
+
+def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
+    """Add the disassembler's text by address to the hottest instructions."""
+    if not texts:
+        return code
+    spots = (
+        replace(spot, sass=clean_text(texts.get(code.start + spot.pc)))
+        if spot.by == "sass" and spot.pc is not None
+        else spot
+        for spot in code.hotspots
+    )
+    return replace(code, hotspots=tuple(spots))
+
+
+def _ask(asked: Sequence[Asked], options: ReadOptions) -> list[TextsAndCode | InputError]:
+    """Ask NVIDIA's module in one child; if that fails, about each report in a child of its own."""
+    from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
+
+    if not asked:
+        return []
+    if options.reader == "direct":
+        return [InputError("NVIDIA's module was not asked")] * len(asked)
+    try:
+        found: list[TextsAndCode | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
+    except InputError as error:
+        return [error] if len(asked) == 1 else [answer for one in asked for answer in _ask([one], options)]
+    return found
+
+
+def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dict[int, str]] | None:
+    """Return the text of instructions from the cache; None if any that is wanted is not there.
+
+    Args:
+        digest: SHA-256 of the report, in hex.
+        wanted: Addresses, by index of the result.
+
+    Returns:
+        Text by address, by result index, without addresses for which the disassembler has no text.
+    """
+    name = _name(digest)
+    data = kept(name) if name else None
+    if data is None:
+        return None
+    try:
+        texts = msgspec.json.decode(data, type=dict[int, dict[int, str | None]])
+        return {
+            index: {address: text for address in addresses if (text := texts[index][address]) is not None}
+            for index, addresses in wanted.items()
+        }
+    except (msgspec.DecodeError, LookupError):
+        return None
+
+
+def keep_sass(
+    digest: str,
+    wanted: Mapping[int, Sequence[int]],
+    found: Mapping[int, Mapping[int, str]],
+) -> None:
+    """Store the disassembler's answer for everything that was wanted.
+
+    Args:
+        digest: SHA-256 of the report, in hex.
+        wanted: Addresses, by index of the result.
+        found: Text by address, by index of the result.
+    """
+    name = _name(digest)
+    if name is None:
+        return
+    # Addresses without text are stored as null.
+    texts = {
+        index: {address: found.get(index, {}).get(address) for address in addresses}
+        for index, addresses in wanted.items()
+    }
+    keep(name, msgspec.json.encode(texts))
+    if next(_writes) % _WRITES_BETWEEN_TRIMS == 0:
+        trim(_FOLDER, MOST_BYTES)
+
+
+def _name(digest: str) -> str | None:
+    """Return the name of a report's text in the cache; None if no disassembler is installed."""
+    module = _disassembler()
+    return f"{_FOLDER}/{hashlib.sha256(f'{digest} {module}'.encode()).hexdigest()}" if module else None
+
+
+def _disassembler() -> str:
+    """Tell the installed disassembler from others; empty without one."""
+    try:
+        spec = find_spec(_MODULE)
+        if spec is None or spec.origin is None:
+            return ""
+        module = Path(spec.origin).stat()
+    except (ImportError, ValueError, OSError):
+        return ""
+    return f"{module.st_size} {module.st_mtime_ns}"

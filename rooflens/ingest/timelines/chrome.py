@@ -1,0 +1,56 @@
+"""Read traces of the PyTorch profiler (Kineto), in Chrome's Trace Event Format.
+
+A trace is read once, into columns; who launched what is found when all is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from pathlib import Path
+
+from rooflens.errors import InputError
+from rooflens.format import count
+from rooflens.ingest.timelines.budget import READING, Budget
+from rooflens.ingest.timelines.columns import Columns
+from rooflens.ingest.timelines.events import read_events
+from rooflens.ingest.timelines.launched import Launched
+from rooflens.model.timeline import Timeline
+
+KIND = "PyTorch profiler"
+
+_RECORD_HINT = "record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] while the program uses the GPU"
+
+
+def read_trace(path: Path, on_read: Callable[[float], None] = lambda _: None) -> Timeline:
+    """Read the kernels of a trace, each with the operator, module, ranges and code that launched it.
+
+    Args:
+        path: The trace.
+        on_read: Called with parts of the work as they are done, which add up to 1 when all kernels were gone through.
+
+    Raises:
+        InputError: The file is unreadable or cut, is no trace, or has no kernels.
+    """
+    budget = Budget(path, str(path), on_read)
+    trace = Columns(budget)
+    for piece in read_events(path, budget):
+        trace.take(piece)
+    trace.finish()
+    budget.moved(READING, READING)
+    if not trace.kernels.starts:
+        events = count(trace.event_count, "event")
+        raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", _RECORD_HINT)
+    used = set(trace.kernels.devices)
+    names = {name for device, name in trace.gpus.items() if device in used}
+    kernels = Launched(trace, budget)
+    return Timeline(
+        source=str(path),
+        kind=KIND,
+        kernels=kernels,
+        others=tuple(sorted(trace.others, key=attrgetter("start_ns"))),
+        gpu=names.pop() if len(names) == 1 else None,
+        notes=(*trace.notes(), *budget.notes()),
+        is_synthetic=trace.is_synthetic,
+        rank=trace.rank,
+    )

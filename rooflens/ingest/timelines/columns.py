@@ -1,0 +1,412 @@
+"""What a trace of the PyTorch profiler holds of kernels, and of the host that launched them, in columns.
+
+Events come in any order, so all are kept to the end, some fifty bytes each; texts and calls that recur are kept once.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from array import array
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from rooflens.format import bounded_name, count
+from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
+from rooflens.ingest.timelines.events import Piece
+from rooflens.ingest.timelines.kernel_events import LATEST_NS, MOST_BLOCKS, id_of, index_of, shape_of, span_of, text_of
+from rooflens.ingest.timelines.kineto import NO_ARGUMENTS, Arguments, Event, event_of
+from rooflens.ingest.timelines.spans import NONE, Spans
+from rooflens.model.timeline import BusyEvent
+
+_OTHERS = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
+_RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
+_OPERATORS = ("cpu_op", "operator")
+_MOST_CATEGORIES = 256
+
+_MODULE = "nn.Module: "
+_FRAME = re.compile(r"(?P<file>[^()<>;]+\.py)\((?P<line>\d+)\): ")
+_LIBRARY = re.compile(r"(^|[/\\])(torch|python3(\.\d+)?)[/\\]")
+_FUSED = re.compile(r"triton_\w+?_fused_(?P<nodes>\w+)")
+_TEXTS_KEPT = 1 << 14
+
+UNSEEN, SEVERAL = -1, -2
+"""In place of a thread: no launch was seen yet, or several threads have one."""
+
+BACKWARD = -2
+"""A step that runs backward is this minus its number."""
+
+
+class Named(NamedTuple):
+    """A kernel's name, and what it tells of the code that it was compiled from."""
+
+    name: str
+    code: str | None
+
+
+Call = tuple[bytes, bytes, bytes, bytes]
+"""What an operator was called with, as the trace has it: sizes, types, strides and values of the arguments."""
+
+
+class Said(NamedTuple):
+    """What an operator says about the launches in it; None where it says nothing.
+
+    Attributes:
+        operator: Its name.
+        call: Index of what it was called with; `NONE` if the trace does not say.
+    """
+
+    operator: str
+    call: int
+    generated: str | None = None
+    hierarchy: str | None = None
+    stack: str | None = None
+
+
+class Kernels:
+    """The kernels in columns, in the order of the file.
+
+    Attributes:
+        starts, durations: In nanoseconds.
+        devices, streams: Indices.
+        names, shapes: Indices of `named` and of `sizes`.
+        launches: Index of the launch; `NONE` if it has no ID.
+        externals: ID of the operator around the launch; None if it has none, or the launch's own.
+        named: Each name.
+        sizes: Each grid with each block.
+    """
+
+    def __init__(self) -> None:
+        self.starts, self.durations = array("q"), array("q")
+        self.devices, self.streams = array("i"), array("i")
+        self.names, self.shapes = array("i"), array("i")
+        self.launches, self.externals = array("i"), Ids()
+        self.named: list[Named] = []
+        self.sizes: list[tuple[Any, Any]] = []
+
+
+class Launches:
+    """The launches in columns: where the host was when it launched what has an ID.
+
+    Attributes:
+        of: Index by ID.
+        threads: The thread, `UNSEEN` or `SEVERAL`: an ID used by several threads leads to none of them.
+        moments: The middle of the launch, in nanoseconds.
+    """
+
+    def __init__(self) -> None:
+        self.of: dict[Any, int] = {}
+        self.threads, self.moments = array("i"), array("q")
+
+    def at(self, key: Any) -> int:
+        """Return the index of an ID."""
+        index = self.of.get(key)
+        if index is None:
+            index = self.of[key] = len(self.threads)
+            self.threads.append(UNSEEN)
+            self.moments.append(0)
+        return index
+
+
+class Ids:
+    """IDs in a column: numbers of 64 bits, and whatever else is an ID beside them."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+        self._others: dict[int, Any] = {}
+
+    def append(self, given: Any) -> None:
+        """Add an ID; anything else than a number or a text is none."""
+        if type(given) is int and NONE < given < LATEST_NS:
+            self._numbers.append(given)
+            return
+        if id_of(given) is not None:
+            self._others[len(self._numbers)] = given
+        self._numbers.append(NONE)
+
+    def __getitem__(self, at: int) -> Any:
+        """Return an ID; None where there is none."""
+        number = self._numbers[at]
+        return self._others.get(at) if number == NONE else number
+
+
+class Operators(Spans):
+    """The operators in columns.
+
+    Attributes:
+        steps: The number that links a forward step to its backward step; at the latter `BACKWARD` minus that; `NONE`.
+        externals: Its ID.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps, self.externals = array("q"), Ids()
+
+
+class Columns:
+    """What a trace holds of kernels, and of the host where it may have launched them."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.kernels, self.launches, self.operators = Kernels(), Launches(), Operators()
+        self.modules, self.frames, self.ranges = Spans(), Spans(), Spans()
+        self.others: list[BusyEvent] = []
+        self.texts: list[str] = []
+        self.said: list[Said] = []
+        self.calls: list[Call] = []
+        self.gpus: dict[int, str] = {}
+        self.rank: int | None = None
+        self.event_count = 0
+        self.is_synthetic = False
+        self._is_cut = False
+        self._untimed_count = 0
+        self._kept_count = 0
+        self._threads: dict[Any, int] = {}
+        self.processes: list[Any] = []
+        """The process of each thread."""
+        self._names: dict[str, int] = {}
+        self._shapes: dict[Any, int] = {}
+        self._text_indices: dict[str, int] = {}
+        self._said_indices: dict[Any, int] = {}
+        self._call_indices: dict[Call, int] = {}
+        self._takers: dict[str | None, Callable[[Event, Arguments], None] | None] = {
+            "kernel": self._take_kernel,
+            "user_annotation": self._take_range,
+            "python_function": self._take_function,
+            **dict.fromkeys(_RUNTIME, self._take_launch),
+            **dict.fromkeys(_OPERATORS, self._take_operator),
+            **dict.fromkeys(_OTHERS, self._take_other),
+        }
+
+    def take(self, piece: Piece) -> None:
+        """Keep what is needed from a part of the trace."""
+        if piece.key == "deviceProperties":
+            self.gpus = _gpu_names(piece.value)
+        if piece.key == "distributedInfo":
+            self.rank = _rank(piece.value)
+        self._is_cut |= piece.key == "cut"
+        self.is_synthetic |= piece.key == "synthetic" and bool(piece.value)
+        events = piece.events if piece.event is None else (event_of(piece.event),)
+        takers = self._takers
+        for event in events:
+            try:
+                take = takers[event.cat]
+            except KeyError:
+                take = self._taker(event.cat)
+            if take is not None:
+                take(event, event.args or NO_ARGUMENTS)
+        self.event_count += len(events)
+        self._budget.take(KEPT, self._kept_count)
+        self._kept_count = 0
+
+    @cached_property
+    def says_more(self) -> bool:
+        """Whether any operator says more than its name."""
+        return any(one[2:] != (None, None, None) for one in self.said)
+
+    def finish(self) -> None:
+        """Forget what only helped to add events."""
+        for lookup in (self._names, self._shapes, self._text_indices, self._said_indices, self._call_indices):
+            lookup.clear()
+        self.launches.of.clear()
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence for everything unexpected."""
+        if self._is_cut:
+            yield "the trace does not end, as Chrome's format allows: it may have been cut"
+        if self._untimed_count:
+            yield f"left out {count(self._untimed_count, 'kernel event')} without a name or time"
+
+    def _taker(self, category: str | None) -> Callable[[Event, Arguments], None] | None:
+        """Return what takes the events of a category in another spelling: old traces capitalise it."""
+        take = self._takers.get((category or "").lower())
+        if len(self._takers) < _MOST_CATEGORIES:
+            self._takers[category] = take
+        return take
+
+    def _take_launch(self, event: Event, args: Arguments) -> None:
+        """Keep when a thread launched something; the first of a thread's launches with one ID counts."""
+        if not _launches(event.name or "") or (key := id_of(args.correlation)) is None:
+            return
+        if (span := span_of(event.ts, event.dur)) is None:
+            return
+        launches, thread = self.launches, self._thread(event)
+        index = launches.at(key)
+        if (known := launches.threads[index]) == UNSEEN:
+            self._kept_count += 1
+            launches.threads[index] = thread
+            # The start may be rounded to that of the operator, or to the end of the last.
+            launches.moments[index] = span[0] + span[1] // 2
+        elif known != thread:
+            launches.threads[index] = SEVERAL
+
+    def _take_kernel(self, event: Event, args: Arguments) -> None:
+        """Keep a kernel."""
+        if event.ph != "X":
+            return
+        if (span := span_of(event.ts, event.dur)) is None or not event.name:
+            self._untimed_count += 1
+            return
+        self._kept_count += 1
+        name = self._names.get(event.name)
+        if name is None:
+            name = self._name(event.name)
+        sizes = args.grid, args.block
+        shape = self._shapes.get(sizes)
+        if shape is None:
+            shape = self._shapes[sizes] = len(self.kernels.sizes)
+            self.kernels.sizes.append((shape_of(args.grid), shape_of(args.block)))
+        correlation = id_of(args.correlation)
+        kernels = self.kernels
+        kernels.starts.append(span[0])
+        kernels.durations.append(span[1])
+        kernels.devices.append(index_of(event.pid if args.device is UNSET else args.device))
+        kernels.streams.append(index_of(event.tid if args.stream is UNSET else args.stream))
+        kernels.names.append(name)
+        kernels.shapes.append(shape)
+        kernels.launches.append(NONE if correlation is None else self.launches.at(correlation))
+        kernels.externals.append(None if args.external == correlation else args.external)
+
+    def _name(self, given: str) -> int:
+        """Return the index of a kernel's name."""
+        name = bounded_name(given)
+        if name not in self._names:
+            self._budget.take(NAME_CHARACTERS, len(name))
+            if name != given:
+                self._budget.cut_names.add(name)
+            self._names[name] = len(self.kernels.named)
+            fused = _FUSED.match(name)
+            self.kernels.named.append(Named(name, f"node {fused['nodes']}" if fused else None))
+        return self._names[name]
+
+    def _take_other(self, event: Event, args: Arguments) -> None:
+        """Keep a copy or a memset."""
+        if (span := span_of(event.ts, event.dur)) is not None:
+            self._kept_count += 1
+            device, stream = (0 if one is UNSET else index_of(one) for one in (args.device, args.stream))
+            self.others.append(BusyEvent(*span, device, stream))
+
+    def _take_range(self, event: Event, _: Arguments) -> None:
+        """Keep a range."""
+        if event.name is not None and (span := span_of(event.ts, event.dur)) is not None:
+            self._kept_count += 1
+            self.ranges.add(self._thread(event), *span, self._text(event.name))
+
+    def _take_function(self, event: Event, _: Arguments) -> None:
+        """Keep a call of a module, or of a function that is neither PyTorch's nor Python's."""
+        name = event.name or ""
+        is_module = name.startswith(_MODULE)
+        if (said := name.removeprefix(_MODULE) if is_module else _own_frame(name)) is None:
+            return
+        if (span := span_of(event.ts, event.dur)) is not None:
+            self._kept_count += 1
+            (self.modules if is_module else self.frames).add(self._thread(event), *span, self._text(said))
+
+    def _take_operator(self, event: Event, args: Arguments) -> None:
+        """Keep an operator."""
+        if event.name is None or (span := span_of(event.ts, event.dur)) is None:
+            return
+        self._kept_count += 1
+        operators, step = self.operators, args.step
+        if type(step) is not int or not 0 <= step < LATEST_NS:
+            step = NONE
+        elif args.forward:  # only what runs backward names the thread of its forward step
+            step = BACKWARD - step
+        operators.add(self._thread(event), *span, self._say(event.name, args))
+        operators.steps.append(step)
+        operators.externals.append(args.external)
+
+    def _say(self, name: str, args: Arguments) -> int:
+        """Return the index of what an operator says."""
+        call: Call | tuple[()] = ()
+        more: tuple[str | None, ...] = ()
+        if args.types:
+            call = (
+                bytes(args.dims or args.old_dims),
+                bytes(args.types),
+                bytes(args.strides) if args.strides else b"",
+                bytes(args.values) if args.values else b"",
+            )
+        if args.stack is not None or args.generated is not None or args.hierarchy is not None:
+            more = text_of(args.generated) or None, text_of(args.hierarchy) or None, _own_frame_of(args.stack)
+        key = name, call, more
+        index = self._said_indices.get(key)
+        if index is None:
+            index = self._said_indices[key] = len(self.said)
+            shared = (text if text is None else self.texts[self._text(text)] for text in more)
+            self.said.append(Said(self.texts[self._text(name)], self._call(call) if call else NONE, *shared))
+        return index
+
+    def _call(self, call: Call) -> int:
+        """Return the index of what an operator was called with."""
+        index = self._call_indices.get(call)
+        if index is None:
+            self._budget.take(NAME_CHARACTERS, sum(map(len, call)))
+            index = self._call_indices[call] = len(self.calls)
+            self.calls.append(call)
+        return index
+
+    def _thread(self, event: Event) -> int:
+        """Return the index of an event's thread."""
+        try:
+            return self._threads[event.pid, event.tid]
+        except (KeyError, TypeError):
+            process = id_of(event.pid)
+            thread = self._threads.setdefault((process, id_of(event.tid)), len(self._threads))
+            if thread == len(self.processes):
+                self.processes.append(process)
+            return thread
+
+    def _text(self, given: str) -> int:
+        """Return the index of a text, which is cut to the length of a name."""
+        index = self._text_indices.get(given)
+        if index is None:
+            text = bounded_name(given)
+            index = self._text_indices.get(text)
+            if index is None:
+                self._budget.take(NAME_CHARACTERS, len(text))
+                if text != given:
+                    self._budget.cut_names.add(text)
+                index = self._text_indices[text] = len(self.texts)
+                self.texts.append(text)
+        return index
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _launches(name: str) -> bool:
+    """Return whether a call of CUDA launches something."""
+    return "launch" in name.lower()
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _own_frame(text: str) -> str | None:
+    """Return file and line of a Python frame, `train.py(12): step`; None for frames of PyTorch and of Python."""
+    match = _FRAME.match(text.strip())
+    if match is None or _LIBRARY.search(file := match["file"]):
+        return None
+    is_standard = re.split(r"[/\\.]", file)[0] in sys.stdlib_module_names
+    return None if is_standard else f"{file}:{match['line']}"
+
+
+def _own_frame_of(stack: Any) -> str | None:
+    """Return the innermost frame of a stack that is neither PyTorch's nor Python's."""
+    return next(filter(None, map(_own_frame, text_of(stack).split(";"))), None)
+
+
+def _gpu_names(properties: Any) -> dict[int, str]:
+    """Return the names of GPUs by their index."""
+    devices = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
+    return {index_of(one.get("id")): one["name"] for one in devices if isinstance(one.get("name"), str)}
+
+
+def _rank(info: Any) -> int | None:
+    """Return the rank of the process that wrote the trace; None if it was the only one, or the trace does not say."""
+    if not isinstance(info, dict):
+        return None
+    rank, size = info.get("rank"), info.get("world_size")
+    if not isinstance(rank, int) or not isinstance(size, int):
+        return None
+    return rank if 0 <= rank < size <= MOST_BLOCKS and size > 1 else None

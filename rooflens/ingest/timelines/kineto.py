@@ -1,0 +1,126 @@
+"""An event as the PyTorch profiler writes it: only what is used of it, at the speed of a typed decoder."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, field
+
+from rooflens.ingest.timelines.kernel_events import shape_of, text_of
+
+_NOTHING = Raw()
+
+
+class Arguments(Struct, gc=False):
+    """The arguments of an event, in the order in which they are written, which decodes fastest.
+
+    What a call was made with stays text until it is wanted.
+
+    Attributes:
+        correlation: ID of a launch, at the launch and at the kernel.
+        external: ID of the operator around it, at kernels and operators.
+        step: Links an operator's forward step to its backward step.
+        forward: At an operator that runs backward, the thread of its forward step.
+        dims, types, strides, values: What an operator was called with; empty where the trace does not say. `old_dims`
+            is how old traces call `dims`.
+        stack: The Python functions around an operator.
+        generated: The file that a compiler wrote its kernel to.
+        hierarchy: The modules around it.
+    """
+
+    external: Any = field(name="External id", default=None)
+    dims: Raw = field(name="Input Dims", default=_NOTHING)
+    old_dims: Raw = field(name="Input dims", default=_NOTHING)
+    types: Raw = field(name="Input type", default=_NOTHING)
+    strides: Raw = field(name="Input Strides", default=_NOTHING)
+    values: Raw = field(name="Concrete Inputs", default=_NOTHING)
+    forward: Any = field(name="Fwd thread id", default=None)
+    step: Any = field(name="Sequence number", default=None)
+    hierarchy: Any = field(name="Module Hierarchy", default=None)
+    stack: Any = field(name="Call stack", default=None)
+    generated: Any = field(name="kernel_file", default=None)
+    device: Any = UNSET
+    stream: Any = UNSET
+    correlation: Any = None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+
+
+NO_ARGUMENTS = Arguments()
+
+
+class Event(Struct, gc=False):
+    """An event; numbers with a fraction are texts, so that no digit is lost.
+
+    Attributes:
+        ph: Its kind in Chrome's format: `X` has a duration.
+        cat: Its category.
+        ts, dur: Start and duration in microseconds.
+        pid, tid: Process and thread, or whatever stands in their place.
+    """
+
+    ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
+    pid: Any = None
+    tid: Any = None
+    ts: Any = None
+    dur: Any = None
+    args: Arguments | None = None
+
+
+decode_events = msgspec.json.Decoder(list[Event], float_hook=str).decode
+"""Decode a list of events.
+
+Raises:
+    msgspec.MsgspecError: The text is no JSON that everybody reads, or a value has another type than it ever has.
+    UnicodeEncodeError, RecursionError: It holds half a character, or is nested too deep.
+"""
+
+_decode_value = msgspec.json.Decoder(float_hook=str).decode
+_FIELDS = {one.name: one.encode_name for one in msgspec.structs.fields(Arguments)}
+_SHAPES = {"grid", "block"}
+_RAW = {one.name for one in msgspec.structs.fields(Arguments) if one.type is Raw}
+
+
+def event_of(event: dict[str, Any]) -> Event:
+    """Make the same of an event that the standard library decoded."""
+    args = event.get("args")
+    found = NO_ARGUMENTS
+    if isinstance(args, dict):
+        found = Arguments(**{name: _taken(name, args[key]) for name, key in _FIELDS.items() if key in args})
+    return Event(
+        ph=text_of(event.get("ph")),
+        cat=text_of(event.get("cat")),
+        name=name if isinstance(name := event.get("name"), str) else None,
+        ts=event.get("ts"),
+        dur=event.get("dur"),
+        pid=event.get("pid"),
+        tid=event.get("tid"),
+        args=found,
+    )
+
+
+def _taken(name: str, value: Any) -> Any:
+    if name in _SHAPES:
+        return shape_of(value)
+    if name not in _RAW:
+        return value
+    try:
+        return Raw(json.dumps(value).encode("ascii"))
+    except RecursionError:
+        return _NOTHING
+
+
+def value_of(text: bytes) -> Any:
+    """Decode what stayed text; numbers with a fraction stay texts, and what cannot be decoded is None."""
+    try:
+        return _decode_value(text)
+    except (msgspec.MsgspecError, RecursionError):
+        pass
+    try:  # half a character, which only the standard library takes
+        return json.loads(text, parse_float=str)
+    except (RecursionError, ValueError):
+        return None

@@ -1,0 +1,360 @@
+"""Who launched each kernel of a trace: the operator, module, ranges and code that were open on the host then."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple, overload
+
+from rooflens.format import bounded_name
+from rooflens.ingest.timelines.budget import READING, Budget
+from rooflens.ingest.timelines.columns import BACKWARD, Call, Columns
+from rooflens.ingest.timelines.kernel_events import LATEST_NS, text_of
+from rooflens.ingest.timelines.kineto import value_of
+from rooflens.ingest.timelines.ranges import OpenRanges, Paths
+from rooflens.ingest.timelines.spans import NONE, Spans
+from rooflens.model.timeline import KernelEvent, Operands
+
+_MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
+"""Limits of a call: arguments of an operator, dimensions of a tensor, characters of a type or value."""
+
+
+_AT_ONCE = 4096
+"""Kernels between two looks at how far we are."""
+
+_Step = tuple[Any, int]
+"""What links a backward step to its forward step: the process, and a number."""
+
+
+class _Around(NamedTuple):
+    """The operators that may be open at some moments.
+
+    Attributes:
+        events: All of them, in the order in which they began.
+        innermost: Finds the innermost of some of them at each moment.
+        process: Tells the process of one.
+    """
+
+    events: Sequence[int]
+    innermost: Callable[[Iterable[int]], array[int]]
+    process: Callable[[int], Any]
+
+
+class _Origins:
+    """What the host had open at some moments."""
+
+    def __init__(
+        self,
+        trace: Columns,
+        around: _Around,
+        inside: Mapping[str, array[int]],
+        paths: Sequence[str | None] = (),
+    ) -> None:
+        """Find the operators at each moment.
+
+        Args:
+            trace: The trace.
+            around: Its operators that may be open at one of the moments.
+            inside: The innermost module and the innermost function at each moment, where there are any.
+            paths: The ranges at each moment; empty where there are none.
+        """
+        self._trace, self._process, self._inside, self._paths = trace, around.process, inside, paths
+        self._operators = around.innermost(around.events)
+        steps, facts = trace.operators.steps, trace.operators.facts
+        self._found: dict[str, array[int]] = {}
+        if backward := [at for at in around.events if steps[at] <= BACKWARD]:
+            self._found["step"] = around.innermost(backward)
+        for field in _SAID if trace.says_more else ():
+            if those := [at for at in around.events if getattr(trace.said[facts[at]], field) is not None]:
+                self._found[field] = around.innermost(those)
+
+    def path(self, place: int) -> str | None:
+        """Return the ranges at a moment."""
+        return self._paths[place] if self._paths else None
+
+    def operator(self, place: int) -> int:
+        """Return the innermost operator; `NONE` where there is none."""
+        return self._operators[place]
+
+    def generated(self, place: int) -> str | None:
+        """Return the innermost file that a compiler wrote."""
+        return self._said("generated", place)
+
+    def module(self, place: int) -> str | None:
+        """Return the innermost module."""
+        return self._inner(self._trace.modules, "module", place) or self._said("hierarchy", place)
+
+    def line(self, place: int) -> str | None:
+        """Return file and line of the innermost function that is neither PyTorch's nor Python's."""
+        return self._inner(self._trace.frames, "frame", place) or self._said("stack", place)
+
+    def step(self, place: int) -> _Step | None:
+        """Return what links the innermost backward step to its forward step; None where there is none."""
+        event = self._found["step"][place] if "step" in self._found else NONE
+        return None if event == NONE else (self._process(event), BACKWARD - self._trace.operators.steps[event])
+
+    def _inner(self, spans: Spans, kind: str, place: int) -> str | None:
+        event = self._inside[kind][place] if kind in self._inside else NONE
+        return None if event == NONE else self._trace.texts[spans.facts[event]]
+
+    def _said(self, field: str, place: int) -> str | None:
+        event = self._found[field][place] if field in self._found else NONE
+        if event == NONE:
+            return None
+        text: str | None = getattr(self._trace.said[self._trace.operators.facts[event]], field)
+        return text
+
+
+_SAID = ("generated", "hierarchy", "stack")
+"""What only some operators say."""
+
+
+class Launched(Sequence[KernelEvent]):
+    """The kernels in the order in which they began, each made when it is asked for, with what launched it."""
+
+    def __init__(self, trace: Columns, budget: Budget) -> None:
+        self._trace, self._budget = trace, budget
+        self._paths = Paths(budget)
+        kernels = trace.kernels
+        self._order = array("I", sorted(range(len(kernels.starts)), key=kernels.starts.__getitem__))
+        self._origins: dict[int, _Origins] = {}
+        self._places = array("i", [NONE]) * len(trace.launches.threads)
+        self._find_launches()
+        self._by_id: dict[Any, int] = {}
+        self._origins_by_id = self._find_by_id()
+        self._steps: dict[_Step, tuple[_Origins, int]] = {}
+        self._find_forward_steps()
+        self._operands = _Operands(trace.calls)
+
+    def __len__(self) -> int:
+        """Count the kernels."""
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, at: int) -> KernelEvent: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[KernelEvent]: ...
+
+    def __getitem__(self, at: int | slice) -> KernelEvent | Sequence[KernelEvent]:
+        """Return a kernel, or several."""
+        if isinstance(at, slice):
+            return [self._kernel(number) for number in self._order[at]]
+        return self._kernel(self._order[at])
+
+    def __iter__(self) -> Iterator[KernelEvent]:
+        """Go through the kernels."""
+        for first in range(0, len(self._order), _AT_ONCE):
+            part = self._order[first : first + _AT_ONCE]
+            yield from map(self._kernel, part)
+            self._budget.moved((1.0 - READING) * len(part) / len(self._order))
+
+    def _find_launches(self) -> None:
+        """Find what was open on each thread at the launches of kernels."""
+        launches, wanted = self._trace.launches, defaultdict[int, list[int]](list)
+        is_known = bytearray(len(launches.threads))
+        for launch in self._trace.kernels.launches:
+            if launch != NONE and not is_known[launch] and (thread := launches.threads[launch]) >= 0:
+                is_known[launch] = 1
+                wanted[thread].append(launch)
+        for thread, own in wanted.items():
+            own.sort(key=launches.moments.__getitem__)
+            for place, launch in enumerate(own):
+                self._places[launch] = place
+            moments = array("q", map(launches.moments.__getitem__, own))
+            self._origins[thread] = self._at(thread, moments, self._paths_at(thread, moments))
+
+    def _at(self, thread: int, moments: array[int], paths: Sequence[str | None] = ()) -> _Origins:
+        """Find what was open on a thread at some moments, which are in order, with the ranges at these."""
+        self._budget.check_time()
+        trace = self._trace
+        inside = {
+            kind: spans.innermost(spans.in_order(thread), moments)
+            for kind, spans in (("module", trace.modules), ("frame", trace.frames))
+            if thread in spans.by_thread
+        }
+        around = _Around(
+            trace.operators.in_order(thread),
+            partial(trace.operators.innermost, moments=moments),
+            lambda _: trace.processes[thread],
+        )
+        return _Origins(trace, around, inside, paths)
+
+    def _paths_at(self, thread: int, moments: array[int]) -> Sequence[str | None]:
+        """Return the ranges that were open on a thread at some moments; empty where none was at any."""
+        ranges = self._trace.ranges
+        around = [
+            (ranges.starts[at], -ranges.ends[at], self._trace.texts[ranges.facts[at]])
+            for at in ranges.by_thread.get(thread, ())
+            if bisect_left(moments, ranges.starts[at]) < bisect_right(moments, ranges.ends[at])
+        ]
+        if not around:
+            return ()
+        opened, changes, path = OpenRanges(sorted(around)), -1, None
+        found = []
+        for moment in moments:
+            opened.go_to(moment)
+            if opened.changes != changes:
+                changes, path = opened.changes, self._paths.of(opened)
+            found.append(path)
+        return found
+
+    def _find_by_id(self) -> _Origins | None:
+        """Find the operators of kernels without a launch, by the ID that both have; None if no kernel needs it."""
+        trace, kernels = self._trace, self._trace.kernels
+        for number, launch in enumerate(kernels.launches):
+            is_launched = launch != NONE and self._places[launch] != NONE
+            if not is_launched and (external := kernels.externals[number]) is not None:
+                self._by_id.setdefault(external, len(self._by_id))
+        if not self._by_id:
+            return None
+        operators = trace.operators
+        processes = {
+            at: trace.processes[thread]
+            for thread, own in operators.by_thread.items()
+            for at in own
+            if operators.externals[at] in self._by_id
+        }
+
+        def innermost(some: Iterable[int]) -> array[int]:
+            found = array("q", [NONE]) * len(self._by_id)
+            for at in some:
+                place = self._by_id[operators.externals[at]]
+                if (known := found[place]) == NONE or operators.duration(at) < operators.duration(known):
+                    found[place] = at
+            return found
+
+        return _Origins(trace, _Around(sorted(processes), innermost, processes.__getitem__), {})
+
+    def _find_forward_steps(self) -> None:
+        """Find what was open at the forward steps of the backward steps that launched kernels.
+
+        A backward step runs on a thread of PyTorch's own, where neither modules nor functions of the program are open.
+        """
+        trace = self._trace
+        if not (trace.says_more or trace.modules.facts or trace.frames.facts):
+            return
+        found = filter(None, map(self._origin, range(len(self._order))))
+        wanted = {origins.step(place) for origins, place in found} - {None}
+        began: dict[_Step, tuple[int, int] | None] = {}
+        for thread, own in trace.operators.by_thread.items():
+            self._budget.check_time()
+            process = trace.processes[thread]
+            for at in own:
+                if (step := (process, trace.operators.steps[at])) in wanted:
+                    moment = trace.operators.starts[at]
+                    known = began.setdefault(step, (thread, moment))
+                    # Of nested operators the innermost has the step; a step of several threads is none's.
+                    is_own = known is not None and known[0] == thread
+                    began[step] = (thread, max(known[1], moment)) if known and is_own else None
+        by_thread = defaultdict[int, list[tuple[int, _Step]]](list)
+        for step, place in began.items():
+            if place is not None:
+                by_thread[place[0]].append((place[1], step))
+        for thread, steps in by_thread.items():
+            steps.sort(key=itemgetter(0))
+            origins = self._at(thread, array("q", [moment for moment, _ in steps]))
+            self._steps |= {step: (origins, at) for at, (_, step) in enumerate(steps)}
+
+    def _origin(self, number: int) -> tuple[_Origins, int] | None:
+        """Return what was open at the launch of a kernel; None if that is unknown."""
+        launch = self._trace.kernels.launches[number]
+        if launch != NONE and (place := self._places[launch]) != NONE:
+            return self._origins[self._trace.launches.threads[launch]], place
+        external = self._trace.kernels.externals[number] if self._origins_by_id else None
+        if self._origins_by_id is None or (place_by_id := self._by_id.get(external)) is None:
+            return None
+        return self._origins_by_id, place_by_id
+
+    def _kernel(self, number: int) -> KernelEvent:
+        """Make the kernel of a number in the order of the file."""
+        kernels = self._trace.kernels
+        name, code = kernels.named[kernels.names[number]]
+        grid, block = kernels.sizes[kernels.shapes[number]]
+        path = operator = module = operands = None
+        call = 0
+        if (found := self._origin(number)) is not None:
+            origins, place = found
+            path, module = origins.path(place), origins.module(place)
+            code = self._code(origins.generated(place), code) or origins.line(place)
+            if self._steps and (step := origins.step(place)) in self._steps:
+                forward = self._steps[step]
+                module = module or forward[0].module(forward[1])
+                code = code or forward[0].line(forward[1])
+            if (at := origins.operator(place)) != NONE:
+                call, said = at + 1, self._trace.said[self._trace.operators.facts[at]]
+                operator, operands = said.operator, self._operands[said.call]
+        return KernelEvent(
+            name,
+            grid,
+            block,
+            kernels.starts[number],
+            kernels.durations[number],
+            kernels.devices[number],
+            kernels.streams[number],
+            path,
+            operator,
+            module,
+            code,
+            call,
+            operands,
+        )
+
+    @staticmethod
+    def _code(generated: str | None, own: str | None) -> str | None:
+        """Return where a kernel comes from: the file that a compiler wrote, with the node that it was made of."""
+        if generated is None:
+            return own
+        return bounded_name(f"{generated}, {own}") if own else generated
+
+
+class _Operands(dict[int, "Operands | None"]):
+    """What operators were called with, by the index of the call, decoded when asked for; equal operands are one."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        super().__init__({NONE: None})
+        self._calls = calls
+        self._equal: dict[Operands, Operands] = {}
+
+    def __missing__(self, at: int) -> Operands | None:
+        found = _operands_of(*map(value_of, self._calls[at]))
+        self[at] = None if found is None else self._equal.setdefault(found, found)
+        return self[at]
+
+
+def _operands_of(dims: Any, types: Any, strides: Any, values: Any) -> Operands | None:
+    """Return an operator's arguments; None if the trace does not give them, or gives more than a real call has."""
+    sizes, names = _lists(dims), _texts(types)
+    if sizes is None or names is None or len(names) != len(sizes):
+        return None
+    steps, numbers = _lists(strides), _texts(values)
+    return Operands(
+        sizes,
+        names,
+        steps if steps is not None and len(steps) == len(sizes) else (),
+        numbers if numbers is not None and len(numbers) == len(sizes) else (),
+    )
+
+
+def _lists(value: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Return a list of sizes per argument, empty for a list of tensors; None if the value has another form."""
+    if not isinstance(value, list) or len(value) > _MOST_ARGUMENTS:
+        return None
+    found = []
+    for one in value:
+        if not isinstance(one, list):
+            return None
+        is_sizes = len(one) <= _MOST_DIMENSIONS and all(type(size) is int and 0 <= size < LATEST_NS for size in one)
+        found.append(tuple(one) if is_sizes else ())
+    return tuple(found)
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    """Return a text per argument, empty for a list; None if the value has another form."""
+    if not isinstance(value, list) or len(value) > _MOST_ARGUMENTS:
+        return None
+    return tuple(text_of(one) if len(text_of(one)) <= _LONGEST_ARGUMENT else "" for one in value)
