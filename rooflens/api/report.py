@@ -320,7 +320,7 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_parquet(self, path: str | os.PathLike[str], table: TableName = "summary", *, force: bool = False) -> Path:
-        """Write a table as a single Parquet file; `rooflens.ingest` writes a store of all tables.
+        """Write a table as a single Parquet file; `rooflens.ingest_reports` writes a store of all tables.
 
         Args:
             path: The file.

@@ -10,8 +10,8 @@ from rooflens.model.records import Run
 
 def default_title(runs: Sequence[Run]) -> str:
     """Name a page after its reports, in the order of their recording."""
+    from rooflens.ingest.reports.inputs import ENDINGS
     from rooflens.model.compare.versions import in_order
-    from rooflens.reading.reports.inputs import ENDINGS
 
     names = [Path(run.source).name for run in in_order(runs)]
     for ending in ENDINGS:

@@ -132,7 +132,7 @@ def test_metrics_are_those_that_the_report_stores(attention: Path, report: rl.Re
 
 def test_metrics_come_from_a_store_as_from_the_file(attention: Path, report: rl.Report, tmp_path: Path) -> None:
     """Kernels of a store have the metrics of their report."""
-    rl.ingest(attention, tmp_path / "store")
+    rl.ingest_reports(attention, tmp_path / "store")
     stored = rl.open(tmp_path / "store")
     assert [kernel.metrics() for kernel in stored] == [kernel.metrics() for kernel in report]
 

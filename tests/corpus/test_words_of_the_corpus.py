@@ -10,7 +10,6 @@ from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.ingest.load import Loaded
 from rooflens.report.content import Content, build_content
 from rooflens.report.overview.document import Asked, overview
 from rooflens.report.overview.kernels import LEGEND

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
 
+from rooflens.ingest.load import Loaded, load_reports
+from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Analysis, Nvidia, Rule
 from rooflens.model.roofline.occupancy import occupancy_curves
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.reading.load import Loaded, load_reports
-from rooflens.reading.reports.inputs import find_inputs
 from rooflens.report.content import MAX_CARDS, Content, build_content
 from rooflens.report.document import Table, for_text
 from rooflens.report.kernel.document import KernelView, explain, kernel_document
