@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
@@ -122,6 +122,27 @@ class Timed(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class Basis(Struct, frozen=True, kw_only=True):
+    """What verdicts are based on, beside the reports themselves.
+
+    Attributes:
+        limits: Thresholds of the verdicts; the shipped ones by default.
+        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
+        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
+        timeline: The program's run without ncu, instead of the one that lies beside a report or in a store.
+    """
+
+    limits: Thresholds = field(default_factory=default_thresholds)
+    without_nvidia: bool = False
+    with_evidence: bool = True
+    timeline: Timed | None = None
+
+    @property
+    def program(self) -> Unprofiled | None:
+        """The program on the timeline."""
+        return self.timeline.program if self.timeline else None
+
+
 class Analyzed(Struct, frozen=True):
     """The result of analyzing reports.
 
@@ -204,35 +225,25 @@ def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
     return analyze_inputs(find_inputs([str(path) for path in paths]))
 
 
-def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
+def analyze_inputs(  # noqa: PLR0913 - the last two hear of the work
     inputs: Inputs,
-    limits: Thresholds | None = None,
-    on_read: Callable[[float], None] = lambda _: None,
+    basis: Basis | None = None,
     *,
-    without_nvidia: bool = False,
-    with_evidence: bool = True,
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
-    timeline: Timed | None = None,
+    on_read: Callable[[float], None] = lambda _: None,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Read the given reports, in this process or by workers, and analyze every kernel.
 
     `on_read` is called with parts of the work as they are done, which add up to 1 for each report: half for reading it,
-    half for its analysis; `on_outcome` with each result. A `timeline` replaces the stored runs without the profiler.
-    The verdicts' lines of evidence can be left out, which are in no table.
+    half for its analysis; `on_outcome` with each result.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
     """
-    program = timeline.program if timeline else None
-    analyzer = _Analyzer(
-        limits or default_thresholds(),
-        without_nvidia=without_nvidia,
-        with_evidence=with_evidence,
-        program=program,
-        on_done=lambda part: on_read(part / 2),
-    )
+    basis = basis or Basis()
+    analyzer = _Analyzer(basis, lambda part: on_read(part / 2))
     ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
@@ -253,7 +264,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     ).joined(
         ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
     )
-    return _held_against(found, timeline) if timeline else found
+    return _held_against(found, basis.timeline) if basis.timeline else found
 
 
 def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
@@ -300,43 +311,29 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     return replace(found, missing=(*found.missing, *missing), notes=(*found.notes, *notes))
 
 
-def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
-    place: str | Path,
-    limits: Thresholds | None = None,
-    *,
-    digits: str = "",
-    keep: bool = False,
-    without_nvidia: bool = False,
-    with_evidence: bool = True,
-    timeline: Timed | None = None,
-) -> Analyzed:
+def analyze_store(place: str | Path, basis: Basis | None = None, *, digits: str = "", keep: bool = False) -> Analyzed:
     """Analyze the reports of a store as `analyze_inputs` does with files.
 
     Args:
         place: A store that `rooflens ingest` wrote: a folder or an address.
-        limits: Thresholds of the verdicts; the shipped ones by default.
+        basis: What verdicts are based on; the shipped thresholds by default.
         digits: First digits of the digests of the wanted reports; empty for all reports.
-        keep: Write verdicts and findings to the store; otherwise nothing is written.
-        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
-        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
-        timeline: The program's run without ncu, instead of the one that the store keeps.
+        keep: Write verdicts and findings to the store, unless a timeline is given; otherwise nothing is written.
 
     Raises:
         InputError: It is not a store, or has no report, or none with such a digest.
     """
     from rooflens.model.store.dataset import Store, StoredReport  # noqa: PLC0415 - pyarrow: only where there is a store
 
-    program = timeline.program if timeline else None
-    analyzer = _Analyzer(
-        limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence, program=program
-    )
+    basis = basis or Basis()
+    analyzer = _Analyzer(basis)
     store, failures = Store.existing(place), []
     taken: dict[tuple[str, str], Analyzed] = {}
     with _without_collector():
         for one in store.reports(digits):
             if isinstance(one, StoredReport):
                 taken[one.run.source, one.run.digest] = analyzer.analyze(
-                    one.run, one.kernels, program or one.unprofiled
+                    one.run, one.kernels, basis.program or one.unprofiled
                 )
             else:
                 failures.append(one)
@@ -347,8 +344,8 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     ).joined(taken[key] for key in sorted(taken, key=itemgetter(0)))
     if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
-    if timeline:
-        return _held_against(found, timeline)
+    if basis.timeline:
+        return _held_against(found, basis.timeline)
     if keep and found.reports:
         try:
             store.keep(found.reports, found.limits, analyzer.stamp)
@@ -372,23 +369,13 @@ def _without_collector() -> Iterator[None]:
 class _Analyzer:
     """Analyzes reports one by one; an error in one report or kernel does not affect the others."""
 
-    def __init__(
-        self,
-        limits: Thresholds,
-        *,
-        without_nvidia: bool,
-        with_evidence: bool = True,
-        program: Unprofiled | None = None,
-        on_done: Callable[[float], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, basis: Basis, on_done: Callable[[float], None] = lambda _: None) -> None:
         self._on_done = on_done
-        self._limits = limits
-        self._program = program
-        self._with_evidence = with_evidence
-        self._without_nvidia = without_nvidia
+        self._basis = basis
+        self._limits = basis.limits
         folder, unread = calibrations_folder(), []
         self._calibrations = load_calibrations(folder, lambda error: unread.append((str(folder), error)))
-        self.begun = Analyzed((), limits, warnings=tuple(unread))
+        self.begun = Analyzed((), basis.limits, warnings=tuple(unread))
 
     @property
     def stamp(self) -> str:
@@ -397,8 +384,8 @@ class _Analyzer:
 
     def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:
         """Analyze a report with the run without the profiler beside it, if there is one."""
-        if self._program is not None:
-            return self.analyze(run, kernels, self._program)
+        if (program := self._basis.program) is not None:
+            return self.analyze(run, kernels, program)
         report = Path(run.source)
         if not os.path.lexists(sidecar(report)):
             return self.analyze(run, kernels, None)
@@ -411,12 +398,11 @@ class _Analyzer:
 
     def analyze(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> Analyzed:
         """Analyze a report, and name the kernels that it should have but lacks."""
-        if self._without_nvidia:  # before any of them is used
+        if self._basis.without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            outsides, missing = _outsides(
-                run, kernels, unprofiled, self._calibrations, is_all=self._program is not None
-            )
+            is_all = self._basis.timeline is not None
+            outsides, missing = _outsides(run, kernels, unprofiled, self._calibrations, is_all=is_all)
             analyses: list[Analysis] = []
             for at in range(0, len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
@@ -431,7 +417,7 @@ class _Analyzer:
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; if a bug in rooflens affects one, it becomes a failed kernel that says so."""
         try:
-            return analyze_all(kernels, self._limits, outsides, with_evidence=self._with_evidence)
+            return analyze_all(kernels, self._limits, outsides, with_evidence=self._basis.with_evidence)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
             if len(kernels) > 1:
                 alone = zip(kernels, outsides, strict=True)

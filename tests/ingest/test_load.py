@@ -25,7 +25,7 @@ from support.hungry import write_csv
 from support.ncu_rep_writer import KernelSpec, MetricValue, ReportSpec, encode_report, write_report
 
 import rooflens
-from rooflens.analyzing import analyze_store
+from rooflens.analyzing import Basis, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest import load
@@ -132,7 +132,7 @@ def test_other_libraries_read_a_store_that_was_filled_twice(tmp_path: Path, fixt
         with Store(store).writing() as writer:
             for some in tables:
                 writer.add_reports(some)
-    analyze_store(store, override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml"), keep=True)
+    analyze_store(store, Basis(limits=override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml")), keep=True)
     found = analyze_store(store, keep=True)
     analyses = [one for report in found.reports for one in report.analyses]
     with duckdb.connect() as database:

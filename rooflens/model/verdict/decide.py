@@ -18,6 +18,7 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import LEVELS, Bottleneck, Confidence, Finding, Move, Verdict, held_once, in_order, ratio
 from rooflens.model.roofline.roof import dram_clock_part
+from rooflens.model.roofline.unit_names import busy_words
 from rooflens.model.roofline.units import STAGES
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -34,13 +35,7 @@ from rooflens.model.verdict.library import caller_moves
 from rooflens.model.verdict.limit import find_limit, floor_of_today
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.pipelined import beside_waits, each_once, fitting, with_tensor_moves
-from rooflens.model.verdict.sentences import (
-    NOT_MEASURED,
-    busy_words,
-    evidence_lines,
-    longest_wait,
-    verdict_sentence,
-)
+from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, longest_wait, verdict_sentence
 from rooflens.model.verdict.unmeasured import ONE_UNIT, unmeasured
 from rooflens.model.verdict_classes import Bound
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.stored import DIGESTS, commit, digest_of, make_report, stored, tables_of
 
-from rooflens.analyzing import analyze_store
+from rooflens.analyzing import Basis, analyze_store
 from rooflens.errors import InputError
 from rooflens.model.records import Hotspot, Rule, Series
 from rooflens.model.store import MARKER
@@ -356,7 +356,7 @@ def test_verdicts_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     commit(tmp_path, tables_of(DIGESTS[1]))
     analyze_store(tmp_path, keep=True)
     assert verdicts(tmp_path) == [{DIGESTS[0]}, {DIGESTS[1]}]
-    other = override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml")
+    other = Basis(limits=override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml"))
     analyze_store(tmp_path, other, keep=True)
     analyze_store(tmp_path, other, keep=True)
     assert verdicts(tmp_path)[2:] == [{*DIGESTS[:2]}]
