@@ -14,13 +14,13 @@ import os
 import re
 from collections import Counter
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rooflens import __version__
 from rooflens.errors import InputError
 from rooflens.files import read_text
 from rooflens.format import count, cut_name, percent, plain_name, some
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
+    from rooflens.model.store.dataset import Store, StoredReport
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
 
@@ -133,6 +134,7 @@ class Analyzed(Struct, frozen=True):
         ignored: Files in the given folders that are not reports; for a store, foreign files in `runs`.
         missing: Reports that lack kernels which ran: ncu took their launches for another kernel's, or was stopped.
         not_kept: Why the store could not take the verdicts; None if it did, or was not asked to.
+        kept_count: Reports whose verdicts were written into the store.
         warnings: Path and error of other unusable files: for a sidecar the path of its report, for a calibration
             that of the folder.
         notes: Path of a report, and a remark on how it was read.
@@ -146,6 +148,7 @@ class Analyzed(Struct, frozen=True):
     ignored: tuple[Path, ...] = ()
     missing: tuple[Missing, ...] = ()
     not_kept: InputError | None = None
+    kept_count: int = 0
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     whole: tuple[AnalyzedReport, ...] = ()
@@ -190,6 +193,7 @@ class Analyzed(Struct, frozen=True):
             tuple(file for one in every for file in one.ignored),
             tuple(missing for one in every for missing in one.missing),
             self.not_kept,
+            self.kept_count,
             tuple(warning for one in every for warning in one.warnings),
             tuple(note for one in every for note in one.notes),
         )
@@ -324,37 +328,85 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     Raises:
         InputError: It is not a store, or has no report, or none with such a digest.
     """
-    from rooflens.model.store.dataset import Store, StoredReport  # noqa: PLC0415 - pyarrow: only where there is a store
+    from rooflens.model.store.dataset import Store  # noqa: PLC0415 - pyarrow: only where there is a store
 
     program = timeline.program if timeline else None
     analyzer = _Analyzer(
-        limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence, program=program
+        limits or default_thresholds(),
+        without_nvidia=without_nvidia,
+        with_evidence=with_evidence or keep,
+        program=program,
     )
-    store, failures = Store.existing(place), []
-    taken: dict[tuple[str, str], Analyzed] = {}
+    stored = _Stored(Store.existing(place), analyzer, is_kept=keep and timeline is None and not without_nvidia)
     with _without_collector():
-        for one in store.reports(digits):
-            if isinstance(one, StoredReport):
-                taken[one.run.source, one.run.digest] = analyzer.analyze(
-                    one.run, one.kernels, program or one.unprofiled
-                )
-            else:
-                failures.append(one)
+        found = analyzer.begun.joined([one for batch in stored.batches(digits) for one in batch])
     found = replace(
-        analyzer.begun,
-        failures=tuple(failures),
-        ignored=tuple(Path(store.text_of("runs", name)) for name in store.foreign()),
-    ).joined(taken[key] for key in sorted(taken, key=itemgetter(0)))
+        found,
+        failures=(*stored.failures, *found.failures),
+        ignored=tuple(Path(stored.store.text_of("runs", name)) for name in stored.store.foreign()),
+        notes=(*found.notes, *stored.notes),
+        not_kept=stored.not_kept,
+        kept_count=stored.kept_count,
+    )
     if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
-    if timeline:
-        return _held_against(found, timeline)
-    if keep and found.reports:
-        try:
-            store.keep(found.reports, found.limits, analyzer.stamp)
-        except Exception as error:  # noqa: BLE001 - the answer is valid without the store
-            return replace(found, not_kept=error if isinstance(error, InputError) else bug_error(error))
-    return found
+    return _held_against(found, timeline) if timeline else found
+
+
+class _Stored:
+    """The reports of a store with their analyses: the stored ones where these depend on the same as today's.
+
+    Attributes:
+        store: The store.
+        failures: What could not be read so far.
+        not_kept: Why the store could not take new verdicts; None if it could, or was not asked to.
+        kept_count: Reports whose verdicts it took.
+    """
+
+    def __init__(self, store: Store, analyzer: _Analyzer, *, is_kept: bool) -> None:
+        self.store = store
+        self.failures: list[tuple[str, InputError]] = []
+        self.not_kept: InputError | None = None
+        self.kept_count = 0
+        self._analyzer = analyzer
+        self._is_kept = is_kept
+        self._anew_count = self._report_count = 0
+
+    @property
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """How many reports were judged anew, if the store was asked for its verdicts."""
+        if not self._anew_count or self._analyzer.has_other_inputs:
+            return ()
+        why = "their stored verdicts are of another version, thresholds or calibrations, or there are none"
+        which = "the report" if self._report_count == 1 else f"{self._anew_count:,} of {self._report_count:,} reports"
+        return ((str(self.store), f"judged {which} anew: {why}"),)
+
+    def batches(self, digits: str = "") -> Iterator[list[Analyzed]]:
+        """Analyze the reports in the order of their sources, some thousand kernels at a time."""
+        from rooflens.model.store.dataset import StoredReport  # noqa: PLC0415 - pyarrow
+
+        for batch in self.store.batches(digits):
+            self.failures += (one for one in batch if not isinstance(one, StoredReport))
+            yield self._analyzed([one for one in batch if isinstance(one, StoredReport)])
+
+    def _analyzed(self, reports: Sequence[StoredReport]) -> list[Analyzed]:
+        analyzer = self._analyzer
+        inputs = {one.run.digest: analyzer.inputs_digest(one) for one in reports}
+        known = {} if analyzer.has_other_inputs else self.store.analyses(reports, inputs)
+        found = [
+            analyzer.analyze(one.run, one.kernels, analyzer.program or one.unprofiled, known.get(one.run.digest))
+            for one in sorted(reports, key=lambda one: (one.run.source, one.run.digest))
+        ]
+        anew = [report for one in found for report in one.reports if report.run.digest not in known]
+        self._report_count += len(reports)
+        self._anew_count += len(anew)
+        if self._is_kept and anew and self.not_kept is None:
+            try:
+                self.store.keep(anew, inputs)
+                self.kept_count += len(anew)
+            except Exception as error:  # noqa: BLE001 - the answer is valid without the store
+                self.not_kept = error if isinstance(error, InputError) else bug_error(error)
+        return found
 
 
 @contextmanager
@@ -382,23 +434,30 @@ class _Analyzer:
         on_done: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._on_done = on_done
-        self._limits = limits
-        self._program = program
+        self.limits = limits
+        self.program = program
         self._with_evidence = with_evidence
         self._without_nvidia = without_nvidia
         folder, unread = calibrations_folder(), []
         self._calibrations = load_calibrations(folder, lambda error: unread.append((str(folder), error)))
+        self._known = hashlib.sha256(repr((__version__, limits.digest, self._calibrations)).encode())
         self.begun = Analyzed((), limits, warnings=tuple(unread))
 
     @property
-    def stamp(self) -> str:
-        """A short digest of the calibrations: verdicts depend on them."""
-        return hashlib.sha256(repr(self._calibrations).encode()).hexdigest()[:12]
+    def has_other_inputs(self) -> bool:
+        """Whether verdicts depend on what no store has: a timeline that was given, or NVIDIA's rules left out."""
+        return self.program is not None or self._without_nvidia
+
+    def inputs_digest(self, report: StoredReport) -> str:
+        """Return a short digest of what the verdicts of a stored report depend on besides it and the model."""
+        known = self._known.copy()
+        known.update(repr((report.stored_unix_s, report.unprofiled)).encode())
+        return known.hexdigest()[:12]
 
     def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:
         """Analyze a report with the run without the profiler beside it, if there is one."""
-        if self._program is not None:
-            return self.analyze(run, kernels, self._program)
+        if self.program is not None:
+            return self.analyze(run, kernels, self.program)
         report = Path(run.source)
         if not os.path.lexists(sidecar(report)):
             return self.analyze(run, kernels, None)
@@ -409,35 +468,43 @@ class _Analyzer:
         except InputError as error:
             return replace(self.analyze(run, kernels, None), warnings=((run.source, error),))
 
-    def analyze(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> Analyzed:
-        """Analyze a report, and name the kernels that it should have but lacks."""
+    def analyze(
+        self,
+        run: Run,
+        kernels: Sequence[Kernel],
+        unprofiled: Unprofiled | None,
+        known: tuple[Analysis, ...] | None = None,
+    ) -> Analyzed:
+        """Analyze a report, unless its analyses are known, and name the kernels that it should have but lacks."""
+        if known is not None and unprofiled is None:
+            return Analyzed((AnalyzedReport(run, known),), self.limits)
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
             outsides, missing = _outsides(
-                run, kernels, unprofiled, self._calibrations, is_all=self._program is not None
+                run, kernels, unprofiled, self._calibrations, is_all=self.program is not None
             )
             analyses: list[Analysis] = []
-            for at in range(0, len(kernels), _TOGETHER):
+            for at in range(0, 0 if known is not None else len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
                 analyses += self._analyses(kernels[together], outsides[together])
                 self._on_done(len(kernels[together]) / len(kernels))
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-            return Analyzed((), self._limits, ((run.source, bug_error(error)),))
-        told = with_fills_told(with_siblings(analyses, self._limits), run.command_line)
+            return Analyzed((), self.limits, ((run.source, bug_error(error)),))
+        told = with_fills_told(with_siblings(analyses, self.limits), run.command_line) if known is None else known
         report = AnalyzedReport(run, told, unprofiled)
-        return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
+        return Analyzed((report,), self.limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; if a bug in rooflens affects one, it becomes a failed kernel that says so."""
         try:
-            return analyze_all(kernels, self._limits, outsides, with_evidence=self._with_evidence)
+            return analyze_all(kernels, self.limits, outsides, with_evidence=self._with_evidence)
         except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
             if len(kernels) > 1:
                 alone = zip(kernels, outsides, strict=True)
                 return [analysis for one, outside in alone for analysis in self._analyses([one], [outside])]
             failed = failed_kernel(kernels[0], bug_reason(error))
-            return [analyze(failed, self._limits, Outside(key=outsides[0].key))]
+            return [analyze(failed, self.limits, Outside(key=outsides[0].key))]
 
 
 def _outsides(

@@ -272,7 +272,7 @@ class Report:
             from rooflens.api.frames import to_table
 
             sources = [self._sources[run.digest] for run in self.runs]
-            self._tables[table] = to_table(self.kernels, sources, self._found.limits.digest, table)
+            self._tables[table] = to_table(self.kernels, sources, table)
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:

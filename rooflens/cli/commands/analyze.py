@@ -153,8 +153,7 @@ def analyze(
         ),
         style,
     )
-    is_kept = keep and timeline is None and found.not_kept is None and found.reports
-    finish(found, f"wrote {shown(store)}" if store and is_kept else "")
+    finish(found, f"wrote the verdicts into {shown(store)}" if store and found.kept_count else "")
 
 
 def _check_options(
