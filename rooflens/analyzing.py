@@ -481,9 +481,7 @@ class _Analyzer:
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            outsides, missing = _outsides(
-                run, kernels, unprofiled, self._calibrations, is_all=self.program is not None
-            )
+            outsides, missing = _outsides(run, kernels, unprofiled, self._calibrations, is_all=self.program is not None)
             analyses: list[Analysis] = []
             for at in range(0, 0 if known is not None else len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)

@@ -153,7 +153,7 @@ def analyze(
         ),
         style,
     )
-    finish(found, f"wrote the verdicts into {shown(store)}" if store and found.kept_count else "")
+    finish(found, f"wrote {shown(store)}" if store and found.kept_count else "")
 
 
 def _check_options(

@@ -1,4 +1,4 @@
-"""Files of a folder or at an address: listed, read whole, and put in place so that each appears complete or not at all."""
+"""Files of a folder or at an address: listed, and put in place so that each appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow.fs as pafs
 
@@ -23,7 +24,9 @@ _LEFT_AFTER_NS = 24 * 3600 * 1_000_000_000
 """A folder still being written after a day belongs to a dead writer."""
 
 _AT_ONCE = 8
-"""Files sent or synced at a time: each waits for the network or the disk."""
+"""Files that are read or sent at a time."""
+
+_Done = TypeVar("_Done")
 
 
 class Files:
@@ -121,23 +124,21 @@ class Files:
         """
         if self.is_local:
             with self._scratch() as folder:
-                self._each(contents, lambda name, content: self._move(folder, name, content))
+                self.together(lambda name, content: self._move(folder, name, content), contents, contents.values())
             for place in {os.path.dirname(self.path(name)) for name in contents}:  # noqa: PTH120 - paths are texts
                 # A rename is itself a change of the folder, and would be lost without this.
                 _sync(place)
         else:
-            self._each(contents, self._send)
+            self.together(self._send, contents, contents.values())
             self._check_sent({self.path(name): len(content) for name, content in contents.items()})
 
-    def _each(self, contents: Mapping[str, bytes], put: Callable[[str, bytes], None]) -> None:
-        if len(contents) == 1:
-            ((name, content),) = contents.items()
-            put(name, content)
-            return
+    def together(self, do: Callable[..., _Done], *of_each: Iterable[Any]) -> list[_Done]:
+        """Do something with many files, some at a time where each waits for the network; return what comes of each."""
+        if self.is_local:
+            return [*map(do, *of_each)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             try:
-                for _ in pool.map(put, contents, contents.values()):
-                    pass
+                return [*pool.map(do, *of_each)]
             finally:
                 pool.shutdown(cancel_futures=True)
 

@@ -248,9 +248,9 @@ class ReportRows(Struct, frozen=True):
 
 
 def report_tables(report: ReportRows) -> dict[str, pa.Table]:
-    """Make the tables of a report but `runs`, which is written when these are in place; those without rows are left out.
+    """Make the tables of a report but `runs`, which is written when these are in place.
 
-    `kernels` is always there.
+    Those without rows are left out, except `kernels`.
     """
     tables = {
         "kernels": kernel_table(report.kernels),

@@ -28,7 +28,7 @@ _REPEATS = 0.5
 """A column with more distinct numbers is not dictionary-encoded."""
 
 _FEW = 8
-"""In a table with fewer rows, dictionaries and the least and greatest values of columns take more room than they save."""
+"""In a table with fewer rows, dictionaries and the least and greatest values take more room than they save."""
 
 
 def file_of(table: str, rows: pa.Table) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_kernel
-from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 from support.stored import DIGESTS, commit, digest_of, files_of, make_report, stored
 
 from rooflens.analyzing import analyze_paths, analyze_store
@@ -28,7 +26,7 @@ from rooflens.model.catalogue import KERNEL
 from rooflens.model.records import Hotspot, Rule, Series
 from rooflens.model.store import MARKER
 from rooflens.model.store.columns import map_column, maps
-from rooflens.model.store.dataset import VIEWS, Store, StoredReport, StoredRun, report_files
+from rooflens.model.store.dataset import Store, StoredReport, StoredRun, report_files
 from rooflens.model.store.tables import TABLES, ReportRows, kernel_table
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
@@ -141,7 +139,7 @@ for folder in sys.argv[2:]:
 
 
 def test_an_ingest_that_is_killed_between_two_files_shows_whole_reports(tmp_path: Path) -> None:
-    """Whichever file was put in place last, readers see the earlier ingest and no half report; the next one succeeds."""
+    """Whichever file was last, readers see the earlier ingest and no half report, and the next one succeeds."""
     of_reports = 2 * len(("kernels", "hotspots", "runs"))
     for step in range(of_reports):
         commit(tmp_path / str(step), files_of(DIGESTS[0]))
@@ -348,7 +346,8 @@ def test_files_older_than_a_column_are_read(tmp_path: Path, monkeypatch: pytest.
 
 def test_stored_verdicts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is judged again, and the answer is the same, unless the report, its program, the model, thresholds or
-    calibrations are others; that is said."""
+    calibrations are others; that is said.
+    """
     commit(tmp_path, files_of(DIGESTS[0], 2), files_of(DIGESTS[1]))
 
     def anew(*of: Any) -> int:
