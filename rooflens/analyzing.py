@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.store.dataset import Store, StoredReport
+    from rooflens.model.store.dataset import Store, StoredReport, StoredRun
+    from rooflens.model.store.sums import Sums
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
 
@@ -61,6 +62,9 @@ _MOST_CHOSEN = 12
 
 _FUNCTION = re.compile(r"\w+", re.ASCII)
 """Names that need no quoting in a shell or in an expression of ncu, which rules out those of lambdas."""
+
+MOST_HELD = 50_000
+"""Kernels of a store of which each is held and can be shown: some 2 GB."""
 
 _TOGETHER = 128
 """The number of kernels analyzed together, small enough for their data to stay in the CPU's caches."""
@@ -123,6 +127,14 @@ class Timed(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class Summed(Struct, frozen=True):
+    """A store with too many kernels to hold each, as sums of them."""
+
+    sums: Sums
+    report_count: int
+    kernel_count: int
+
+
 class Analyzed(Struct, frozen=True):
     """The result of analyzing reports.
 
@@ -139,6 +151,7 @@ class Analyzed(Struct, frozen=True):
             that of the folder.
         notes: Path of a report, and a remark on how it was read.
         whole: If launches were chosen, the reports with all their launches; empty if none was left out.
+        summed: All reports of a large store, instead of `reports`; None elsewhere.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -152,6 +165,7 @@ class Analyzed(Struct, frozen=True):
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     whole: tuple[AnalyzedReport, ...] = ()
+    summed: Summed | None = None
 
     def only(self, reports: Iterable[AnalyzedReport]) -> Analyzed:
         """Return only the launches in these reports; findings that relate them to others stay."""
@@ -164,7 +178,7 @@ class Analyzed(Struct, frozen=True):
     @property
     def report_count(self) -> int:
         """Reports that could be read."""
-        return len(self.reports)
+        return len(self.reports) if self.summed is None else self.summed.report_count
 
     @property
     def analyses(self) -> list[Analysis]:
@@ -310,6 +324,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     *,
     digits: str = "",
     keep: bool = False,
+    may_sum: bool = False,
     without_nvidia: bool = False,
     with_evidence: bool = True,
     timeline: Timed | None = None,
@@ -321,6 +336,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         limits: Thresholds of the verdicts; the shipped ones by default.
         digits: First digits of the digests of the wanted reports; empty for all reports.
         keep: Write verdicts and findings to the store; otherwise nothing is written.
+        may_sum: Sum up a store with more than `MOST_HELD` kernels, instead of holding each of them.
         without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
         with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time and are in no table.
         timeline: The program's run without ncu, instead of the one that the store keeps.
@@ -337,75 +353,97 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         with_evidence=with_evidence or keep,
         program=program,
     )
-    stored = _Stored(Store.existing(place), analyzer, is_kept=keep and timeline is None and not without_nvidia)
+    stored = _Stored(Store.existing(place), analyzer, digits, is_kept=keep and not analyzer.has_other_inputs)
     with _without_collector():
-        found = analyzer.begun.joined([one for batch in stored.batches(digits) for one in batch])
-    found = replace(
-        found,
-        failures=(*stored.failures, *found.failures),
-        ignored=tuple(Path(stored.store.text_of("runs", name)) for name in stored.store.foreign()),
-        notes=(*found.notes, *stored.notes),
-        not_kept=stored.not_kept,
-        kept_count=stored.kept_count,
-    )
+        found = stored.told(stored.sums() if may_sum and stored.is_large else stored.analyses())
     if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
     return _held_against(found, timeline) if timeline else found
 
 
 class _Stored:
-    """The reports of a store with their analyses: the stored ones where these depend on the same as today's.
+    """The reports of a store with their analyses: the stored ones where these depend on the same as today's."""
 
-    Attributes:
-        store: The store.
-        failures: What could not be read so far.
-        not_kept: Why the store could not take new verdicts; None if it could, or was not asked to.
-        kept_count: Reports whose verdicts it took.
-    """
-
-    def __init__(self, store: Store, analyzer: _Analyzer, *, is_kept: bool) -> None:
+    def __init__(self, store: Store, analyzer: _Analyzer, digits: str, *, is_kept: bool) -> None:
         self.store = store
-        self.failures: list[tuple[str, InputError]] = []
-        self.not_kept: InputError | None = None
-        self.kept_count = 0
-        self._analyzer = analyzer
+        self.analyzer = analyzer
         self._is_kept = is_kept
-        self._anew_count = self._report_count = 0
+        self._runs, self._failures = store.runs(digits)
+        self._not_kept: InputError | None = None
+        self._report_count = self._anew_count = self._kept_count = 0
+
+    def told(self, found: Analyzed) -> Analyzed:
+        """Add what became of the store to the result of its analysis."""
+        notes = []
+        if self._anew_count and not self.analyzer.has_other_inputs:
+            which = f"{self._anew_count:,} of {count(self._report_count, 'report')}" if self._report_count > 1 else "it"
+            why = "there were no verdicts of this version, with these thresholds and calibrations"
+            notes = [(str(self.store), f"judged {which} anew: {why}")]
+        return replace(
+            found,
+            failures=(*self._failures, *found.failures),
+            ignored=tuple(Path(self.store.text_of("runs", name)) for name in self.store.foreign()),
+            notes=(*found.notes, *notes),
+            not_kept=self._not_kept,
+            kept_count=self._kept_count,
+        )
 
     @property
-    def notes(self) -> tuple[tuple[str, str], ...]:
-        """How many reports were judged anew, if the store was asked for its verdicts."""
-        if not self._anew_count or self._analyzer.has_other_inputs:
-            return ()
-        why = "their stored verdicts are of another version, thresholds or calibrations, or there are none"
-        which = "the report" if self._report_count == 1 else f"{self._anew_count:,} of {self._report_count:,} reports"
-        return ((str(self.store), f"judged {which} anew: {why}"),)
+    def is_large(self) -> bool:
+        """Whether there are too many kernels to hold each."""
+        return sum(one.run.kernel_count for one in self._runs) > MOST_HELD
 
-    def batches(self, digits: str = "") -> Iterator[list[Analyzed]]:
+    def analyses(self) -> Analyzed:
         """Analyze the reports in the order of their sources, some thousand kernels at a time."""
+        from rooflens.model.store.dataset import together  # noqa: PLC0415 - pyarrow
+
+        batches = map(self.store.read, together(self._runs))
+        return self.analyzer.begun.joined(one for batch in batches for one in self._analyzed(batch))
+
+    def sums(self) -> Analyzed:
+        """Sum up the verdicts of all reports."""
+        from rooflens.model.store.dataset import SUMMED_AT_ONCE, together  # noqa: PLC0415 - pyarrow
+        from rooflens.model.store.sums import COLUMNS, Sums  # noqa: PLC0415 - as above
+        from rooflens.model.store.tables import verdict_table  # noqa: PLC0415 - as above
+
+        sums = Sums()
+        for group in together(self._runs, SUMMED_AT_ONCE):
+            programs = self.store.programs(group, self._failures)
+            inputs = {one.run.digest: self.analyzer.inputs_digest(one, programs.get(one.run.digest)) for one in group}
+            found, stale = self.store.verdicts(inputs, COLUMNS)
+            for rows in found:
+                sums.add(rows)
+            self._report_count += len(group) - len(stale)
+            for others in together([one for one in group if one.run.digest in stale]):
+                for analyzed in self._analyzed(self.store.read(others)):
+                    self._failures += analyzed.failures
+                    sums.add(verdict_table(analyzed.analyses))
+        kernel_count = sum(one.run.kernel_count for one in self._runs)
+        return replace(self.analyzer.begun, summed=Summed(sums, self._report_count, kernel_count))
+
+    def _analyzed(self, batch: Iterable[StoredReport | tuple[str, InputError]]) -> list[Analyzed]:
+        """Analyze what was read, except for stored analyses, and keep what is new."""
         from rooflens.model.store.dataset import StoredReport  # noqa: PLC0415 - pyarrow
 
-        for batch in self.store.batches(digits):
-            self.failures += (one for one in batch if not isinstance(one, StoredReport))
-            yield self._analyzed([one for one in batch if isinstance(one, StoredReport)])
-
-    def _analyzed(self, reports: Sequence[StoredReport]) -> list[Analyzed]:
-        analyzer = self._analyzer
-        inputs = {one.run.digest: analyzer.inputs_digest(one) for one in reports}
+        each = [*batch]
+        reports = [one for one in each if isinstance(one, StoredReport)]
+        self._failures += [one for one in each if not isinstance(one, StoredReport)]
+        analyzer = self.analyzer
+        inputs = {one.run.digest: analyzer.inputs_digest(one, one.unprofiled) for one in reports}
         known = {} if analyzer.has_other_inputs else self.store.analyses(reports, inputs)
         found = [
             analyzer.analyze(one.run, one.kernels, analyzer.program or one.unprofiled, known.get(one.run.digest))
-            for one in sorted(reports, key=lambda one: (one.run.source, one.run.digest))
+            for one in reports
         ]
         anew = [report for one in found for report in one.reports if report.run.digest not in known]
         self._report_count += len(reports)
         self._anew_count += len(anew)
-        if self._is_kept and anew and self.not_kept is None:
+        if self._is_kept and anew and self._not_kept is None:
             try:
                 self.store.keep(anew, inputs)
-                self.kept_count += len(anew)
+                self._kept_count += len(anew)
             except Exception as error:  # noqa: BLE001 - the answer is valid without the store
-                self.not_kept = error if isinstance(error, InputError) else bug_error(error)
+                self._not_kept = error if isinstance(error, InputError) else bug_error(error)
         return found
 
 
@@ -448,10 +486,10 @@ class _Analyzer:
         """Whether verdicts depend on what no store has: a timeline that was given, or NVIDIA's rules left out."""
         return self.program is not None or self._without_nvidia
 
-    def inputs_digest(self, report: StoredReport) -> str:
+    def inputs_digest(self, report: StoredReport | StoredRun, unprofiled: Unprofiled | None) -> str:
         """Return a short digest of what the verdicts of a stored report depend on besides it and the model."""
         known = self._known.copy()
-        known.update(repr((report.stored_unix_s, report.unprofiled)).encode())
+        known.update(repr((report.run.digest, report.stored_unix_s, unprofiled)).encode())
         return known.hexdigest()[:12]
 
     def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:

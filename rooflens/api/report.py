@@ -252,8 +252,8 @@ class Report:
 
         Args:
             table: `summary`, with a row per kernel and its verdict, or a table of a store ("The store" in the
-                documentation): `kernels` with every counter, `verdicts`, `roofline`, `findings`, `hotspots`, or `metrics`
-                with ncu's own values.
+                documentation): `kernels` with every counter, `verdicts`, `roofline`, `findings`, `hotspots`, or
+                `metrics` with ncu's own values.
 
         Returns:
             A row per kernel; in `roofline` per level and pipe, in `findings` per finding, in `hotspots` per place in

@@ -274,6 +274,7 @@ def load_analyzed(
     thresholds: Path | None = None,
     digits: str = "",
     keep: bool = False,
+    may_sum: bool = False,
     without_nvidia: bool = False,
     with_evidence: bool = True,
     reading: ReadOptions | None = None,
@@ -289,6 +290,7 @@ def load_analyzed(
         thresholds: File of thresholds that override the shipped ones.
         digits: First digits of the wanted reports' digests in a store; empty for all reports.
         keep: Write the verdicts into the store.
+        may_sum: A store that is too large to hold each kernel may come as sums, where all kernels are wanted.
         without_nvidia: Ignore the results of NVIDIA's own rules.
         with_evidence: Whether verdicts need their lines of evidence.
         reading: How to read the reports; for a store, `gpu` selects kernels.
@@ -327,6 +329,7 @@ def load_analyzed(
             limits,
             digits=digits,
             keep=keep and read is None,
+            may_sum=may_sum and chooser is None and read is None,
             without_nvidia=without_nvidia,
             with_evidence=with_evidence,
             timeline=read,

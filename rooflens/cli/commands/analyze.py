@@ -122,7 +122,7 @@ def analyze(
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.writing.answers import of_kernels
+    from rooflens.writing.answers import of_kernels, of_sums
 
     stated = read_stated(predict)
     keep = not without_nvidia
@@ -132,12 +132,18 @@ def analyze(
         store,
         thresholds=thresholds,
         keep=keep,
+        may_sum=keep and style in {"table", "md"} and not (launches or names or predict),
         without_nvidia=without_nvidia,
         with_evidence=style not in {"table", "md"},
         reading=replace(reading, texts=style in {"json", "digest"}),  # the others name places and show no code
         selection=selection,
         timeline=timeline,
     )
+    wrote = f"wrote {shown(store)}" if store and found.kept_count else ""
+    if found.summed is not None:
+        deliver(of_sums(found.summed, top), style)
+        finish(found, wrote)
+        return
     expected = None if stated is None else find_expected(found.reports, stated).check(found.reports)
     deliver(
         of_kernels(
@@ -153,7 +159,7 @@ def analyze(
         ),
         style,
     )
-    finish(found, f"wrote {shown(store)}" if store and found.kept_count else "")
+    finish(found, wrote)
 
 
 def _check_options(

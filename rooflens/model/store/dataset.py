@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from msgspec import MsgspecError, Struct
@@ -64,6 +65,9 @@ _FILE_NAME = re.compile(r"([0-9a-f]{64})\.parquet")
 _KERNELS_AT_ONCE, _REPORTS_AT_ONCE = 2048, 256
 """Kernels, some 20 MB, or reports that are read together."""
 
+SUMMED_AT_ONCE = 1 << 17
+"""Kernels of which a few columns are read together: the same."""
+
 _REPLACED = frozenset({"unprofiled"})
 """Tables of an ingest whose file a later one replaces: `runs` notes that there is one, but not its size."""
 
@@ -73,8 +77,11 @@ _OF_KERNELS = ("kernels", "hotspots")
 _NAMED = 3
 """Reports or folders named in a hint; there may be thousands."""
 
-_OF_ANALYSIS = ("digest", "kernel_index", "analysis", "model_version", "inputs_digest")
-"""Columns of `verdicts` that hold an analysis, and what it depends on."""
+_STAMP = ("model_version", "inputs_digest")
+"""Columns of `verdicts` that tell what they depend on."""
+
+_OF_ANALYSIS = ("digest", "kernel_index", "analysis", *_STAMP)
+"""Columns of `verdicts` that hold an analysis."""
 
 _DAMAGE = (OSError, ValueError, TypeError, KeyError, pa.ArrowException, MsgspecError)
 """Exceptions raised by reading a damaged file; most of Arrow's errors are subclasses of the first ones, too."""
@@ -285,9 +292,12 @@ class Store:
         """Return the reports whose digests begin with some digits, in the order of their sources, and damaged files.
 
         Raises:
-            InputError: The store cannot be listed.
+            InputError: The store cannot be listed, or holds no report.
         """
         there, failures = self.listing(), list[Failure]()
+        if not there.digests("runs"):
+            hint = f"fill it with `rooflens ingest REPORT --store {self}`"
+            raise InputError(f"the store `{self}` is empty", hint)
         wanted = sorted(digest for digest in there.digests("runs") if digest.startswith(digits))
         found: list[StoredRun] = []
         for at in range(0, len(wanted), _KERNELS_AT_ONCE):
@@ -306,7 +316,11 @@ class Store:
         return found[0] if found else None
 
     def kernel_count(self) -> int:
-        """Return the number of kernels stored."""
+        """Return the number of kernels stored.
+
+        Raises:
+            InputError: The store holds no report.
+        """
         return sum(one.run.kernel_count for one in self.runs()[0])
 
     def reports(self, digits: str = "") -> Iterator[StoredReport | Failure]:
@@ -317,22 +331,10 @@ class Store:
         Raises:
             InputError: The store holds no report.
         """
-        for some in self.batches(digits):
-            yield from some
-
-    def batches(self, digits: str = "") -> Iterator[list[StoredReport | Failure]]:
-        """Read the same in batches of some thousand kernels.
-
-        Raises:
-            InputError: The store holds no report.
-        """
         runs, failures = self.runs(digits)
-        if not runs and not failures and not self.digests():
-            hint = f"fill it with `rooflens ingest REPORT --store {self}`"
-            raise InputError(f"the store `{self}` is empty", hint)
-        yield [*failures]
-        for some in _together(runs):
-            yield self._read(some)
+        yield from failures
+        for some in together(runs):
+            yield from self.read(some)
 
     def unprofiled(self, digest: str, there: Listing) -> Unprofiled | None:
         """Return the run without the profiler of a report; None if there is none, or its file is damaged.
@@ -446,12 +448,11 @@ class Store:
                 found.append(StoredRun(run, stored_unix_s, noted, there.lacks(digest, noted)))
             return found
 
-    def _read(self, runs: Sequence[StoredRun]) -> list[StoredReport | Failure]:
+    def read(self, runs: Sequence[StoredRun]) -> list[StoredReport | Failure]:
         """Read some reports, together where none is damaged."""
         failures = [self._lacking(one) for one in runs if one.lacks]
         whole = {one.run.digest: one for one in runs if one.is_read}
-        ran = [digest for digest, one in whole.items() if "unprofiled" in one.files.keys() - one.lacks.keys()]
-        unprofiled = dict(self._each(ran, self._unprofiled_of, failures))
+        unprofiled = self.programs([*whole.values()], failures)
         read = self._each(
             [*whole],
             lambda some: [
@@ -462,6 +463,25 @@ class Store:
             {digest: one.run for digest, one in whole.items()},
         )
         return [*failures, *read]
+
+    def programs(self, runs: Iterable[StoredRun], failures: list[Failure]) -> dict[str, Unprofiled]:
+        """Return the runs without the profiler of reports, by digest, and note damage."""
+        ran = [one.run.digest for one in runs if "unprofiled" in one.files.keys() - one.lacks.keys()]
+        return dict(self._each(ran, self._unprofiled_of, failures))
+
+    def verdicts(self, inputs: Mapping[str, str], columns: Sequence[str]) -> tuple[list[pa.Table], set[str]]:
+        """Return columns of stored verdicts that depend on the same as today's, and the reports that have none.
+
+        Args:
+            inputs: By digest of the report, a digest of what its verdicts depend on besides it and the model.
+            columns: The columns.
+        """
+        judged = [digest for digest in inputs if digest in self._judged]
+        read = self._each(judged, lambda some: [self._rows("verdicts", some, (*columns, *_STAMP))], [])
+        same = (pc.field("model_version") == MODEL_VERSION) & pc.field("inputs_digest").isin([*inputs.values()])
+        found = [rows.filter(same) for rows in read]
+        known = {one for rows in found for one in rows["inputs_digest"].unique().to_pylist()}
+        return [rows.select(columns) for rows in found], {one for one, of in inputs.items() if of not in known}
 
     def _kernels_of(self, runs: Mapping[str, StoredRun]) -> dict[str, tuple[Kernel, ...]]:
         """Read the kernels of reports, by digest."""
@@ -655,12 +675,12 @@ def _reading(table: str) -> Iterator[None]:
         raise _BrokenFileError(table, error) from error
 
 
-def _together(runs: Sequence[StoredRun]) -> Iterator[list[StoredRun]]:
+def together(runs: Sequence[StoredRun], most_kernels: int = _KERNELS_AT_ONCE) -> Iterator[list[StoredRun]]:
     """Group reports that are read together; a large one stays alone."""
     some: list[StoredRun] = []
     kernel_count = 0
     for one in runs:
-        if some and (kernel_count + one.run.kernel_count > _KERNELS_AT_ONCE or len(some) >= _REPORTS_AT_ONCE):
+        if some and (kernel_count + one.run.kernel_count > most_kernels or len(some) >= _REPORTS_AT_ONCE):
             yield some
             some, kernel_count = [], 0
         some.append(one)
