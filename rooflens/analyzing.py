@@ -376,8 +376,8 @@ class _Stored:
         """Add what became of the store to the result of its analysis."""
         notes = []
         if self._anew_count and not self.analyzer.has_other_inputs:
-            which = f"{self._anew_count:,} of {count(self._report_count, 'report')}" if self._report_count > 1 else "it"
-            why = "there were no verdicts of this version, with these thresholds and calibrations"
+            which = f"{self._anew_count:,} of {count(self._report_count, 'report')}"
+            why = "its verdicts are of another version, or of other thresholds, calibrations or data"
             notes = [(str(self.store), f"judged {which} anew: {why}")]
         return replace(
             found,
@@ -437,7 +437,7 @@ class _Stored:
         ]
         anew = [report for one in found for report in one.reports if report.run.digest not in known]
         self._report_count += len(reports)
-        self._anew_count += len(anew)
+        self._anew_count += sum(report.run.digest in self.store.judged for report in anew)
         if self._is_kept and anew and self._not_kept is None:
             try:
                 self.store.keep(anew, inputs)

@@ -17,7 +17,6 @@ from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, write_repo
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
-from rooflens.model.store.dataset import Store
 
 LAUNCHES = (
     ("void ns::gemm<64>(float *)", "forward", 8, 900_000),

@@ -80,7 +80,7 @@ _RULE = {
 }
 _SYNTHETIC = Path(__file__).parents[2] / "fixtures" / "synthetic"
 _READERS = (chrome, nsys, operators)
-_STORED = re.compile(r"[a-z]+/[0-9a-f]{24}\.parquet")
+_STORED = re.compile(r"[a-z]+/[0-9a-f]{64}\.parquet")
 _REPORT = str(_SYNTHETIC / "attention.synthetic.ncu-rep")
 _LINES = {
     "analyze": (_REPORT,),

@@ -142,7 +142,8 @@ class Bucket(Struct):
             "a traceback": done.exit_code and not is_error,
             "lied": not done.exit_code and not is_so,
             "called damaged": "damaged store" in done.stderr and not state.is_lacking,
-            "lost": not state.is_lacking and any(after.get(name) != content for name, content in before.items() if name != VIEWS),
+            "lost": not state.is_lacking
+            and any(after.get(name) != content for name, content in before.items() if name != VIEWS),
             "twice": any(times > 1 for times in Counter(name for name, _ in self.held(after)[0]).values()),
         }
         said = done.stderr

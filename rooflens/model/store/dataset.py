@@ -383,7 +383,7 @@ class Store:
             reports: Reports with their kernels.
             inputs: By digest of the report, a digest of what its verdicts depend on besides it and the model.
         """
-        wanted = {one.run.digest: one.kernels for one in reports if one.run.digest in self._judged}
+        wanted = {one.run.digest: one.kernels for one in reports if one.run.digest in self.judged}
 
         def of(digests: Sequence[str]) -> list[tuple[str, tuple[Analysis, ...]]]:
             rows = self._rows("verdicts", digests, _OF_ANALYSIS)
@@ -401,7 +401,7 @@ class Store:
         return dict(self._each([*wanted], of, []))
 
     @cached_property
-    def _judged(self) -> frozenset[str]:
+    def judged(self) -> frozenset[str]:
         """The digests of reports with verdicts when they were first asked for."""
         return frozenset(self.listing().digests("verdicts"))
 
@@ -476,7 +476,7 @@ class Store:
             inputs: By digest of the report, a digest of what its verdicts depend on besides it and the model.
             columns: The columns.
         """
-        judged = [digest for digest in inputs if digest in self._judged]
+        judged = [digest for digest in inputs if digest in self.judged]
         read = self._each(judged, lambda some: [self._rows("verdicts", some, (*columns, *_STAMP))], [])
         same = (pc.field("model_version") == MODEL_VERSION) & pc.field("inputs_digest").isin([*inputs.values()])
         found = [rows.filter(same) for rows in read]
@@ -529,7 +529,7 @@ class Store:
 
         with _reading(table):
             # Dataset.to_table takes twice as long for small files.
-            return pa.concat_tables(self._files.together(read, digests)).unify_dictionaries()
+            return pa.concat_tables(self._files.read(read, digests)).unify_dictionaries()
 
     def _is_marked(self) -> bool:
         """Return whether the place is a store of this version.

@@ -24,7 +24,7 @@ _LEFT_AFTER_NS = 24 * 3600 * 1_000_000_000
 """A folder still being written after a day belongs to a dead writer."""
 
 _AT_ONCE = 8
-"""Files that are read or sent at a time."""
+"""Files that are read or sent at a time: each waits for the network, or for the disk to have it."""
 
 _Done = TypeVar("_Done")
 
@@ -124,23 +124,17 @@ class Files:
         """
         if self.is_local:
             with self._scratch() as folder:
-                self.together(lambda name, content: self._move(folder, name, content), contents, contents.values())
+                _together(lambda name, content: self._move(folder, name, content), contents, contents.values())
             for place in {os.path.dirname(self.path(name)) for name in contents}:  # noqa: PTH120 - paths are texts
                 # A rename is itself a change of the folder, and would be lost without this.
                 _sync(place)
         else:
-            self.together(self._send, contents, contents.values())
+            _together(self._send, contents, contents.values())
             self._check_sent({self.path(name): len(content) for name, content in contents.items()})
 
-    def together(self, do: Callable[..., _Done], *of_each: Iterable[Any]) -> list[_Done]:
-        """Do something with many files, some at a time where each waits for the network; return what comes of each."""
-        if self.is_local:
-            return [*map(do, *of_each)]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            try:
-                return [*pool.map(do, *of_each)]
-            finally:
-                pool.shutdown(cancel_futures=True)
+    def read(self, read: Callable[[str], _Done], names: Iterable[str]) -> list[_Done]:
+        """Read many files, some at a time where each waits for the network; return what comes of each."""
+        return [*map(read, names)] if self.is_local else _together(read, names)
 
     @contextmanager
     def _scratch(self) -> Iterator[str]:
@@ -190,6 +184,14 @@ class Files:
         if self.is_local:
             return "give a folder that can be written with --store"
         return "check its address, keys and room, and run this again: what is stored already is skipped"
+
+
+def _together(do: Callable[..., _Done], *of_each: Iterable[Any]) -> list[_Done]:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            return [*pool.map(do, *of_each)]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _size_of(entry: os.DirEntry[str]) -> int | None:
